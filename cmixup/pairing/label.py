@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cmixup.data import Split
-from cmixup.errors import InputError, shown
+from cmixup.errors import check_choice
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth
@@ -23,23 +23,18 @@ class LabelDistance(Pairing):
         bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
             ("fraction", f) for the sigma at which the median effective-partner fraction is f, ("std", c) for c
             standard deviations of the training labels, or ("median", c), see `parse_bandwidth`.
-        samplers: pairs of a bandwidth and the algorithm of `PartnerSampler` that draws with it. Other bandwidths are
-            drawn by the fastest algorithm. Draws of two algorithms differ, so published runs name theirs.
+        sampler: the algorithm of `PartnerSampler`, or the rule by which it is chosen. Draws of two algorithms differ,
+            so published runs name theirs.
 
     Raises:
-        InputError: any other bandwidth, or an entry of `samplers` that names no algorithm.
+        InputError: any other bandwidth or algorithm.
     """
 
-    def __init__(self, bandwidth: float | str | list | tuple, samplers: list | None = None):
+    def __init__(self, bandwidth: float | str | list | tuple, sampler: str = "auto"):
         super().__init__()
         parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
         self.bandwidth = bandwidth
-        self.algorithm = "auto"
-        for pair in samplers or []:
-            if not (isinstance(pair, (list, tuple)) and len(pair) == 2 and pair[1] in ALGORITHMS):
-                raise InputError(f"samplers must be pairs of a bandwidth and an algorithm, got {shown(pair)}")
-            if pair[0] == bandwidth:
-                self.algorithm = pair[1]
+        self.algorithm = check_choice("sampler", sampler, ALGORITHMS)
 
     def fit(self, train: Split) -> None:
         """Build the sampler from the training labels."""
@@ -51,11 +46,11 @@ class LabelDistance(Pairing):
         self.sampler = PartnerSampler(labels, self.bandwidth, method=self.algorithm)
 
     def set_bandwidth(self, bandwidth: float | str | list | tuple) -> None:
-        """Draw with another bandwidth from the next epoch on; the algorithm is then the fastest."""
+        """Draw with another bandwidth from the next epoch on."""
         parse_bandwidth(bandwidth)
         if repr(bandwidth) == repr(self.bandwidth):
             return
-        self.bandwidth, self.algorithm = bandwidth, "auto"
+        self.bandwidth = bandwidth
         if hasattr(self, "_labels"):
             self.fit_labels(self._labels)
 

@@ -47,7 +47,8 @@ class PartnerSampler:
             common one are never partners. Such labels are drawn in NumPy.
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.
-        method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that suits.
+        method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time,
+            "acceptance" the first that accepts enough proposals on the mean, as "auto" did once.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.

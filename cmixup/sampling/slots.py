@@ -118,8 +118,8 @@ class SlotTable:
         Returns:
             (B,) int64 positions proposed, and (B,) bool, whether each is refused.
         """
-        first = self.row_start[rows]
-        return self._propose(first, self.row_start[rows + 1] - first, points, rng)
+        first = self.row_start.take(rows)
+        return self._propose(first, self.row_start.take(rows + 1) - first, points, rng)
 
     def _propose(
         self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator
@@ -130,8 +130,7 @@ class SlotTable:
         slot = toss.astype(np.int64)
         toss -= slot
         slot += first
-        leave = np.flatnonzero(toss >= self.stay.take(slot))
-        slot[leave] = self.move.take(slot.take(leave))
+        np.copyto(slot, self.move.take(slot), where=toss >= self.stay.take(slot))
         # The uniforms are float64, because float32 could not address every point of a large slot.
         inside = rng.random(len(first))
         inside *= self.count.take(slot)
@@ -142,15 +141,15 @@ class SlotTable:
         return proposal, refused
 
     def _draw_chunk(self, rows: Ints, points: Floats, rng: np.random.Generator, out: Ints) -> None:
-        first, width = self.row_start[rows], self.row_start[rows + 1]
+        first, width = self.row_start.take(rows), self.row_start.take(rows + 1)
         width -= first
-        pending = np.arange(len(rows))
-        for _ in range(round_limit(self.values)):
-            proposal, refused = self._propose(first, width, points, rng)
-            out[pending] = proposal
-            kept = np.flatnonzero(refused)
-            pending = pending[kept]
+        out[:], refused = self._propose(first, width, points, rng)
+        pending = kept = np.flatnonzero(refused)
+        for _ in range(round_limit(self.values) - 1):
             if not kept.size:
                 return
-            first, width, points = first[kept], width[kept], points[kept]
+            first, width, points = first.take(kept), width.take(kept), points.take(kept, axis=0)
+            out[pending], refused = self._propose(first, width, points, rng)
+            kept = np.flatnonzero(refused)
+            pending = pending.take(kept)
         out[pending] = -1

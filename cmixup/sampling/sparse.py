@@ -12,6 +12,7 @@ from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.stream import Rejection, StreamedSampler
 
 BYTES_PER_ENTRY = 12
+PAIRS_PER_CHUNK = 1 << 22  # weights of the set-up that are there at once: 32 MiB, of which a few copies live
 
 
 class SparseRows(Rejection):
@@ -34,9 +35,10 @@ class SparseRows(Rejection):
         self._index = np.empty((n, m), dtype=np.int32)
         self._cumulative = np.empty((n, m))
         self._tau = np.empty(n)
-        for s in range(0, n, ROWS_PER_CHUNK):
-            part = slice(s, s + ROWS_PER_CHUNK)
-            weight = self._streamed.weights(np.arange(s, min(s + ROWS_PER_CHUNK, n)))
+        step = rows_at_once(n)
+        for s in range(0, n, step):
+            part = slice(s, s + step)
+            weight = self._streamed.weights(np.arange(s, min(s + step, n)))
             index, self._tau[part] = heaviest(weight, m)
             self._index[part] = index
             self._cumulative[part] = np.cumsum(np.take_along_axis(weight, index, axis=1), axis=1)
@@ -66,6 +68,11 @@ def n_stored(n: int, memory_budget: int) -> int:
     return min(n, (memory_budget // n - 8) // BYTES_PER_ENTRY)
 
 
+def rows_at_once(n: int) -> int:
+    """Return of how many rows the weights are computed at once, for n labels."""
+    return max(1, min(ROWS_PER_CHUNK, PAIRS_PER_CHUNK // n))
+
+
 def heaviest(weight: Floats, m: int) -> tuple[Ints, Floats]:
     """Return the indices (B, m), ascending, of the m heaviest of each row (B, N), and a bound (B,) on the rest."""
     n = weight.shape[1]
@@ -84,7 +91,10 @@ def pilot(labels: Labels, kernel: Kernel, memory_budget: int, anchors: int = 64)
         return 0.0
     rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
     chosen = np.sort(rng.choice(len(labels), size=min(anchors, len(labels)), replace=False))
-    weight = StreamedSampler(labels, kernel).weights(chosen)
-    index, tau = heaviest(weight, m)
-    stored = np.take_along_axis(weight, index, axis=1).sum(axis=1)
-    return float((weight.sum(axis=1) / (stored + len(labels) * tau)).mean())
+    streamed, step, accepted = StreamedSampler(labels, kernel), rows_at_once(len(labels)), []
+    for s in range(0, len(chosen), step):
+        weight = streamed.weights(chosen[s : s + step])
+        index, tau = heaviest(weight, m)
+        stored = np.take_along_axis(weight, index, axis=1).sum(axis=1)
+        accepted.append(weight.sum(axis=1) / (stored + len(labels) * tau))
+    return float(np.concatenate(accepted).mean())

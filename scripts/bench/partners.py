@@ -1,8 +1,8 @@
 """The choice of the sampling algorithm against every one of them, and `CMixup` in a batch against the dense form.
 
-Every case has a process of its own with one thread; CPU seconds. `before=` names a checkout of an older commit, which
-is measured in turn with this one: git worktree add ../before COMMIT. Cells of the grid that partners.csv in
-results/benchmarks has are not measured again; remove it to measure all.
+One thread; CPU seconds. The cells of the grid that have N and outputs in common share a process. `before=` names a
+checkout of an older commit, which is measured in turn with this one: git worktree add ../before COMMIT. Cells of the
+grid that partners.csv in results/benchmarks has are not measured again; remove it to measure all.
 
 Example: python -m scripts.bench partners before=../before
 """
@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,7 +32,7 @@ KEYS = SHORT | {
     "sizes": "N of the grid; default all",
     "turns": "of the comparison; default 3",
 }
-SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (2, 5, 8), (0.05, 0.42, 3.0)
+SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (1, 2, 5, 8), (0.05, 0.42, 3.0)
 LAWS = ("normal", "clustered", "heavy", "duplicates")
 TABLES = 16_000  # rows up to which a table of all pairs fits the budget of a sampler
 KEPT = RESULTS / "benchmarks" / "partners.csv"
@@ -52,10 +52,12 @@ def run(given: Args) -> None:
         {**row, **{key: kind(str(row[key])) for key, kind in numbers.items()}} for row in kept
     ]
     known = {(row["n"], row["d"], row["bandwidth"], row["law"]) for row in grid}
-    for cell in list(grid_of(sizes))[: 2 if short else None]:
-        if cell not in known:
-            grid += measure_cell(*cell)
-            store_file(given, KEPT.name, as_csv(grid))
+    left = [cell for cell in grid_of(sizes) if cell not in known][: 2 if short else None]
+    for (n, d), cells in itertools.groupby(left, key=lambda cell: cell[:2]):
+        for rows in in_process([case_of(n, d, *cell[2:]) for cell in cells], Path()):
+            grid += [{"of": "grid", **row} for row in rows]
+            print(f"{describe(rows[0])}: {[(r['used'], round(r['seconds'], 3)) for r in rows]}", file=sys.stderr)
+        store_file(given, KEPT.name, as_csv(grid))
     turns = 1 if short else given.count("turns", 3)
     compared = compare_commits(Path(before) if before else None, BATCHES[:1] if short else BATCHES, turns, short)
     store_file(given, KEPT.name, as_csv([*grid, *compared]))
@@ -65,16 +67,20 @@ def run(given: Args) -> None:
 def grid_of(sizes: Sequence[int]) -> Iterator[tuple[int, int, float, str]]:
     """Yield N, outputs, bandwidth and law of the cells; of large tables the laws that differ most."""
     for n in sizes:
-        yield from itertools.product([n], OUTPUTS, BANDWIDTHS, LAWS if n <= TABLES else LAWS[:2])
+        laws = LAWS if n <= TABLES else LAWS[:2] if n < SIZES[-1] else LAWS[:1]
+        yield from itertools.product([n], OUTPUTS, BANDWIDTHS, laws)
 
 
-def measure_cell(n: int, d: int, bandwidth: float, law: str) -> list[dict[str, Any]]:
-    """Return the seconds of a training with every algorithm that these labels allow."""
-    methods = ["auto", "uniform", "kd", *(["cdf"] if n <= TABLES else []), "rows"]
-    case = {"law": law, "n": n, "d": d, "bandwidth": bandwidth, "method": methods}
-    rows = in_process(case, Path())
-    print(f"{law} {n} x {d}, {bandwidth}: {[(r['used'], round(r['seconds'], 3)) for r in rows]}", file=sys.stderr)
-    return [{"of": "grid", **row} for row in rows]
+def case_of(n: int, d: int, bandwidth: float, law: str) -> dict[str, Any]:
+    """Return the case of a cell: its labels, and every algorithm that they allow."""
+    table = "cdf" if n <= TABLES else "sparse"
+    methods = ["auto", "uniform", "kd", *([table] if d > 1 else ["cells"]), "rows"]
+    return {"law": law, "n": n, "d": d, "bandwidth": bandwidth, "method": methods}
+
+
+def describe(row: Mapping[str, Any]) -> str:
+    """Return the labels of a cell in words."""
+    return f"{row['law']} {row['n']:,} x {row['d']}, {row['bandwidth']}"
 
 
 def compare_commits(
@@ -84,27 +90,29 @@ def compare_commits(
     samplers = [{"law": "normal", "n": n, "d": d, "bandwidth": s, "method": ["auto"]} for n, d, s in COMPARED]
     cases = samplers[: 1 if short else None]
     cases += [{"law": "batch", "n": n, "d": d, "bandwidth": "auto", "method": ["cmixup", "dense"]} for n, d in batches]
-    found = []
-    for case in cases:
-        turns: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for _ in range(count):
-            for of, folder in (("before", before), ("now", Path())):
-                for row in in_process(case, folder) if folder is not None else []:
-                    turns.setdefault((of, row["method"]), []).append(row)
-        for (of, _), rows in turns.items():
-            found.append({"of": of, **rows[0], "seconds": median(r["seconds"] for r in rows)})
-            print(f"{of}: {found[-1]}", file=sys.stderr)
-    return found
+    turns: dict[tuple[int, str, str], list[dict[str, Any]]] = {}
+    for _ in range(count):
+        for of, folder in (("before", before), ("now", Path())):
+            for k, rows in enumerate(in_process(cases, folder) if folder is not None else []):
+                print(f"{of}: {describe(rows[0])}: {[(r['used'], r['seconds']) for r in rows]}", file=sys.stderr)
+                for row in rows:
+                    turns.setdefault((k, of, row["method"]), []).append(row)
+    own = sorted(turns.items(), key=lambda pair: pair[0][0])
+    return [{"of": of, **rows[0], "seconds": median(r["seconds"] for r in rows)} for (_, of, _), rows in own]
 
 
-def in_process(case: dict[str, Any], checkout: Path) -> list[dict[str, Any]]:
-    """Return what a case measures with the library of a checkout, in a process with one thread."""
+def in_process(cases: Sequence[dict[str, Any]], checkout: Path) -> Iterator[list[dict[str, Any]]]:
+    """Yield what each case measures with the library of a checkout, in a process with one thread."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [sys.executable, partners_case.__file__, json.dumps(case)]
-    environment = {**os.environ, **one, "PYTHONPATH": str(checkout.resolve())}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
-    return rows
+    # As the Makefile sets them.
+    kept = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(1 << 29))
+    command = [sys.executable, partners_case.__file__, json.dumps(cases)]
+    environment = {**os.environ, **one, **kept, "PYTHONPATH": str(checkout.resolve())}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield from map(json.loads, process.stdout)
+    if process.returncode:
+        raise RuntimeError(f"the process of {cases} ended with {process.returncode}")
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
@@ -139,8 +147,9 @@ def report_page(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any
               f"{c['ratio']:.2f}"] for c in worst]  # fmt: skip
     about = (
         f"A training is the set-up of a sampler and {partners_case.EPOCHS} epochs of draws, in CPU seconds of a core; "
-        'of large tables some rows are drawn. `method="auto"` is compared with the best algorithm that is asked for by '
-        "name, and pays for its choice. Bandwidths are in standard deviations. Every number is in `partners.csv`."
+        'of large tables some rows are drawn, and `sparse` stores some. `method="auto"` is compared with the best '
+        "algorithm that is asked for by name, and pays for its choice. Bandwidths are in standard deviations. Every "
+        "number is in `partners.csv`."
     )
     parts: list[str | list[str]] = [about, markdown_rows(["N", "cells", "median ratio", "worst", "above 2"], by_size)]
     if lines:
@@ -165,7 +174,7 @@ def comparison_table(compared: Sequence[dict[str, Any]]) -> list[str | list[str]
         shares = [f"{v / now:.1f}" if v is not None else "-" for v in (before, dense)]
         rows.append([what, *shown, *shares])
     about = (
-        "The commit before (b2acfbc1) and this one in turn. The dense form computes all B x B "
+        "The commit before this work (cdaf1c7c) and this one in turn. The dense form computes all B x B "
         "weights in PyTorch and draws by `torch.multinomial`. A call of `CMixup` checks, draws and mixes."
     )
     return [about, markdown_rows(["case", "before", "now", "dense", "before / now", "dense / now"], rows)]

@@ -105,6 +105,12 @@ class ProgressDisplay:
         time_left = f", about {left:.0f} s left" if self._done > 1 else ""
         self.say(f"{self._title}: {done}/{self._total} {self._unit}{time_left}; {job} {scores}")
 
+    def within(self, job: str, text: str) -> None:
+        """Say in words how far `job`, which has begun, is within a unit that takes long."""
+        self._progress.update(self._tasks[job], description=f"{job}  {text}")
+        if not self._silent(time.monotonic()):
+            self.say(f"{self._title}: {job}: {text}")
+
     def _silent(self, now: float) -> bool:
         """Return whether no line is due: there are bars, or the last line is not `EVERY` seconds ago."""
         if self._console.is_terminal or now - self._said <= EVERY:

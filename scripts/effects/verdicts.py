@@ -326,12 +326,12 @@ def method_verdict(
     means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
     return (
         f"Test error minus ERM's, in % of ERM's: estimates of a model of all tables, 95 % intervals\n{tables}"
-        f"Verdict on {method}, setting {condition}, {len(found.means)} tables: {place} of {len(order)} by mean error\n"
-        f"{wrapped(f'({means}).', WIDTH)}\n"
+        f"Verdict on {method}, setting {condition}, {len(found.means)} tables\n"
         f"{wrapped(f'Mean over tables: {mean_text(found)}; {direction_text(found)}.', WIDTH)}\n"
         f"Size: gains {equal:g} % or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
         f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}.\n"
-        f"{new_text(found, equal)}\n{tuned}"
+        f"{new_text(found, equal)}\n"
+        f"{wrapped(f'By mean error {place} of {len(order)}: {means}.', WIDTH)}\n{tuned}"
     )
 
 

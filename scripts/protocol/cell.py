@@ -50,8 +50,9 @@ Known = Mapping[Asked, Ended]
 
 
 def train_cell(
-    cell: StudyCell, rules: Protocol2, load: Load, std: np.ndarray, known: Known | None = None
-) -> tuple[dict[str, Any], list[Parts]]:
+    cell: StudyCell, rules: Protocol2, load: Load, std: np.ndarray, known: Known | None = None, *,
+    sign: Callable[[str], None] = lambda _: None,
+) -> tuple[dict[str, Any], list[Parts]]:  # fmt: skip
     """Tune a method and train the runs of the rules with the best options, those that can as one stack.
 
     Args:
@@ -60,6 +61,7 @@ def train_cell(
         load: of the cell's table and condition.
         std: standard deviation of every target over the whole table, `(d_y,)` float64.
         known: what other cells of the table and condition have trained.
+        sign: called after each epoch with words for how far the cell is.
 
     Returns:
         The record, and the predictions of each of its runs on validation and test.
@@ -72,10 +74,12 @@ def train_cell(
     make = cache(lambda words: plan_job(compose_train(rules.command(cell, words))))
     tunings = rules.tunings(cell)
 
-    def trained(asked: Sequence[Asked]) -> list[Ended]:
+    def trained(asked: Sequence[Asked], what: str) -> list[Ended]:
         """Return how each run ended, in order."""
         new = [one for one in dict.fromkeys(asked) if one not in known]
-        results = train_runs([(make(words), run) for run, words in new], load, apart=cell.condition.grouped)
+        about = f"{cell.method}, {len(new)} {what}, "
+        runs = [(make(words), run) for run, words in new]
+        results = train_runs(runs, load, apart=cell.condition.grouped, sign=lambda text: sign(about + text))
         found = dict(known)
         for (run, words), result in zip(new, results, strict=True):
             loss = make(words).settings.fitted_by
@@ -83,7 +87,7 @@ def train_cell(
         return [found[one] for one in asked]
 
     searched = [tuning for tuning in tunings if len(tuning.trials) > 1]  # a trial alone is chosen without training it
-    tried = trained([(tuning.at, tuple(words)) for tuning in searched for words in tuning.trials])
+    tried = trained([(tuning.at, tuple(words)) for tuning in searched for words in tuning.trials], "trials")
     trials, finals = list[dict[str, Any]](), list[Asked]()
     for tuning in tunings:
         if tuning not in searched:
@@ -100,7 +104,7 @@ def train_cell(
             {"seed": tuning.at.seed, "options": words, "val": val}
             for words, val in zip(tuning.trials, values, strict=True)
         ]
-    ended = trained(finals)
+    ended = trained(finals, "runs with the best options")
     rows = [
         {"seed": run.seed, "split": run.split, "options": list(words), **one.row}
         for (run, words), one in zip(finals, ended, strict=True)
@@ -114,13 +118,16 @@ def train_cell(
     return record, [one.parts for one in ended]
 
 
-def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False) -> list[RunResult]:
+def train_runs(
+    runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False, sign: Callable[[str], None] = lambda _: None
+) -> list[RunResult]:
     """Train runs, those that can as one stack, and return the results in order; no method sees the test labels.
 
     Args:
         runs: a job for each.
         load: of their rows.
         apart: whether splits differ in size, so that runs of different ones share no stack.
+        sign: called after each epoch with words for it.
     """
     found: dict[int, RunResult] = {}
     rows = cache(lambda split: _without_test_labels(load(split)))
@@ -129,7 +136,12 @@ def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = Fal
         for stack in stacks_of(own):
             places = [int(words[0]) for words, _ in stack]
             made = [make_run(runs[k][0], runs[k][1].seed, rows(runs[k][1].split)) for k in places]
-            found |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
+            settings = stack[0][1].settings
+
+            def tell(epoch: int, _: object, most: int = settings.epochs, left: int = len(runs) - len(found)) -> None:
+                sign(f"{left} left, epoch {epoch} of {most} at most")
+
+            found |= zip(places, train(made, settings, stack[0][1].device, on_epoch=tell), strict=True)
     return [found[k] for k in range(len(runs))]
 
 

@@ -61,6 +61,11 @@ def train_missing(
     return train_items(items, "study", workers=workers, minutes=minutes or math.inf, unit="cells")
 
 
+def tell_within(tell: Callable[[Any], None], text: str) -> None:
+    """Tell the display how far a cell is, in words."""
+    tell(("within", text))
+
+
 def train_group(
     folder: Path, cells: Sequence[StudyCell], rules: Protocol2, until: float, tell: Callable[[Any], None], *,
     stored: Path,
@@ -88,7 +93,7 @@ def train_group(
                 else:
                     takes = cell.method != BASE and rules.takes_over
                     known = known_runs(stored, rules, *cell.key[:2]) if takes else {}
-                    made = train_cell(cell, rules, load, std, known)
+                    made = train_cell(cell, rules, load, std, known, sign=partial(tell_within, tell))
                 runs = to_runs(*made, rules)
                 check_rows(stored, [(report, parts) for report, parts in runs if parts])
                 write_cells(folder, runs)

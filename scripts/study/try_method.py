@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from cmixup.errors import InputError
+from cmixup.processes import core_count
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
 from datasets.common.fetch import sha256_of
@@ -49,6 +50,8 @@ from scripts.study.submission import SUBMISSIONS, with_submission
 Record = Mapping[str, Any]
 LITE, ALL, RANDOM = "lite", "all", "random"
 PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed
+# Wall time over CPU time of one process, from which on other work has the cores, and seconds that tell nothing of it.
+BUSY, SHORTEST = 1.2, 0.2
 
 
 def try_method(
@@ -82,15 +85,16 @@ def try_method(
     lacking = places - {key_of_record(r)[:2] for r in stored if r["method"] == BASE}
     if some := ", ".join(sorted("/".join(place) for place in lacking)):
         raise InputError(f"tables must have published cells of ERM, and these have none: {some}")
-    steps = probe_speed(cells, entry)
+    steps, slowed = with_slowdown(partial(probe_speed, cells, entry), jobs)
     if digest:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / file.name).write_bytes(file.read_bytes())
         entry, _ = with_submission(rules, str(folder / file.name))  # a copy, which nobody edits meanwhile
     published = {key_of_record(r) for r in stored}
     todo = [cell for cell in cells if cell.key not in published | cells_done(folder, entry)]
-    wait = max(1, minutes_needed(todo, stored, entry, jobs) * steps) if todo else 0
-    print(f"{name}: {len(todo)} of {len(cells)} cells to train, about {wait:.0f} min; all is written to {folder}")
+    wait = max(1, minutes_needed(todo, stored, entry, jobs) * steps * slowed) if todo else 0
+    busy = f" while other work makes them {slowed:.1f} times as long" if slowed > 1 and todo else ""
+    print(f"{name}: {len(todo)} of {len(cells)} cells to train, about {wait:.0f} min{busy}; all is written to {folder}")
     if problems := train_missing(folder, todo, entry, jobs, within, stored=results) if todo else []:
         return problems
     if left := {cell.key for cell in todo} - cells_done(folder, entry):
@@ -143,6 +147,20 @@ def probe_speed(cells: Sequence[StudyCell], rules: Protocol2) -> float:
             raise InputError(f"method {cell.method} gives other predictions when it is trained again with the same "
                              "seed: all that is random must come from the generator that it is given")  # fmt: skip
     return min(first[0], again[0]) / min(timed(BASE)[0] for _ in range(2))
+
+
+def with_slowdown(probe: Callable[[], float], jobs: int) -> tuple[float, float]:
+    """Return what a probe returns, and how many times as long as alone `jobs` processes take now, 1 on a free machine.
+
+    The probe waited for a core while other work had it: wall time over CPU time. On C cores beside L busy processes
+    that is (L + 1) / C of one process, and (L + jobs) / C of several.
+    """
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = probe()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    if wall < SHORTEST or wall < BUSY * cpu:
+        return found, 1.0
+    return found, wall / cpu + ((jobs or workers_at_once(cpu=True)) - 1) / core_count()
 
 
 def minutes_needed(cells: Sequence[StudyCell], stored: Sequence[Record], rules: Protocol2, jobs: int) -> float:

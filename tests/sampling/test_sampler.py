@@ -206,6 +206,17 @@ def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budge
     assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
 
 
+@pytest.mark.parametrize(
+    ("method", "shape", "bandwidth"), [("uniform", (2000, 2), 0.42), ("kd", (2000, 2), 0.05), ("cdf", (300, 20), 2.0)]
+)
+def test_the_rule_of_mean_acceptance_stays_for_what_was_published_with_it(method, shape, bandwidth):
+    labels = np.random.default_rng(0).normal(size=shape)
+    ruled, named = (PartnerSampler(labels, bandwidth, method=m) for m in ("acceptance", method))
+    assert ruled.method == method
+    draws = [built.epoch(np.random.default_rng(1)) for built in (ruled, named)]
+    np.testing.assert_array_equal(*draws)
+
+
 class Stages:
     """Stands for an algorithm: refuses the rows below `tail` always, and others at a fixed rate."""
 

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
+from datasets.csv import Csv
 from scripts import train as train_module
 from scripts.config.arguments import parse_args, parse_seeds
 from scripts.config.compose import compose_train
@@ -44,6 +47,33 @@ def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert f"mean of 2 seeds: test rmse {statistics.fmean(scores):.4f} ± {spread:.4f}" in mean
     train_module.run_training(compose_train(given))
     assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines()[:2])
+
+
+@pytest.mark.usefixtures("no_git")
+def test_what_a_table_hides_is_a_line_more_and_the_rest_of_the_output_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    area = rng.uniform(30, 150, 120)
+    price = 3000 * area + rng.normal(0, 4e4, 120)
+    pd.DataFrame({"area": area, "tax": price / 20, "price": price}).to_csv(tmp_path / "t.csv", index=False)
+    said = []
+    for looked in (True, False):
+        if not looked:
+            monkeypatch.setattr(Csv, "problems", lambda _: ())
+        train_module.run_training(compose_train([
+            "dataset=csv", f"dataset.path={tmp_path / 't.csv'}", "dataset.target=price", "method=cmixup",
+            "train.epochs=2", "logger=none", f"out={tmp_path / str(looked)}",
+        ]))  # fmt: skip
+        printed = capsys.readouterr()
+        said.append([text.replace(str(tmp_path / str(looked)), "OUT") for text in printed])
+    (out, err), (plain_out, plain_err) = said
+    assert out == plain_out
+    found = [line for line in err.splitlines() if line not in plain_err.splitlines()]
+    assert [line for line in err.splitlines() if line not in found] == plain_err.splitlines()
+    assert len(found) == 1
+    assert "tax alone predicts price nearly" in found[0]
+    assert "dataset.drop=[tax]" in found[0]
 
 
 @pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])

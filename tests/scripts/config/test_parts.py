@@ -59,7 +59,7 @@ def test_every_dataset_has_presets_with_the_same_keys_default_among_them(name: s
     assert "default" in presets
     every = set(presets_of(TASKS[0] if name in TASKS else "airfoil")["paper"]) - {"scaling"}  # videos have none
     keys = set(presets["default"]) - {"label_scaling"}  # only where a preset wants it, whatever the method
-    assert all(set(values) - {"label_scaling", "samplers"} == keys >= every for values in presets.values())
+    assert all(set(values) - {"label_scaling"} == keys >= every for values in presets.values())
     assert all("label_scaling" not in values for preset, values in presets.items() if preset != "default")
 
 

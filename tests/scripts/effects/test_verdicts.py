@@ -209,7 +209,8 @@ def test_what_is_said_of_a_method_is_its_place_its_tables_and_its_mean() -> None
     said = method_verdict(records, "random", "mixup", 0.05, 1.0)
     own = method_effect(errors, "mixup", 0.05, 1.0)
     assert own is not None
-    assert "setting random, 2 tables: 1 of 2 by mean error" in said
+    assert "setting random, 2 tables\nMean over tables: " in said
+    assert said.index("A new table gains") < said.index("\nBy mean error 1 of 2: mixup ") < said.index("\nTuning")
     assert f" Mean over tables: {mean_text(own)}; {direction_text(own)}. Size: " in " ".join(said.split())
     assert (
         "Size: gains 1 % or more on 2 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n"

@@ -37,6 +37,7 @@ def test_an_entry_has_a_row_and_the_first_with_a_file_its_verdict(monkeypatch: p
     assert other.endswith(" | `method=ada` |")
     said = entries.submission_output(found, rules)
     assert said.startswith("```text\nTest error minus ERM's")
-    assert "\nVerdict on mine, setting random, 3 tables: 1 of 2 by mean error\n" in said
+    assert "\nVerdict on mine, setting random, 3 tables\nMean over tables: " in said
+    assert "\nBy mean error 1 of 2: mine " in said
     assert "\nSize: gains 1 % or more on 3 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n" in said
     assert max(map(len, said.splitlines())) <= 100

@@ -197,7 +197,7 @@ def test_a_worker_stops_before_a_cell_that_would_begin_too_late(
     now = iter([10.0, 20.0, 31.0])
     monkeypatch.setattr(Protocol2, "words", twin_words)
     monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: next(now)))
-    monkeypatch.setattr(work, "train_cell", lambda cell, *_: [begun.append(cell.method)])
+    monkeypatch.setattr(work, "train_cell", lambda cell, *_, **__: [begun.append(cell.method)])
     monkeypatch.setattr(work, "to_runs", lambda *_: [])
     monkeypatch.setattr(work, "write_cells", lambda *_: None)
     group = rules.cells(["penguin_mass"], ["random"], ["erm", "mixup", "cmixup"])

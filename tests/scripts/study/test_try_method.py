@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,17 @@ def test_within_the_minutes_that_are_given_it_says_what_is_left_and_no_verdict(
     )
 
 
+def test_minutes_are_those_of_a_machine_as_busy_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that has a third of one of two cores finds five busy processes there; two of ours have less of them."""
+    walls, cpus = iter([0.0, 9.0, 9.0, 12.1, 0.0, 1e-4]), iter([0.0, 3.0, 3.0, 6.0, 0.0, 1e-5])
+    clock = SimpleNamespace(perf_counter=lambda: next(walls), process_time=lambda: next(cpus))
+    monkeypatch.setattr(try_method, "time", clock)
+    monkeypatch.setattr(try_method, "core_count", lambda: 2)
+    assert try_method.with_slowdown(lambda: 2.5, 2) == (2.5, 3.5)  # (5 + 1) / 2 alone, (5 + 2) / 2 of two
+    assert try_method.with_slowdown(lambda: 2.5, 2) == (2.5, 1.0)  # free
+    assert try_method.with_slowdown(lambda: 2.5, 2) == (2.5, 1.0)  # too short to tell
+
+
 def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     mine: Path, rules: Protocol2, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,8 +156,8 @@ def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     folder = tried(mine, rules, stored)
     said = capsys.readouterr().out
     assert said.startswith(f"flip: 2 of 2 cells to train, about 1 min; all is written to {folder}\n")
-    assert "Verdict on flip, setting random, 2 tables: " in said
-    assert " of 3 by mean error\n" in said
+    assert "Verdict on flip, setting random, 2 tables\nMean over tables: " in said
+    assert " of 3: " in said.partition("\nBy mean error ")[2]
     assert "Cost: " in said
     trials = [one for one in trained if one[1] % 10 == 0]
     assert sorted(trials) == [("from_file", seed) for seed in (0, 0, 10, 10)]  # of three trials a split the own one

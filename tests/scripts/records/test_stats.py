@@ -9,6 +9,7 @@ from cmixup.errors import InputError
 from scripts.records.stats import (
     Summary,
     clustered_interval,
+    compare_methods,
     holm_adjusted,
     paired_interval,
     paired_or_none,
@@ -121,3 +122,21 @@ def test_a_standard_error_is_that_of_the_interval() -> None:
     narrow = clustered_interval([1.0, 2.0, 4.0], "abc", level=0.9)
     assert narrow is not None
     assert standard_error(narrow, 0.9) == pytest.approx(standard_error(found))
+
+
+def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
+    values = {
+        "erm": {0: 3.0, 1: 3.2},
+        "mixup": {},
+        "cmixup": {0: 2.8, 1: 2.6, 2: 9.0},
+        "noise": {0: 4.0, 1: 5.0, 2: 4.5},
+        "failed": {0: 1.0, 1: 1.0, 2: math.nan},
+    }
+    found = compare_methods(values, "cmixup")
+    assert found.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
+    assert compare_methods(values, "cmixup", lower_is_better=False).best == "cmixup"
+    assert compare_methods({m: v for m, v in values.items() if m == "erm"}, "cmixup").best is None
+    assert found.summaries["erm"] == Summary(3.1, pytest.approx(0.02**0.5), 2)
+    assert set(found.summaries) == set(values) - {"mixup"}
+    assert set(found.intervals) == {"noise", "failed"}  # ERM shares two seeds alone
+    assert found.intervals["noise"].mean == pytest.approx((2.8 - 4.0 + 2.6 - 5.0 + 9.0 - 4.5) / 3)

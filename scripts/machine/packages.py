@@ -72,7 +72,8 @@ def digest_of_record(package: str) -> str:
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of all installed packages by normalised name, without the names of builds ("+cpu")."""
-    found = {plain_name(one.name): one.version.partition("+")[0] for one in metadata.distributions() if one.name}
+    every = reversed(list(metadata.distributions()))  # of two, the first on the path is imported
+    found = {plain_name(one.name): one.version.partition("+")[0] for one in every if one.name}
     return dict(sorted(found.items()))
 
 

@@ -36,6 +36,7 @@ COUNTS = {
     "nth_call": 1000,  # at most; every one there is
     "bit_rot": 2000,  # 250 of every file
     "chain": 1000,
+    "tampering": 10,  # every way once
     "provenance": 48,  # every way twice
 }
 OTHERS = {

@@ -58,18 +58,21 @@ of imports would be most of every start; signals, files, locks and processes are
   nothing is called done that may be lost (nth_call).
 - **A changed bit is named.** Of a run by the checksums in its `DONE` (bit_rot), of the published results by
   `results/SEAL` (chain), of raw files and of installed packages by their SHA-256 (`make verify`).
-- **A command ends as it does at home, or says in one line why not** (environments).
+- **A command ends as it does at home, or says in one line why not** (environments). Where cells could not be trained,
+  the table of the others is printed, and the status is 2.
 - **A published run was made by the code of its commit** (provenance).
 - **One command checks all of it, from the pages down to the packages**: `make verify` names the first link that does
-  not hold, and ends with the root of the published results.
+  not hold (tampering), and ends with the root of the published results, which [results/README](README.md) prints.
 
 ## What is not promised
 
 - The seal is no signature: whoever can write results/ can seal anew. Compare the root with one that you have from
   elsewhere.
 - The page that people edit (`README.md`) is outside the seal. What is rendered into it is compared by `make verify`.
-- Not seen: bytecode whose source was given its old size and time again, a package that was edited together with its
-  RECORD, and a start-up file of Python that patches what it imports.
+- Not seen: a package that was edited together with its RECORD, and a start-up file of Python that patches what it
+  imports. A run does not see bytecode whose source was given its old size and time again; `make verify` does.
+- Where files are limited to some kB, this Python may leave half of a file of bytecode, which ends later commands with
+  `EOFError: marshal data too short`. Remove such files; `PYTHONDONTWRITEBYTECODE=1` writes none.
 - Hashes of packages hold on Linux, x86-64 and CPython 3.11. Elsewhere constraints.txt names versions, and packages that
   these need in turn may differ.
 - Not tried: power cuts (files and folders are synced before a name counts), NFS, Windows, macOS, GPUs, and errors of

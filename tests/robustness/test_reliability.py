@@ -49,6 +49,7 @@ def test_a_few(name: str, count: int, tmp_path: Path) -> None:
         ("nth_call", 60),
         ("bit_rot", 80),
         ("chain", 100),
+        ("tampering", 10),
         ("provenance", 24),
     ],
 )

@@ -214,6 +214,11 @@ def load_protocol2() -> Protocol2:
     return load_rules(PROTOCOL2)
 
 
+def rules_named(name: str) -> Protocol2:
+    """Read the rules of a file of configs/study."""
+    return load_rules(FOLDER / f"{name}.yaml")
+
+
 def load_rules(path: Path) -> Protocol2:
     """Read rules, those that they are `like` in what they do not say, and the tables beside them.
 

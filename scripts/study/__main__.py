@@ -23,7 +23,7 @@ from pathlib import Path
 from cmixup.errors import InputError, check_choice
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
-from scripts.protocol.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, load_rules
+from scripts.protocol.protocols import FOLDER, PROTOCOL2, Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import copy_cells
 from scripts.protocol.work import train_missing
 from scripts.records.experiment import RESULTS
@@ -78,9 +78,7 @@ def rules_of_network(given: Args) -> Protocol2:
     """Return the rules of protocol 2, or those of the network that `model=` asks for."""
     known = ["fcn3", *(path.stem.removeprefix(NETWORK) for path in sorted(FOLDER.glob(f"{NETWORK}*.yaml")))]
     name = check_choice("model", given.get("model", known[0]), tuple(known))
-    rules = load_protocol2() if name == known[0] else load_rules(FOLDER / f"{NETWORK}{name}.yaml")
-    assert isinstance(rules, Protocol2)
-    return rules
+    return load_protocol2() if name == known[0] else rules_named(f"{NETWORK}{name}")
 
 
 def run_verb(given: Args) -> list[str]:
@@ -90,7 +88,7 @@ def run_verb(given: Args) -> list[str]:
     if name in RENAMED_RULES:
         name = RENAMED_RULES[given["rules"]]
         print(f"rules={given['rules']} is now rules={name}, and will be unknown in the next version", file=sys.stderr)
-    rules = load_rules(FOLDER / f"{name}.yaml")
+    rules = rules_named(name)
     if what == "check" or (what == "publish" and "submission" in given):
         if "submission" not in given:
             raise InputError("submission must be given: submission=outputs/entries/mine-1a2b3c4d")

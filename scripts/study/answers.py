@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from scripts.effects.verdicts import UNTOLD, Effect, chance_text, errors_of, method_effect
-from scripts.protocol.protocols import FOLDER, Protocol2, load_rules
+from scripts.protocol.protocols import Protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
@@ -68,8 +68,7 @@ def with_more_splits(found: Setting, rules: Protocol2) -> tuple[Effect | None, i
 
     There is none before ERM and C-Mixup have all tables with the later splits.
     """
-    more = load_rules(FOLDER / f"{SPLITS}.yaml")
-    assert isinstance(more, Protocol2)
+    more = rules_named(SPLITS)
     wanted = {cell.key for cell in more.cells(methods=[BASE, METHOD])}
     records = [r for r in read_store(more) if r["method"] in (BASE, METHOD)]
     if len(records) < len(wanted):
@@ -83,8 +82,7 @@ def with_more_splits(found: Setting, rules: Protocol2) -> tuple[Effect | None, i
 
 def untuned() -> Iterator[Answer]:
     """Yield what methods change at ERM's rate and decay, in each whole setting of the study without a search."""
-    rules = load_rules(FOLDER / "no_search.yaml")
-    assert isinstance(rules, Protocol2)
+    rules = rules_named("no_search")
     reports = published_reports(RESULTS, (no_search.EXPERIMENT,))
     for name, title in no_search.SETTINGS.items():
         errors = no_search.errors_of_reports(reports, name)
@@ -97,7 +95,7 @@ def untuned() -> Iterator[Answer]:
 def on_networks() -> Iterator[Answer]:
     """Yield what methods change on other networks, in each of their whole settings."""
     for name in networks.NETWORKS:
-        splits = networks.network_rules(name).splits
+        splits = rules_named(name).splits
         for setting, tables, each in networks.effects(name):
             where = f"{setting}, {tables}, {splits} splits"
             yield from (Answer(name, where, networks.TITLES[arm], own) for arm, own in each.items())
@@ -105,8 +103,7 @@ def on_networks() -> Iterator[Answer]:
 
 def of_likelihood() -> Iterator[Answer]:
     """Yield what methods change of the rescaled likelihood, in each setting that is whole."""
-    rules = load_rules(FOLDER / "likelihood.yaml")
-    assert isinstance(rules, Protocol2)
+    rules = rules_named("likelihood")
     records = read_store(rules)
     for condition, title in likelihood.SETTINGS.items():
         own, tables = whole_records(records, rules, condition)

@@ -13,7 +13,7 @@ import numpy as np
 from cmixup.losses import STD
 from scripts.driver.predictions import Scored
 from scripts.effects.verdicts import LOWER, Effect, errors_of, method_effect, sign_text
-from scripts.protocol.protocols import FOLDER, WEIGHTS, Protocol2, load_rules
+from scripts.protocol.protocols import WEIGHTS, Protocol2, rules_named
 from scripts.protocol.published import experiment_of, read_store
 from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
@@ -110,8 +110,7 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
 @writes("results/runs/study_likelihood", "results/predictions/study_likelihood", "results/predictions/targets")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
-    rules = load_rules(FOLDER / "likelihood.yaml")
-    assert isinstance(rules, Protocol2)
+    rules = rules_named("likelihood")
     records = read_store(rules)
     lines = [
         "# Likelihood",

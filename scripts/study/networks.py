@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scripts.effects.verdicts import Effect, errors_of, method_effect, sign_text
-from scripts.protocol.protocols import FOLDER, Protocol2, load_rules
+from scripts.protocol.protocols import Protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.records.register import writes
 from scripts.records.tables import markdown_rows
@@ -29,16 +29,9 @@ TITLES = {name: no_search.TITLES[name] for name in ("cmixup_alpha02", "cmixup_al
 SETTINGS = {"rows100": "100 training rows", "random": "all rows, split at random"}
 
 
-def network_rules(name: str) -> Protocol2:
-    """Return the rules of a network."""
-    rules = load_rules(FOLDER / f"{name}.yaml")
-    assert isinstance(rules, Protocol2)
-    return rules
-
-
 def effects(name: str) -> Iterator[tuple[str, str, dict[str, Effect]]]:
     """Yield of each setting of a network that is whole its title, its tables in words, and the effect of each arm."""
-    rules = network_rules(name)
+    rules = rules_named(name)
     records = read_store(rules)
     for condition, title in SETTINGS.items():
         own, tables = whole_records(records, rules, condition)
@@ -63,7 +56,7 @@ def write_page() -> dict[str, str]:
         "",
     ]
     for name, title in NETWORKS.items():
-        rules = network_rules(name)
+        rules = rules_named(name)
         about = ABOUT[name]
         for key, value in rules.network.items():
             about = about.replace(f"{{{key}}}", str(value))

@@ -22,7 +22,7 @@ from scripts.effects.verdicts import (
     sign_text,
     verdict_name,
 )
-from scripts.protocol.protocols import FOLDER, Protocol2, load_protocol2, load_rules
+from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
 from scripts.records.experiment import RESULTS
@@ -124,8 +124,7 @@ def answer(
 @writes("results/runs/study_no_search", "results/runs/study")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
-    rules, records = load_rules(FOLDER / "no_search.yaml"), read_store(load_protocol2())
-    assert isinstance(rules, Protocol2)
+    rules, records = rules_named("no_search"), read_store(load_protocol2())
     reports = published_reports(RESULTS, (EXPERIMENT,))
     lines = [
         "# The study without a search",

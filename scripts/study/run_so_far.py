@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scripts.protocol.protocols import FOLDER, Protocol2, load_protocol2, load_rules
+from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
 from scripts.records.tables import markdown_rows
@@ -43,13 +43,6 @@ class Progress(NamedTuple):
     of: int
     cells: int
     planned: int
-
-
-def rules_named(name: str) -> Protocol2:
-    """Return rules of configs/study that have splits and trials."""
-    rules = load_rules(FOLDER / f"{name}.yaml")
-    assert isinstance(rules, Protocol2)
-    return rules
 
 
 def progress_of(part: str, rules: Protocol2, settings: Sequence[str], methods: Sequence[str]) -> Iterator[Progress]:

@@ -10,7 +10,7 @@ import pytest
 
 from scripts.claims.prose import page_places, splice_page
 from scripts.driver.predictions import Scored
-from scripts.protocol.protocols import Protocol2, load_protocol2
+from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
 from scripts.study import answers, likelihood, networks, referee, run_so_far
@@ -57,7 +57,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
 def test_a_network_is_told_of_on_the_lite_tables_or_all_of_them(
     stored: Callable[[str, Records], None], part: str, whole: bool
 ) -> None:
-    rules = networks.network_rules("network_realmlp")
+    rules = rules_named("network_realmlp")
     tables = {"all": [t.name for t in rules.tables], "nine": rules.lite_tables()[:9]}.get(part, rules.lite_tables())
     records = cells_of(rules, "rows100", tables, 0.2)
     stored("network_realmlp", records[:-1] if part == "a method" else records)
@@ -75,8 +75,7 @@ def test_a_network_is_told_of_on_the_lite_tables_or_all_of_them(
 def test_likelihood_has_a_positive_and_a_negative_control_and_is_told_in_nats(
     stored: Callable[[str, Records], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = likelihood.load_rules(likelihood.FOLDER / "likelihood.yaml")
-    assert isinstance(rules, Protocol2)
+    rules = rules_named("likelihood")
     records = cells_of(rules, "rows100", rules.lite_tables(), -0.05)
     erm = [record for record in records if record["method"] == "erm"]
     for record in erm:  # a third and a fourth network, as good as the first two
@@ -122,7 +121,7 @@ def test_the_first_lines_and_the_referee_say_what_is_not_run_and_order_by_the_ch
     assert len(lines) == 5
     assert "More splits: not run yet (0 of 60 cells are published)." in lines[0]
     assert [line.endswith("Not run yet.") for line in lines[1:]] == [True] * 4
-    tabm = networks.network_rules("network_tabm")
+    tabm = rules_named("network_tabm")
     stored("network_tabm", cells_of(tabm, "rows100", tabm.lite_tables(), -0.3))
     assert "C-Mixup, alpha 2 -" in answers.first_lines(found, rules).splitlines()[3]
     made = referee.results(found, rules)
@@ -142,7 +141,7 @@ def test_the_first_lines_and_the_referee_say_what_is_not_run_and_order_by_the_ch
 def test_a_part_is_answered_once_every_table_of_every_setting_has_all_methods(
     stored: Callable[[str, Records], None],
 ) -> None:
-    rules = networks.network_rules("network_tabm")
+    rules = rules_named("network_tabm")
     names = [table.name for table in rules.tables]
     every = [r for c in ("rows100", "random") for r in cells_of(rules, c, names, 0.0)]
     stored("network_tabm", every)
@@ -162,8 +161,7 @@ def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables
 ) -> None:
     rules = load_protocol2()
     (random,) = (s for s in everything(rules, [t.name for t in rules.tables]) if s.condition.name == "random")
-    more = answers.load_rules(answers.FOLDER / "more_splits.yaml")
-    assert isinstance(more, Protocol2)
+    more = rules_named("more_splits")
     later = [
         r for r in cells_of(more, "random", [t.name for t in rules.tables], 0.2) if r["method"] in ("erm", "cmixup")
     ]

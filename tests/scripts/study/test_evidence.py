@@ -57,7 +57,6 @@ def test_a_table_counts_once_it_has_every_method_and_sea_level_stands_beside_it(
     put(tmp_path, rules, rules.cells(["penguin_mass"], ["rows100"], five), 2)
     put(tmp_path, rules, rules.cells(["csf_tau"], ["rows100"], five[:4]), 2)
     sea = load_rules(SEA_LEVEL)
-    assert isinstance(sea, Protocol2)
     put(tmp_path, sea, sea.cells(["penguin_mass", "csf_tau"], ["rows100"], ["ridge"]), 1)
     found = by_name(tmp_path)
     setting = found["rows100"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from scripts.protocol.protocols import rules_named
 from scripts.study import no_search
 
 
@@ -24,7 +25,7 @@ def test_errors_are_means_over_weights_of_one_setting():
 
 @pytest.mark.parametrize("missing", ["a table", "a method", ""])
 def test_only_a_whole_setting_has_a_table(missing, monkeypatch):
-    names = [table.name for table in no_search.load_rules(no_search.FOLDER / "no_search.yaml").tables]
+    names = [table.name for table in rules_named("no_search").tables]
     methods = ["erm", *no_search.TITLES]
     names = names[1:] if missing == "a table" else names
     methods = methods[:-1] if missing == "a method" else methods

@@ -64,7 +64,6 @@ def test_the_draws_are_those_of_the_published_trials(table: str, rules: Protocol
 
 def test_new_rules_draw_for_each_table_and_go_on_with_the_splits(rules: Protocol2) -> None:
     more = load_rules(FOLDER / "more_splits.yaml")
-    assert isinstance(more, Protocol2)
     (cell,) = more.cells(["penguin_mass"], [], ["erm"])
     tunings = more.tunings(cell)
     assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5, 25)]
@@ -241,7 +240,6 @@ def test_rules_of_likelihood_choose_by_it_and_their_scores_follow_from_what_is_k
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = load_rules(FOLDER / "likelihood.yaml")
-    assert isinstance(rules, Protocol2)
     (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
     assert "train.loss=gaussian" in rules.words(cell)
     monkeypatch.setattr(Protocol2, "words", lambda self, cell: [*twin_words(self, cell), "train.loss=gaussian"])

@@ -130,7 +130,6 @@ def test_publishing_replaces_cells_by_key_and_keeps_the_others(rules: Protocol2,
     with pytest.raises(InputError, match=r"published has 3 cells that were made by other rules"):
         published.copy_cells(stores[1], into, replace(rules, checksum="another"))
     sea = load_rules(SEA_LEVEL)
-    assert isinstance(sea, Protocol2)
     made(stores[1], sea, sea.cells(["penguin_mass"])[0], 4.0)
     assert published.copy_cells(stores[1], into, sea) == 1
     assert [len(published.read_store(each, into)) for each in (rules, sea)] == [3, 1]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cmixup.model_stack import ModelStack
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
+from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.loader import BatchLoader
 from cmixup.training.settings import TrainSettings
 from cmixup.training.stack_training import StackTraining
@@ -255,6 +257,37 @@ def assert_states_equal(one: dict[str, Tensor], other: dict[str, Tensor]) -> Non
 
 def states_differ(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return any(not torch.allclose(value, other[name], atol=1e-4) for name, value in one.items())
+
+
+class Stopped(Exception):
+    """Ends a training in the middle, as a kill would."""
+
+
+def check_stopped_run(run: Callable[[int], Run], folder: Path, epochs: int = 2) -> tuple[Run, Run]:
+    """Check that a run of a seed repeats, and goes on where it was stopped; return it, straight and stopped."""
+
+    def stop(now: int, rows: object) -> None:
+        raise Stopped
+
+    where, how = Checkpoints(lambda seed: folder / str(seed), 1, ""), settings(epochs=epochs)
+    first, last = run(0), run(0)
+    straight, again, other = (train([each], how)[0] for each in (first, run(0), run(1)))
+    assert_states_equal(straight.state_dict, again.state_dict)
+    assert states_differ(straight.state_dict, other.state_dict)
+    with pytest.raises(Stopped):
+        train([run(0)], how, on_epoch=stop, checkpoints=where)
+    (resumed,) = train([last], how, checkpoints=where)
+    assert_states_equal(resumed.state_dict, straight.state_dict)
+    assert resumed.history == straight.history
+    return first, last
+
+
+def check_same_training(one: Run, other: Run) -> RunResult:
+    """Check that two runs train alike; return what came of the first."""
+    ours, theirs = (train([run], settings(epochs=2))[0] for run in (one, other))
+    assert_states_equal(ours.state_dict, theirs.state_dict)
+    assert ours.history == theirs.history
+    return ours
 
 
 class Own(Pairing):

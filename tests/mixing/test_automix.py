@@ -23,11 +23,12 @@ from cmixup.model_stack import ModelStack
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Uniform
-from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     Own,
     assert_states_equal,
+    check_same_training,
+    check_stopped_run,
     epoch_batches,
     fitted,
     make_data,
@@ -35,7 +36,6 @@ from tests.helpers import (
     make_stack,
     make_training,
     settings,
-    states_differ,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
 
@@ -214,32 +214,12 @@ def test_a_row_mixed_with_itself_stays() -> None:
 
 @pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
 def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    pairings = (None, SecondBatch(bandwidth, factor=math.inf))
-    (plain,), (ours,) = (train([auto_run(pairing)], settings(epochs=2)) for pairing in pairings)
-    assert_states_equal(plain.state_dict, ours.state_dict)
-    assert plain.history == ours.history
-
-
-class Stopped(Exception):
-    pass
+    check_same_training(auto_run(), auto_run(SecondBatch(bandwidth, factor=math.inf)))
 
 
 def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    def stop(now: int, rows: object) -> None:
-        raise Stopped
-
-    where, how = Checkpoints(lambda seed: tmp_path / str(seed), 1, ""), settings(epochs=2)
-    runs = [auto_run(seed=seed) for seed in (0, 0, 1)]
-    straight, again, other = (train([run], how)[0] for run in runs)
-    assert_states_equal(straight.state_dict, again.state_dict)
-    assert states_differ(straight.state_dict, other.state_dict)
-    with pytest.raises(Stopped):
-        train([auto_run()], how, on_epoch=stop, checkpoints=where)
-    last = auto_run()
-    (resumed,) = train([last], how, checkpoints=where)
-    assert_states_equal(resumed.state_dict, straight.state_dict)
-    assert resumed.history == straight.history
-    mine, theirs = last.method.state_dict(), runs[0].method.state_dict()
+    straight, resumed = check_stopped_run(lambda seed: auto_run(seed=seed), tmp_path)
+    mine, theirs = resumed.method.state_dict(), straight.method.state_dict()
     assert mine.pop("mixing._extra_state")["steps"] == theirs.pop("mixing._extra_state")["steps"] == 6
     assert {name.split(".")[1] for name in mine} == {"block", "copy"}
     assert_states_equal(mine, theirs)

@@ -24,6 +24,7 @@ from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
+    Stopped,
     assert_states_close,
     assert_states_equal,
     epoch_batches,
@@ -150,10 +151,6 @@ def test_networks_of_a_stack_train_as_those_of_its_runs(monkeypatch: pytest.Monk
         for one, other in zip(stacked, bends, strict=True):
             torch.testing.assert_close(one[e], other, atol=1e-6, rtol=0)
     assert stacked[-1][0] != stacked[-1][1]
-
-
-class Stopped(Exception):
-    pass
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])

@@ -25,10 +25,11 @@ from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_states_equal,
+    check_same_training,
+    check_stopped_run,
     epoch_batches,
     fitted,
     make_data,
@@ -331,31 +332,13 @@ def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
 
 @pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
 def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    pairings = (None, SecondBatch(bandwidth, factor=math.inf))
-    (plain,), (ours,) = (train([puzzle_run(pairing)], settings(epochs=2)) for pairing in pairings)
-    assert_states_equal(plain.state_dict, ours.state_dict)
-    assert plain.history == ours.history
+    plain = check_same_training(puzzle_run(), puzzle_run(SecondBatch(bandwidth, factor=math.inf)))
     (near,) = train([puzzle_run(LabelDistance(0.05))], settings(epochs=2))
     assert states_differ(near.state_dict, plain.state_dict)
 
 
-class Stopped(Exception):
-    pass
-
-
 def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    def stop(now: int, rows: object) -> None:
-        raise Stopped
-
-    where, how = Checkpoints(lambda seed: tmp_path / str(seed), 1, ""), settings(epochs=2)
-    (straight,), (again,), (other,) = (train([puzzle_run(seed=seed)], how) for seed in (0, 0, 1))
-    assert_states_equal(straight.state_dict, again.state_dict)
-    assert states_differ(straight.state_dict, other.state_dict)
-    with pytest.raises(Stopped):
-        train([puzzle_run()], how, on_epoch=stop, checkpoints=where)
-    (resumed,) = train([puzzle_run()], how, checkpoints=where)
-    assert_states_equal(resumed.state_dict, straight.state_dict)
-    assert resumed.history == straight.history
+    check_stopped_run(lambda seed: puzzle_run(seed=seed), tmp_path)
 
 
 def test_what_does_not_suit_is_refused_in_a_line() -> None:

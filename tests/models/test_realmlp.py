@@ -122,20 +122,22 @@ def test_hidden_units_are_dropped_in_training_alone() -> None:
     assert torch.equal(model.eval().features(x), model.features(x))
 
 
-def test_a_stack_gives_the_numbers_of_each_alone() -> None:
+def check_stack(model: Callable[[int, int], nn.Module]) -> None:
+    """Check that a stack of two runs of a model predicts as each of them does alone."""
+
     def run(seed: int) -> Run:
         torch.manual_seed(seed)
-        return make_run(
-            Mix(LabelDistance(0.5), Beta(2.0), "block1"),
-            seed,
-            model=lambda d, d_y: RealMLP((d,), d_y, 16, 2, dropout=0.0),
-        )
+        return make_run(Mix(LabelDistance(0.5), Beta(2.0), "block1"), seed, model=model)
 
     together = train([run(1), run(2)], settings(epochs=3))
     for seed, one in zip((1, 2), together, strict=True):
         (alone,) = train([run(seed)], settings(epochs=3))
         assert (one.stack, alone.stack) == (2, 1)
         torch.testing.assert_close(one.predictions["test"][""], alone.predictions["test"][""], atol=1e-4, rtol=1e-4)
+
+
+def test_a_stack_gives_the_numbers_of_each_alone() -> None:
+    check_stack(lambda d, d_y: RealMLP((d,), d_y, 16, 2, dropout=0.0))
 
 
 test_bad_arguments = check_bad_arguments(RealMLP)

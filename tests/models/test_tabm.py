@@ -12,10 +12,10 @@ from cmixup.methods.base import squared_error, squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.training.trainer import Run, train
+from cmixup.training.trainer import train
 from models.tabm import TabM
 from tests.helpers import make_run, settings
-from tests.models.test_realmlp import check_bad_arguments
+from tests.models.test_realmlp import check_bad_arguments, check_stack
 
 
 def made(**changes: int | float) -> tuple[TabM, torch.Tensor]:
@@ -92,19 +92,7 @@ def test_encode_then_decode_is_forward_and_training_mixes_there(layer: str) -> N
 
 
 def test_a_stack_gives_the_numbers_of_each_alone() -> None:
-    def run(seed: int) -> Run:
-        torch.manual_seed(seed)
-        return make_run(
-            Mix(LabelDistance(0.5), Beta(2.0), "block1"),
-            seed,
-            model=lambda d, d_y: TabM((d,), d_y, 4, 16, depth=2, dropout=0.0),
-        )
-
-    together = train([run(1), run(2)], settings(epochs=3))
-    for seed, one in zip((1, 2), together, strict=True):
-        (alone,) = train([run(seed)], settings(epochs=3))
-        assert (one.stack, alone.stack) == (2, 1)
-        torch.testing.assert_close(one.predictions["test"][""], alone.predictions["test"][""], atol=1e-4, rtol=1e-4)
+    check_stack(lambda d, d_y: TabM((d,), d_y, 4, 16, depth=2, dropout=0.0))
 
 
 test_bad_arguments = check_bad_arguments(TabM, "k")

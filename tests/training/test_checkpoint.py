@@ -16,17 +16,13 @@ from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.checkpoint import FORMAT, RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
-from tests.helpers import METHODS, assert_states_equal, make_data, make_run, settings
+from tests.helpers import METHODS, Stopped, assert_states_equal, make_data, make_run, settings
 
 EPOCHS = 5
 
 
 def checkpoints(folder: Path, every: int = 1, key: str = "") -> Checkpoints:
     return Checkpoints(lambda seed: folder / f"seed={seed}", every, key)
-
-
-class Stopped(Exception):
-    pass
 
 
 def interrupted(make: Callable[[], list[Run]], where: Checkpoints, epoch: int, **changes: Any) -> list[RunResult]:

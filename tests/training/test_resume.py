@@ -12,15 +12,11 @@ from cmixup.methods.base import Method
 from cmixup.methods.mixrl_search import PolicySearch
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
-from tests.helpers import METHODS, assert_states_equal, make_run, method_kind, settings
+from tests.helpers import METHODS, Stopped, assert_states_equal, make_run, method_kind, settings
 from tests.methods import episodes
 
 EPOCHS, BEFORE = 3, 2
 MakeRuns = Callable[[], list[Run]]
-
-
-class Stopped(Exception):
-    pass
 
 
 def counted(runs: list[Run]) -> dict[str, list[int]]:

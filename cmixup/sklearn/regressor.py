@@ -10,16 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
-from torch import Tensor
 
-from cmixup.errors import MIN_BANDWIDTH, InputError, check_count, check_flag
+from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats
-from cmixup.sklearn.fitting import choose, threads, train_networks
-from cmixup.sklearn.frames import as_array
+from cmixup.sklearn.fitting import choose, train_networks
 from cmixup.sklearn.held_out import (
     Part,
     check_validation,
@@ -28,22 +24,22 @@ from cmixup.sklearn.held_out import (
     parts_by_sides,
     sides_by_splitter,
 )
-from cmixup.sklearn.intervals import Residuals, check_coverage, interval, residuals_of
-from cmixup.sklearn.network import arrays_of, networks_of
-from cmixup.sklearn.options import RandomState, check_share, device_of, is_auto, is_blend, seed_of, settings_of
+from cmixup.sklearn.intervals import residuals_of
+from cmixup.sklearn.network import arrays_of
+from cmixup.sklearn.options import RandomState, check_share, is_auto, is_blend, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
+from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.table import Inputs, TableEstimator
-from cmixup.sklearn.trees import Trees, fit_trees, no_trees, predict_trees, weigh_trees
+from cmixup.sklearn.table import Inputs
+from cmixup.sklearn.trees import fit_trees, no_trees, predict_trees, weigh_trees
 
 #: Without trees "auto" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
 #: What `bandwidth="auto"` tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
 BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
-PREDICTED_AT_ONCE = 1 << 14
 
 
-class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
+class CMixupRegressor(MemberMean):
     """Fully connected networks with ReLU, trained by Adam on rows mixed with partners of near labels (C-Mixup).
 
         CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
@@ -97,7 +93,9 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
         device: "cpu", "cuda" (or "cuda:1"), or "auto" for the GPU where there is one.
         n_threads: PyTorch's threads in `fit` and `predict`; None leaves their number. One is the default since a step
             of a small network is too short to be shared: two threads mostly wait for each other, several times slower
-            where other processes run, as in a search with `n_jobs`. The number is put back afterwards.
+            where other processes run, as in a search with `n_jobs`. The number is put back afterwards. The regressor
+            itself has no `n_jobs`: all networks train as one stack, and the processor rounds the last elements of an
+            array otherwise than those before, so stacks of other sizes would give other bits.
 
     Attributes:
         bandwidth_: s in use: in label units, or in standard deviations where there are several outputs.
@@ -115,8 +113,6 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
             of numbers, then those of gaps and levels.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
-
-    _trees: Trees
 
     def __init__(
         self,
@@ -245,76 +241,6 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
         self._residuals, self._residual_weights, self._residual_members = found_sizes
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
-
-        Args:
-            X: rows as in `fit`.
-            return_std: whether to return the members' standard deviation, too, of the same shape: how much the networks
-                disagree, which is less than how far labels scatter. For the latter see `predict_interval`.
-
-        Raises:
-            sklearn.exceptions.NotFittedError: before `fit`.
-            ValueError: rows that scikit-learn refuses, such as another number of features.
-        """
-        check_is_fitted(self)
-        spread = check_flag("return_std", return_std)
-        parts = self._outputs(self._inputs(X))
-        predicted = np.concatenate([part.mean(dim=0).numpy() for part in parts]) * self.y_scale_ + self.y_mean_
-        if not spread:
-            return self._shaped(predicted)
-        deviation = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts]) * self.y_scale_
-        return self._shaped(predicted), self._shaped(deviation)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
-
-        Args:
-            X: rows as in `fit`.
-            y: their labels; NaN where one of several outputs is missing.
-            sample_weight: (n,) 0 or more; equal if left out.
-
-        Raises:
-            ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
-        """
-        labels = np.asarray(as_array("y", y))
-        if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
-            return float(super().score(X, as_array("y", y), sample_weight))
-        predicted, known = self.predict(X), ~np.isnan(labels)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        return float(
-            np.mean(
-                [
-                    r2_score(labels[k, c], predicted[k, c], sample_weight=None if weight is None else weight[k])
-                    for c, k in enumerate(known.T)
-                ]
-            )
-        )
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).
-
-        The ends come from the errors on rows that members held out, by CV+ (Barber et al. 2021; see
-        `cmixup.sklearn.intervals`). Its theorem promises 2 coverage - 1 for new rows like those of `fit`; in practice
-        it is about `coverage`. With `groups=` in `fit`, it is meant for rows of new groups.
-
-        Args:
-            X: rows as in `fit`.
-            coverage: between 0 and 1.
-
-        Returns:
-            (n, 2) float64 in label units, or (n, 2, d_y) where labels were (n, d_y); each output has its own interval.
-
-        Raises:
-            InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
-        """
-        check_is_fitted(self)
-        residuals = Residuals(self._residuals, self._residual_weights, self._residual_members)
-        share = check_coverage(coverage, residuals)
-        each = torch.cat(self._outputs(self._inputs(X)), dim=1).numpy() * self.y_scale_ + self.y_mean_
-        ends = np.stack(interval(residuals, each, share), axis=1)
-        return ends[:, :, 0] if self._one_dimensional else ends
-
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file of arrays and JSON (NumPy's npz), without pickle; see `load`.
 
@@ -357,36 +283,6 @@ class CMixupRegressor(RegressorMixin, MultiOutputMixin, TableEstimator):
         weight = rows.weight[np.concatenate([part.held for part in parts])]
         self._trees = trees
         self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight)
-
-    def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
-        """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y)` float64 in parts of n."""
-        device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
-        coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
-        networks = [network.to(device) for network in networks_of(coefs, intercepts, self._pieces)]
-        found = []
-        with threads(self.n_threads), torch.inference_mode():
-            for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
-                part = slice(start, start + PREDICTED_AT_ONCE)
-                z = torch.from_numpy(inputs.z[part]).to(device)
-                nets = torch.stack([network(z) for network in networks]).cpu()
-                if self.tree_weight_.any():
-                    members = range(len(self.coefs_[0]))[places]
-                    trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)
-                    nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
-                found.append(nets)
-        return found
-
-    def _of_members(self, inputs: Inputs, member: int) -> Floats:
-        """Return what a member predicts for inputs, (n, d_y) in label units."""
-        return torch.cat(self._outputs(inputs, member), dim=1)[0].numpy() * self.y_scale_ + self.y_mean_
-
-    def _shaped(self, values: Floats) -> Floats:
-        return values[:, 0] if self._one_dimensional else values
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
 
     def _unit(self) -> float:
         """Return one standard deviation in the unit of the argument `bandwidth`."""

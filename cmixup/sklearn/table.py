@@ -14,6 +14,7 @@ from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicator
 from cmixup.sklearn.frames import as_array, check_numbers
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
+from cmixup.sklearn.traps import warn_of_traps
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
 
@@ -63,7 +64,9 @@ class TableEstimator(BaseEstimator):
         if gaps is not None:
             labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
             _check_gaps(labels, weight)
-        return merged(check_size("X", X), labels, weight, apart)
+        names = getattr(self, "feature_names_in_", range(X.shape[1]))
+        warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), self._levels, names)
+        return merged(X, labels, weight, apart)
 
     def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
         """Return rows with those of `X_val` behind them, each of weight 1.

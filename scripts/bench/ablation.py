@@ -25,6 +25,7 @@ from cmixup.sklearn import CMixupRegressor, fitting
 from cmixup.sklearn.columns import coded, widened
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.network import Pieces
+from cmixup.sklearn.options import settings_of
 from cmixup.sklearn.rows import standardised
 from scripts.bench.clock import SHORT, put_page, store_file
 from scripts.bench.estimators import BASE, CHOSEN_ON, as_taken, fitted_regressor, mean_log_error, table_halves
@@ -83,7 +84,7 @@ def network_predictions(recipe: Recipe, data: tuple[Any, Floats, Any], members: 
     parts = parts_by_chance(len(rows), MORE, 0.1, SPLIT)
     if not estimator.early_stopping:
         parts = [Part(np.arange(len(rows)), np.arange(0))] * MORE
-    settings, bandwidth = estimator._settings(), estimator._in_deviations(rows.y)
+    settings, bandwidth = settings_of(estimator), estimator._in_deviations(rows.y)
     steps = settings.epochs * -(-len(rows) // settings.batch_size) if recipe.cosine else 0
     changes: dict[str, Any] = {"MLP": recipe.network}
     if recipe.decay or steps:

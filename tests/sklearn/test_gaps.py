@@ -47,6 +47,7 @@ def test_what_stands_for_a_gap_does_not_matter() -> None:
         assert np.array_equal(quick().fit(X, y).predict(X), expected)
 
 
+@pytest.mark.filterwarnings("ignore:column .* alone predicts y")
 def test_trees_learn_each_output_from_its_own_rows() -> None:
     x, y = RNG.normal(size=(150, 2)), RNG.normal(size=(150, 2))
     y[:, 0] = np.floor(2 * x[:, 0])

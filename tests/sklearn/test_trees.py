@@ -124,6 +124,7 @@ def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, 
     assert len(nets) == (7 if blend else 25)
 
 
+@pytest.mark.filterwarnings("ignore:column .* alone predicts y")
 @pytest.mark.parametrize("levels", [2, 300])
 def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -> None:
     """300 levels are more than trees split by sets."""

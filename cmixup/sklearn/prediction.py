@@ -1,0 +1,141 @@
+"""What a fitted ensemble predicts: the mean of its members, their spread, and intervals from what they held out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from cmixup.errors import check_flag
+from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.fitting import threads
+from cmixup.sklearn.frames import as_array
+from cmixup.sklearn.intervals import Residuals, check_coverage, interval
+from cmixup.sklearn.network import networks_of
+from cmixup.sklearn.options import device_of
+from cmixup.sklearn.table import Inputs, TableEstimator
+from cmixup.sklearn.trees import Trees, predict_trees
+
+PREDICTED_AT_ONCE = 1 << 14
+
+
+class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
+    """Predicts by the mean of members, each a network and trees beside it; `fit` of a subclass trains them.
+
+    Its arguments and attributes are described in `CMixupRegressor`.
+    """
+
+    device: str
+    n_threads: int | None
+    coefs_: list[np.ndarray]
+    intercepts_: list[np.ndarray]
+    tree_weight_: Floats
+    _trees: Trees
+    _residuals: Floats
+    _residual_weights: Floats
+    _residual_members: Floats
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
+
+        Args:
+            X: rows as in `fit`.
+            return_std: whether to return the members' standard deviation, too, of the same shape: how much the networks
+                disagree, which is less than how far labels scatter. For the latter see `predict_interval`.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: before `fit`.
+            ValueError: rows that scikit-learn refuses, such as another number of features.
+        """
+        check_is_fitted(self)
+        spread = check_flag("return_std", return_std)
+        parts = self._outputs(self._inputs(X))
+        predicted = np.concatenate([part.mean(dim=0).numpy() for part in parts]) * self.y_scale_ + self.y_mean_
+        if not spread:
+            return self._shaped(predicted)
+        deviation = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts]) * self.y_scale_
+        return self._shaped(predicted), self._shaped(deviation)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
+
+        Args:
+            X: rows as in `fit`.
+            y: their labels; NaN where one of several outputs is missing.
+            sample_weight: (n,) 0 or more; equal if left out.
+
+        Raises:
+            ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
+        """
+        labels = np.asarray(as_array("y", y))
+        if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
+            return float(super().score(X, as_array("y", y), sample_weight))
+        predicted, known = self.predict(X), ~np.isnan(labels)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        return float(
+            np.mean(
+                [
+                    r2_score(labels[k, c], predicted[k, c], sample_weight=None if weight is None else weight[k])
+                    for c, k in enumerate(known.T)
+                ]
+            )
+        )
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).
+
+        The ends come from the errors on rows that members held out, by CV+ (Barber et al. 2021; see
+        `cmixup.sklearn.intervals`). Its theorem promises 2 coverage - 1 for new rows like those of `fit`; in practice
+        it is about `coverage`. With `groups=` in `fit`, it is meant for rows of new groups.
+
+        Args:
+            X: rows as in `fit`.
+            coverage: between 0 and 1.
+
+        Returns:
+            (n, 2) float64 in label units, or (n, 2, d_y) where labels were (n, d_y); each output has its own interval.
+
+        Raises:
+            InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
+        """
+        check_is_fitted(self)
+        residuals = Residuals(self._residuals, self._residual_weights, self._residual_members)
+        share = check_coverage(coverage, residuals)
+        each = torch.cat(self._outputs(self._inputs(X)), dim=1).numpy() * self.y_scale_ + self.y_mean_
+        ends = np.stack(interval(residuals, each, share), axis=1)
+        return ends[:, :, 0] if self._one_dimensional else ends
+
+    def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
+        """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y)` float64 in parts of n."""
+        device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
+        coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
+        networks = [network.to(device) for network in networks_of(coefs, intercepts, self._pieces)]
+        found = []
+        with threads(self.n_threads), torch.inference_mode():
+            for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
+                part = slice(start, start + PREDICTED_AT_ONCE)
+                z = torch.from_numpy(inputs.z[part]).to(device)
+                nets = torch.stack([network(z) for network in networks]).cpu()
+                if self.tree_weight_.any():
+                    members = range(len(self.coefs_[0]))[places]
+                    trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)
+                    nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
+                found.append(nets)
+        return found
+
+    def _of_members(self, inputs: Inputs, member: int) -> Floats:
+        """Return what a member predicts for inputs, (n, d_y) in label units."""
+        return torch.cat(self._outputs(inputs, member), dim=1)[0].numpy() * self.y_scale_ + self.y_mean_
+
+    def _shaped(self, values: Floats) -> Floats:
+        return values[:, 0] if self._one_dimensional else values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags

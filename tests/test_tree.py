@@ -31,3 +31,5 @@ def test_entries_can_be_kept() -> None:
     kept = [object()]
     mapped = map_leaves(lambda _, leaf: -leaf, "batch", {"a": 1, "id": kept, "b": {"id": kept}}, keep=("id",))
     assert mapped == {"a": -1, "id": kept, "b": {"id": kept}}
+    by_place = map_leaves(lambda _, leaf: -leaf, "batch", {"a": (1, 2), "b": [3, (4, 5)]}, keep=(("a", 1), ("b", 1, 0)))
+    assert by_place == {"a": (-1, 2), "b": [-3, (4, -5)]}

@@ -167,6 +167,7 @@ def test_derived_statistics_are_of_numbers_named_before() -> None:
     ("rule", "expected"),
     [
         ("d below 0", True), ("d below -1.5", False), ("d above 0", False), ("d contains -1", True),
+        ("w above 0", False), ("w below 2", False), ("w above -1", True), ("w contains 0", True),
         ("d contains 0", False), ("d not contains 0", True), ("d < 0", True), ("a < b", True), ("a > b", False),
         ("a >= 1", True), ("a <= 0.9", False), ("a == b within 0.5", True), ("a == b within 0.1", False),
         ("a == 1", True), ("a agrees b", True), ("a not agrees c", True), ("nan < 0", False),
@@ -175,7 +176,7 @@ def test_derived_statistics_are_of_numbers_named_before() -> None:
 )  # fmt: skip
 def test_rules(rule: str, expected: bool) -> None:
     numbers = {"d": Number(-1.0, low=-2.0, high=-0.5), "a": Number(1.0, 0.2, 4), "b": Number(1.3, 0.3, 3),
-               "c": Number(1.5, 0.3, 3), "nan": Number(math.nan)}  # fmt: skip
+               "c": Number(1.5, 0.3, 3), "w": Number(1.0, low=-0.5, high=2.5), "nan": Number(math.nan)}  # fmt: skip
     assert rule_holds(rule, numbers) is expected
 
 

@@ -86,26 +86,13 @@ def summarise_values(values: Sequence[float]) -> Summary:
     return Summary(statistics.fmean(values), std, len(values))
 
 
-def paired_interval(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval:
-    """Return the interval of `first - second` over the seeds that both have.
+def paired_or_none(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval | None:
+    """Return the interval of `first - second` over the seeds that both have, or None where these are fewer than two.
 
     Args:
         first, second: value by seed.
         level: confidence of the two-sided Student t interval.
-
-    Raises:
-        InputError: both share fewer than two seeds.
     """
-    found = paired_or_none(first, second, level)
-    if found is None:
-        raise InputError(
-            f"first and second must share two seeds or more, got seeds {sorted(first)} and {sorted(second)}"
-        )
-    return found
-
-
-def paired_or_none(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval | None:
-    """Return what `paired_interval` does, or None where both share fewer than two seeds."""
     seeds = sorted(set(first) & set(second))
     if len(seeds) < 2:
         return None

@@ -17,7 +17,7 @@ from scripts.claims.states import (
     of_interval,
     unpaired_effect,
 )
-from scripts.records.stats import Interval, Summary, paired_interval
+from scripts.records.stats import Interval, Summary, paired_or_none
 
 PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 
@@ -28,7 +28,7 @@ def effect(mean: float, error: float, df: float = 9) -> Effect:
 
 def test_an_effect_of_an_interval_has_the_error_of_the_values():
     first, second = np.random.default_rng(0).normal(size=(2, 10))
-    found = of_interval(paired_interval(dict(enumerate(first)), dict(enumerate(second))))
+    found = of_interval(paired_or_none(dict(enumerate(first)), dict(enumerate(second))))
     assert found.error == pytest.approx(stats.sem(first - second))
     test = stats.ttest_rel(first, second)
     for level in (0.9, 0.95, 0.99):
@@ -98,7 +98,7 @@ def test_planted_effects_of_levelness(mean, error, paper, state):
 def test_levelness_is_two_one_sided_tests_of_five_percent():
     """At the margin where the larger of both p values is 0.05 the state turns."""
     values = np.random.default_rng(2).normal(0.1, 1, 10)
-    ours = of_interval(paired_interval(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
+    ours = of_interval(paired_or_none(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
     edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
     p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
     assert p == pytest.approx(0.05)

@@ -18,7 +18,7 @@ from scripts.records import experiment as experiment_module
 from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.records.stats import Interval, paired_interval
+from scripts.records.stats import Interval, paired_or_none
 from scripts.report.shown import published_sweeps
 from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points, value_text
 from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
@@ -109,7 +109,7 @@ def test_the_figure_draws_differences_from_erm() -> None:
     (axis,) = figure.axes
     assert axis.get_xscale() == "log"
     own = next(line for line in axis.lines if line.get_linestyle() == "-" and line.get_marker() == "o")
-    expected = [paired_interval(point.scores, found.lines["erm"]) for point in whole.points]
+    expected = [paired_or_none(point.scores, found.lines["erm"]) for point in whole.points]
     assert list(own.get_ydata()) == pytest.approx([each.mean for each in expected if each])
     zero = next(line for line in axis.lines if line.get_label() == "ERM")
     assert list(zero.get_ydata()) == [0, 0]

@@ -20,7 +20,7 @@ from typing import Any
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice
-from cmixup.files import make_folder, write_atomically
+from cmixup.files import NOT_SUPPORTED, make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
 from scripts.driver.predictions import PREDICTIONS, Parts, read_predictions
 from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
@@ -220,19 +220,28 @@ class WandbLogger(Logger):
     def finish(self, report: Mapping[str, Any], predictions: Parts | None, data: RegressionData | None = None) -> None:
         """Put the record into the run's summary, and predictions into tables, plots and pictures; close it.
 
-        Where somebody asked something of wandb, and it is offline, a line says how to upload.
+        Where somebody asked something of wandb, and it is offline, a line says how to upload. Its tables need a file
+        system with `fsync`; on another one a line says that they are left out.
         """
         if self._run is None:
             return
         self._run.summary.update(run_summary(report))
-        if predictions:
-            pictures = image_examples(self._wandb, data.test, predictions) if data is not None else {}
-            self._run.log(prediction_plots(self._wandb, predictions) | pictures)
-            if self._plain["logger"] == "wandb_files" and self._run_folder is not None:
-                self._run.log_artifact(run_artifact(self._wandb, f"run-{self._run.id}", self._run_folder, report))
+        try:
+            if predictions:
+                self._log_predictions(report, predictions, data)
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED:
+                raise
+            print(f"wandb keeps no predictions of this run here: {error}", file=sys.stderr)
         self._run.finish()
         if self._asked and os.environ["WANDB_MODE"] in ("offline", "dryrun"):
             say_sync(self._folder)
+
+    def _log_predictions(self, report: Mapping[str, Any], predictions: Parts, data: RegressionData | None) -> None:
+        pictures = image_examples(self._wandb, data.test, predictions) if data is not None else {}
+        self._run.log(prediction_plots(self._wandb, predictions) | pictures)
+        if self._plain["logger"] == "wandb_files" and self._run_folder is not None:
+            self._run.log_artifact(run_artifact(self._wandb, f"run-{self._run.id}", self._run_folder, report))
 
 
 def make_logger(

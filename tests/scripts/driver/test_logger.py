@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import errno
 import hashlib
 import os
 import subprocess
@@ -101,6 +103,30 @@ def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: li
         assert run.finished
         assert sorted(run.unsummed) == sorted(run.logged[0][1])  # the last epoch's score is not the run's
     assert runs[0].logged != runs[1].logged
+
+
+@pytest.mark.usefixtures("no_git")
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSPC])
+def test_where_files_cannot_be_synced_a_run_is_logged_without_tables(
+    number: int,
+    tmp_path: Path,
+    runs: list[FakeRun],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ends = number == errno.EINVAL
+
+    def log(run: FakeRun, row: dict[str, Any], step: int | None = None) -> None:
+        if step is None:
+            raise OSError(number, os.strerror(number))
+        run.logged.append((step, row))
+
+    monkeypatch.setattr(FakeRun, "log", log)
+    with contextlib.nullcontext() if ends else pytest.raises(OSError, match="No space left"):
+        execute_job(planned(tmp_path, "method=erm", "logger=wandb"))
+    said = "wandb keeps no predictions of this run here: [Errno 22] Invalid argument"
+    assert (said in capsys.readouterr().err, runs[0].finished) == (ends, ends)
+    assert runs[0].summary["status"] == "done"
 
 
 @pytest.mark.usefixtures("no_git")

@@ -31,6 +31,7 @@ KEYS = SHORT | {
     "before": "a checkout of an older commit to compare with; default none",
     "sizes": "N of the grid; default all",
     "turns": "of the comparison; default 3",
+    "note": "a sentence on the machine, which the page prints; default none",
 }
 SIZES, OUTPUTS, BANDWIDTHS = (1000, 10_000, 100_000, 1_000_000), (1, 2, 5, 8), (0.05, 0.42, 3.0)
 LAWS = ("normal", "clustered", "heavy", "duplicates")
@@ -61,7 +62,8 @@ def run(given: Args) -> None:
     turns = 1 if short else given.count("turns", 3)
     compared = compare_commits(Path(before) if before else None, BATCHES[:1] if short else BATCHES, turns, short)
     store_file(given, KEPT.name, as_csv([*grid, *compared]))
-    put_page(given, "partners", "Partners: the choice of the algorithm, and batches", report_page(grid, compared))
+    page = report_page(grid, compared, given.get("note", ""))
+    put_page(given, "partners", "Partners: the choice of the algorithm, and batches", page)
 
 
 def grid_of(sizes: Sequence[int]) -> Iterator[tuple[int, int, float, str]]:
@@ -134,7 +136,9 @@ def ratios_of(grid: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def report_page(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
+def report_page(
+    grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any]], note: str = ""
+) -> list[str | list[str]]:
     """Return the page: the choice by N, its worst cells, and this commit against the one before."""
     cells = ratios_of(grid)
     by_size = []
@@ -151,7 +155,8 @@ def report_page(grid: Sequence[dict[str, Any]], compared: Sequence[dict[str, Any
         "algorithm that is asked for by name, and pays for its choice. Bandwidths are in standard deviations. Every "
         "number is in `partners.csv`."
     )
-    parts: list[str | list[str]] = [about, markdown_rows(["N", "cells", "median ratio", "worst", "above 2"], by_size)]
+    head = ["N", "cells", "median ratio", "worst", "above 2"]
+    parts: list[str | list[str]] = [f"{about} {note}".strip(), markdown_rows(head, by_size)]
     if lines:
         parts += ["The cells above 2:",
                   markdown_rows(["labels", "bandwidth", "auto took", "best", "auto, s", "ratio"], lines)]  # fmt: skip

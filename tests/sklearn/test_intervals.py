@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.intervals import Residuals, interval, residuals_of
+from cmixup.sklearn.regressor import CMixupRegressor
 from tests.sklearn.test_regressor import X, Y, quick, table
 
 

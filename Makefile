@@ -169,7 +169,10 @@ reproduce-table-spurious: $(VENV)/.ready ### RCF-MNIST's ERM at three ratios (GP
 
 reproduce-ablation-ood: $(VENV)/.ready ### What moves the scores on Crime and SkillCraft [SEEDS=10 DATASETS= METHODS=]
 
-reproduce-ladder: $(VENV)/.ready ### Label scale x epochs x rate x method [SEEDS=20 DATASETS=airfoil METHODS=]
+reproduce-label-scale: $(VENV)/.ready ### Label scale x epochs x rate x method [SEEDS=20 DATASETS=airfoil METHODS=]
+	$(PY) -m scripts.reproduce ladder $(NARROW_ALL)
+
+reproduce-ladder: reproduce-label-scale # its name in earlier versions
 
 reproduce-bandwidth-check: $(VENV)/.ready ### What the published bandwidths do to the pairs
 	$(PY) -m scripts.bandwidth check=1

@@ -20,6 +20,7 @@ from scripts.claims.check import FILE, load_claims  # noqa: E402
 from scripts.claims.prose import SPAN  # noqa: E402
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
+INTERVAL = re.compile(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]")
 CLAIMS = {claim.name for claim in load_claims(ROOT / "results" / FILE)}
 
 project = "cmixup"
@@ -58,7 +59,7 @@ NAVIGATION = {
 
 
 def prepare(_: Any, name: str, source: list[str]) -> None:
-    """Append the navigation to the first page, and lead from numbers to the pages of their records."""
+    """Append the navigation to the first page, lead from numbers to their records, and keep intervals on a line."""
     if name == root_doc:
         source[0] += "\n```{toctree}\n:hidden:\n\nHome <self>\n```\n"
         for kind, pages in NAVIGATION.items():
@@ -79,7 +80,8 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
         mark = f'<a class="record" href="{up}results/claims.html#{span[1]}" title="what this rests on">°</a>'
         return f"{span[0]}\u2060{mark}" if span[1] in CLAIMS else span[0]
 
-    source[0] = SPAN.sub(noted, LINK.sub(led, source[0]))
+    lines = SPAN.sub(noted, LINK.sub(led, source[0])).split("\n")
+    source[0] = "\n".join(INTERVAL.sub("\\1\u00a0[\\2,\u00a0\\3]", x) if x.startswith("|") else x for x in lines)
 
 
 def mark_examples(*given: Any) -> None:

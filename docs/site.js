@@ -45,9 +45,29 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// A picture whose text begins with "Left:" is two panels side by side, the left one a little wider.
+const LEFT = 0.52;
+
+function stackPanels(picture) {
+  for (const start of [0, LEFT]) {
+    const panel = document.createElement("span"), half = picture.cloneNode();
+    panel.className = "panel";
+    panel.style.display = "block";
+    half.style.cssText = `width: ${100 / LEFT}%; margin-left: ${-100 * start / LEFT}%`;
+    if (start) half.alt = "";
+    panel.append(half);
+    picture.before(panel);
+  }
+  picture.remove();
+}
+
 addEventListener("load", () => {
   for (const picture of document.querySelectorAll("article p > img")) {
+    if (innerWidth < 600 && /^Left: /.test(picture.alt)) {
+      stackPanels(picture);
+      continue;
+    }
     picture.parentElement.classList.add("picture");  // scrolls where the window is narrower
-    picture.style.minWidth = `${0.5 * picture.naturalWidth}px`;  // letters of 8 points keep 7 pixels
+    picture.style.minWidth = `${0.4 * picture.naturalWidth}px`;  // letters of 8 points keep 7 pixels
   }
 });

@@ -12,6 +12,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -115,7 +116,9 @@ def contact_sheet(views: Views, title: str) -> bytes:
             axis.set_xticks([])
             axis.set_yticks([])
             axis.set_xlabel(f"{360 * views.y[k][view]:.0f}°", fontsize=6, labelpad=1)
-        row[0].set_ylabel(views.names[k], rotation=0, ha="right", va="center", fontsize=8)
+        short = PurePosixPath(views.names[k])  # of a file its name alone
+        label = short.stem if short.suffix else str(short)
+        row[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
     figure.suptitle(f"{title}: {len(objects)} of {len(views.names)} objects, azimuth from left to right", fontsize=10)
     figure.subplots_adjust(left=0.16, right=0.99, top=1 - 0.45 / figure.get_figheight(), bottom=0.02, wspace=0.05,
                            hspace=0.3)  # fmt: skip

@@ -39,7 +39,7 @@ class CMixupResampler(BaseEstimator):
         X_more, y_more = CMixupResampler(bandwidth=("std", 0.1), random_state=0).fit_resample(X, y)
 
     A new row is `lam x_i + (1 - lam) x_j` with the label `lam y_i + (1 - lam) y_j`, where j is drawn among all rows
-    with P(j|i) ~ exp(-|y_i - y_j|^2 / 2 bandwidth^2) and lam from Beta(alpha, alpha). Not every column can be mixed;
+    with `P(j|i) ~ exp(-|y_i - y_j|^2 / 2 bandwidth^2)` and lam from Beta(alpha, alpha). Not every column can be mixed;
     the column's dtype decides:
 
     - Floats are mixed.

@@ -13,11 +13,12 @@ from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.records import read_csv
 from scripts.records.stats import Interval, Summary
-from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text
+from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text, z_text
 
 RULE = (
     "**How verdicts are given.** Two means agree if they differ by at most two standard errors of their difference, "
-    "2 sqrt(std²/n + std²/n), where n of the paper is 3; otherwise ours is higher or lower. Here this is applied to "
+    "2 sqrt(std²/n + std²/n), where n of the paper is 3; otherwise ours is higher or lower. z is ours minus the "
+    "paper's in these standard errors. Here this is applied to "
     "{n} comparisons, of which {agree} agree; were every true difference 0, about one in twenty would still not, and "
     "with three seeds more than that. Words that compare two methods or two codes over seeds (better, worse, level) go "
     "by the 95 % t interval of the difference, which excludes 0 or contains it: paired by seed where both sides have "
@@ -77,11 +78,12 @@ def agreement_lines(table: ResultTable, evidence: Evidence, preset: str, interva
                     mean_std(paper, d),
                     mean_std(cell.ours, d),
                     given[-1],
+                    z_text(cell),
                     *compare_codes(evidence, query, d),
                 ]
             )
         n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
-        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", *AUTHORS_HEAD]
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", "z", *AUTHORS_HEAD]
         parts += ["", *markdown_rows(head, body)]
     made = [g for g in given if not g.startswith("one seed")]
     stand = f"{intervals} such intervals stand behind the sentences of these pages. " if intervals else ""

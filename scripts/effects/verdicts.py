@@ -27,7 +27,7 @@ GAINS, LOSES, EQUAL, UNTOLD = "gains", "loses", "within", "cannot be told"
 VERDICTS = (GAINS, LOSES, EQUAL, UNTOLD)
 LOWER, HIGHER = "lower", "higher"
 OVERLAP = HELD_SHARE / TRAIN_SHARE  # test rows for each training row
-WIDTH = 100  # columns of a verdict's lines
+WIDTH = 80  # columns of a verdict's lines
 
 Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
 
@@ -324,15 +324,20 @@ def method_verdict(
         for table, (own, kind) in found.tables.items()
     )
     means = ", ".join(f"{name} {mean:.4f}" for name, mean in order)
-    return (
-        f"Test error minus ERM's, in % of ERM's: estimates of a model of all tables, 95 % intervals\n{tables}"
-        f"Verdict on {method}, setting {condition}, {len(found.means)} tables\n"
-        f"{wrapped(f'Mean over tables: {mean_text(found)}; {direction_text(found)}.', WIDTH)}\n"
+    size = (
         f"Size: gains {equal:g} % or more on {told[GAINS]} tables, loses as much on {told[LOSES]}, lies within on "
-        f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}.\n"
-        f"{new_text(found, equal)}\n"
-        f"{wrapped(f'By mean error {place} of {len(order)}: {means}.', WIDTH)}\n{tuned}"
+        f"{told[EQUAL]}, cannot be told on {told[UNTOLD]}."
     )
+    said = [
+        f"Verdict on {method}, setting {condition}, {len(found.means)} tables",
+        f"Mean over tables: {mean_text(found)}; {direction_text(found)}.",
+        size,
+        new_text(found, equal),
+        f"By mean error {place} of {len(order)}: {means}.",
+        tuned,
+    ]
+    head = "Test error minus ERM's, % of ERM's, by a model of all tables, 95 % intervals"
+    return f"{head}\n{tables}" + "\n".join(wrapped(line, WIDTH, break_on_hyphens=False) for line in said)
 
 
 def direction_text(found: Effect) -> str:

@@ -44,6 +44,14 @@ class Score:
         """Ours minus the paper's."""
         return None if self.ours is None or self.paper is None else self.ours.mean - self.paper
 
+    @property
+    def z(self) -> float | None:
+        """Ours minus the paper's in standard errors of that difference; None where a spread is not known."""
+        if self.ours is None or self.printed is None:
+            return None
+        error = math.sqrt(sum(side.std**2 / side.n for side in (self.ours, self.printed)))
+        return (self.ours.mean - self.printed.mean) / error if error > 0 else None
+
 
 @dataclass(frozen=True)
 class Block:
@@ -89,6 +97,19 @@ class ResultTable:
             f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
             "with the most seeds."
         )
+
+    @property
+    def page_legend(self) -> str:
+        """The same for a page, which has more columns."""
+        more = []
+        if any(cell.z is not None for block in self.blocks for own in block.cells.values() for cell in own.values()):
+            more.append(
+                "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
+                "standard deviation / sqrt(n), and n is 3 for the paper."
+            )
+        if any(block.intervals for block in self.blocks):
+            more.append("Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0.")
+        return " ".join([self.legend, *more])
 
 
 def make_block(
@@ -221,21 +242,52 @@ def _interval_sentences(block: Block) -> list[str]:
 
 
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
-    """Return the whole table as Markdown; the published one's methods are `linked` to their runs."""
-    parts = [f"## {table.title}", "", table.legend]
+    """Return the whole table as Markdown, a table for each dataset and metric.
+
+    Args:
+        table: which.
+        linked: whether methods lead to their runs, as they do on the published page.
+    """
+    parts = [f"## {table.title}", "", table.page_legend]
     for block in table.blocks:
-        text = block_text(block, "**{}**")
-        for method, row in zip(block.cells, text.rows, strict=True):
-            if linked and method in block.runs:
-                row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
-        parts += ["", f"### {text.title}", "", *markdown_rows(text.head, text.rows)]
-        for sentence in text.sentences:
-            parts += ["", sentence]
+        parts += ["", f"### {block.titles.datasets.get(block.dataset, block.dataset)}"]
+        for metric in block.metrics:
+            head, rows = metric_rows(block, metric)
+            for method, row in zip(block.cells, rows, strict=True):
+                if linked and method in block.runs:
+                    row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
+            parts += ["", *markdown_rows(head, rows)]
+        for note in block.notes:
+            parts += ["", note]
     for note in table.notes:
         parts += ["", note]
     if table.missing:
         parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
     return "\n".join(parts) + "\n"
+
+
+def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of one metric: ours, the paper's and z where it has any, and paired differences."""
+    cells = {method: own[metric] for method, own in block.cells.items()}
+    pairs = {method: found[metric] for method, found in block.intervals.items() if metric in found}
+    printed, titles = any(cell.paper is not None for cell in cells.values()), block.titles
+    head = ["method", "n", f"{titles.metrics.get(metric, metric)} ours"] + ["paper", "ours - paper", "z"] * printed
+    if pairs:
+        n = max(found.n for found in pairs.values())
+        head.append(f"{titles.methods.get(block.compare, block.compare)} minus it, n = {n}")
+    rows = []
+    for method, cell in cells.items():
+        ours = f"**{ours_text(cell)}**" if cell.best else ours_text(cell)
+        row = [titles.methods.get(method, method), str(cell.ours.n) if cell.ours else "—", ours]
+        row += [paper_text(cell), difference_text(cell), z_text(cell)] if printed else []
+        row += [interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []
+        rows.append(row)
+    return head, rows
+
+
+def z_text(cell: Score) -> str:
+    """Return z with its sign, or a dash."""
+    return "—" if cell.z is None else f"{cell.z:+.1f}"
 
 
 def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

@@ -171,12 +171,14 @@ def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: s
         right.errorbar(own.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
         if whole:
             name = list(more)[k - len(rows)]
+            name = f"expected of {name}" if name == NEW else name
             right.annotate(name, (own.low, place), (-5, 0), textcoords="offset points", ha="right", va="center")
-    percent_axis(right.xaxis, [end for own in order for end in (own.low, own.high)])
+    right.text(-0.95 * equal, -1, f"within {equal:g} %", ha="left", va="center", fontsize=9, color="0.35")
     right.set_yticks([])
-    right.set_ylim(len(order) + 2 * len(more), -1)
-    right.set_ylabel("tables, a row each")
-    right.set_xlabel(f"{method}'s test error against training without mixing, %")
+    right.set_ylim(len(order) + 2 * len(more), -2.5)
+    right.set_ylabel(f"{len(rows)} tables, one row each")
+    right.set_xlim(left=min(-2 * equal, right.get_xlim()[0]))  # room for the names of what is below the tables
+    right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")
     right.set_title(title, fontsize=11)
     figure.tight_layout()
     return figure

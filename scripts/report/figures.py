@@ -19,6 +19,7 @@ from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records.experiment import RESULTS
 from scripts.report.palette import COLOURS, SERIES
 
+IDLE = 0.99  # where rows are their own partners with this probability, nothing is mixed
 VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
 
@@ -78,6 +79,11 @@ def bandwidth_figure(
         for axis, name in ((left, "effective_fraction"), (right, "self_probability")):
             axis.plot(x, [getattr(r, name) for r in every], color=look["color"])
             axis.plot(at, [getattr(r, name) for r in marked], linestyle="", label=title, **look)
+        for place, report in zip(at, marked, strict=True):
+            if report.self_probability > IDLE:
+                said = f"{title}, {report.bandwidth:g}:\nno mixing"
+                right.annotate(said, (place, report.self_probability), (0, -14), textcoords="offset points", ha="left",
+                               va="top", fontsize=8)  # fmt: skip
     for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
         axis.set_xscale("log")
         axis.set_xlabel("bandwidth / standard deviation of the labels")

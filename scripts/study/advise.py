@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Sequence
 
 from cmixup.errors import InputError
@@ -11,6 +12,7 @@ from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
 
 EXPECTED = RESULTS / "study" / "expected.txt"
+WIDTH = 80  # columns of a terminal
 
 
 def advise_table(table: str, target: str, options: Sequence[str] = ()) -> str:
@@ -27,15 +29,32 @@ def advise_table(table: str, target: str, options: Sequence[str] = ()) -> str:
     words = ["dataset=csv", override_word("dataset.path", table), override_word("dataset.target", target), *options]
     dataset = plan_job(compose_train(words)).dataset
     dataset.load(seed=0)
-    given = shlex.join(words)
-    found = "".join(f"Look first: {line}\n" for line in dataset.problems())
-    return f"""{found}{published_text()}
+    found = [f"Look first: {line}" for line in dataset.problems()]
+    parts: list[str | list[str]] = [
+        *found, *published_text().splitlines(), "",
+        "Nothing measured on training rows foretold the sign on those tables. Find out on yours (test rows, 10 seeds):",
+        ["python -m scripts.train -m", *words, "method=erm,cmixup", "seeds=0..9", "logger=none"],
+        ["python -m scripts.collect", "over=method", "dataset=csv", "experiment=adhoc"],
+        "16 trials of options for either method, as in the study; it prints the commands that train with the best:",
+        ["python -m scripts.tune", *words, "method=erm,cmixup", "preset=default"],
+    ]  # fmt: skip
+    return "\n".join(wrap_command(*part) if isinstance(part, list) else wrap_text(part) for part in parts)
 
-Nothing measured on training rows foretold the sign on those tables. Find out on yours (test rows, 10 seeds):
-python -m scripts.train -m {given} method=erm,cmixup seeds=0..9 logger=none
-python -m scripts.collect over=method dataset=csv experiment=adhoc
-16 trials of options for either method, as in the study; it prints the commands that train with the best:
-python -m scripts.tune {given} method=erm,cmixup preset=default"""
+
+def wrap_text(text: str) -> str:
+    """Return a sentence in lines of a terminal."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def wrap_command(command: str, *words: str) -> str:
+    """Return a command in lines of a terminal, which a shell reads as one; a longer word is a line of its own."""
+    lines = [command]
+    for word in map(shlex.quote, words):
+        if len(lines[-1]) + len(word) + 3 > WIDTH:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return "\n".join(lines)
 
 
 def published_text() -> str:

@@ -61,10 +61,7 @@ def front_pages() -> dict[str, dict[str, str]]:
     return {
         "README.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
-        "docs/report.md": {
-            "study": lines.replace(f"({RESULTS.name}/", f"(../{RESULTS.name}/"),
-            "helps": front.short_answer(found, rules),
-        },
+        "docs/report.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         "docs/bench.md": {"entry": entries.submission_output(entries.lite_records(rules), rules)},
     }
 

@@ -194,7 +194,7 @@ def test_every_command_of_the_map_is_a_target_and_every_such_target_is_on_the_ma
         "reproduce-table3-balanced",
         "reproduce-ablation-ood",
         "reproduce-all",
-        "reproduce-ladder",
+        "reproduce-label-scale",
     }
     assert {t for t in known if t.startswith("reproduce-")} - extra == listed
 

@@ -213,10 +213,11 @@ def test_what_is_said_of_a_method_is_its_place_its_tables_and_its_mean() -> None
     assert said.index("A new table gains") < said.index("\nBy mean error 1 of 2: mixup ") < said.index("\nTuning")
     assert f" Mean over tables: {mean_text(own)}; {direction_text(own)}. Size: " in " ".join(said.split())
     assert (
-        "Size: gains 1 % or more on 2 tables, loses as much on 0, lies within on 0, cannot be told on 0.\n"
+        "Size: gains 1 % or more on 2 tables, loses as much on 0, lies within on 0, cannot be told on 0. "
         f"A new table gains 1 % or more with probability {chance_text(own.posterior.new.chances.gain)} and loses"
-        in said
+        in " ".join(said.split())
     )
+    assert max(map(len, said.splitlines())) <= 80
     assert said.endswith("Tuning chose ERM itself on 2 of 10 splits.")
     row = next(line for line in said.splitlines() if line.startswith("  one "))
     assert f"{own.tables['one'][0].mean:+.1f} [" in row

@@ -85,7 +85,11 @@ def test_intervals_pair_shared_seeds():
     assert found.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
     assert found.n == 3
     assert "cmixup" not in block(rows).intervals
-    assert "ERM -0.50 [" in table_page(ResultTable("Title", [block(rows)]))
+    page = table_page(ResultTable("Title", [block(rows)]))
+    assert "| C-Mixup minus it, n = 3 |" in page
+    (line,) = (line for line in page.splitlines() if line.startswith("| ERM |"))
+    assert " | -0.50 [" in line
+    assert "Minus it: paired difference" in page
 
 
 def test_two_seeds_mark_no_method_and_print_no_interval():
@@ -98,9 +102,10 @@ def test_two_seeds_mark_no_method_and_print_no_interval():
 
 def test_markdown_shows_ours_paper_and_difference():
     text = table_page(ResultTable("Title", [block(records())], ["Echo: needs a licence"]))
-    assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 |" in text
-    assert "| mixup | — | — | — | — |" in text
-    assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text
+    assert "| method | n | RMSE ours | paper | ours - paper | z |" in text
+    assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 | +1.7 |" in text  # 0.2 / sqrt(0.02 / 2 + 0.01 / 3)
+    assert "| mixup | — | — | — | — | — |" in text
+    assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 | — |" in text  # no spread is known of the paper's
     assert "- Echo: needs a licence" in text
 
 

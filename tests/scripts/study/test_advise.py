@@ -74,13 +74,26 @@ def test_the_printed_commands_train_on_the_table_that_was_named(
     path.write_text("\n".join(["a,my price", *(f"{k % 7},{k}" for k in range(40))]))
     main(["advise", f"table={path}", "target=my price", "dataset.drop=[]"])
     train, collect, tune = (
-        shlex.split(line)[2:] for line in capsys.readouterr().out.splitlines() if line.startswith("python -m ")
+        shlex.split(line)[2:]
+        for line in capsys.readouterr().out.replace("\\\n", "").splitlines()
+        if line.startswith("python -m ")
     )
     assert (train[0], collect[0], tune[0]) == ("scripts.train", "scripts.collect", "scripts.tune")
     words = [word for word in train[1:] if not word.startswith(("-m", "method="))]
     job = plan_job(compose_train([*words, "method=cmixup"]))
     assert (job.dataset.path, job.dataset.targets, job.seeds) == (str(path), ("my price",), list(range(10)))
     assert set(words[:4]) <= set(tune)
+
+
+def test_no_line_is_wider_than_a_terminal_and_a_shell_reads_the_commands() -> None:
+    words = ["python -m scripts.train -m", "dataset=csv", f"dataset.path={'my table ' * 6}", *["seeds=0..9"] * 12]
+    text = advise.wrap_command(*words)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) > 2
+    assert shlex.split(text.replace("\\\n", "")) == [*words[0].split(), *words[1:]]
+    assert max(map(len, advise.wrap_text("word " * 60).splitlines())) <= 80
+    assert advise.wrap_command("python", "x" * 90).splitlines() == ["python \\", "    " + "x" * 90]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +122,8 @@ def test_what_is_printed_is_rendered_and_needs_no_pictures(
     path = tmp_path / "my.csv"
     path.write_text("a,price\n" + "".join(f"{k % 7},{k}\n" for k in range(40)))
     main(["advise", f"table={path}", "target=price"])
-    assert capsys.readouterr().out.startswith(advise.EXPECTED.read_text().rstrip() + "\n\nNothing measured")
+    printed = capsys.readouterr().out
+    assert " ".join(printed.split()).startswith(" ".join(f"{advise.EXPECTED.read_text()} Nothing measured".split()))
     code = "import sys; import scripts.study.__main__; print(*sorted({'matplotlib', 'sklearn'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=CODE, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"

@@ -67,7 +67,7 @@ def progress_of(part: str, rules: Protocol2, settings: Sequence[str], methods: S
 
 def all_progress() -> list[Progress]:
     """Return how far each setting of every part is run."""
-    found = []
+    found: list[Progress] = []
     for name, (title, methods) in PARTS.items():
         rules = rules_named(name)
         found += progress_of(title, rules, [each.name for each in rules.conditions], methods)

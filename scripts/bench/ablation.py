@@ -59,8 +59,9 @@ ABOUT = (
     "whole regressors, the others one change of five networks. Error: log of the test error (RMSE) less that of five "
     f"networks or of {BASE}'s default, in 1/100; the mean over outputs and tables with its 95 % interval over tables. "
     f"Fit: process seconds on one thread as multiples of {BASE}'s, the median over tables, where they were measured in "
-    "turn. `ablation.csv` has every fit. Lines without seconds come from networks and trees that a pilot trained and "
-    "kept before this command was written; on the tables on which the command was tried it gives the same digits."
+    "turn. `ablation.csv` has every fit, and repeats to the last digit on one kind of processor. The choice was made "
+    "on what a pilot trained on another kind, where the trees of one table differ in the third digit. Fits without "
+    "seconds are the pilot's."
 )
 
 

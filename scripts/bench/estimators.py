@@ -46,8 +46,8 @@ ABOUT = (
     "was committed before (5b0113ac). Fits: process seconds on one thread, of the regressors of a run in turn on each "
     "split. On chosen_on these are cmixup and catboost, on a busy machine (seconds are twice those of a quiet one), so "
     "the other lines have no multiple. `estimators.csv` has every fit, [ablation](ablation.md) what led "
-    "to today's default. RealMLP-TD and TabM (pytabkit's defaults, gaps filled with the mean) take minutes a fit: they "
-    f"have tables of `chosen_on` with up to {SMALL} rows to train on, split 0, in a run of their own. The lines called "
+    "to today's default. RealMLP-TD and TabM (pytabkit's defaults, gaps filled with the mean) take long: they "
+    f"were fitted to some of the tables of `chosen_on` with up to {SMALL} rows to train on, split 0. The lines called "
     "small are all regressors on these."
 )
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -62,7 +62,8 @@ of imports would be most of every start; signals, files, locks and processes are
   the table of the others is printed, and the status is 2.
 - **A published run was made by the code of its commit** (provenance).
 - **One command checks all of it, from the pages down to the packages**: `make verify` names the first link that does
-  not hold (tampering), and ends with the root of the published results, which [results/README](README.md) prints.
+  not hold (tampering), and ends with the root of the published results, which [results/README](README.md) prints. In a
+  fresh clone it held on 2026-11-25, in 70 minutes on two cores that twenty other processes shared.
 
 ## What is not promised
 

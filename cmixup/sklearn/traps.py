@@ -37,7 +37,9 @@ def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequenc
         elif d > 1 and own is None and looks_like_id(column):
             _warn(f"{said} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
     for output, known in _known(y):
-        rows = np.flatnonzero(known)[far_labels(y[known, output])] if known.sum() >= MIN_ROWS else []
+        if known.sum() < MIN_ROWS:
+            continue
+        rows = np.flatnonzero(known)[far_labels(y[known, output])]
         if len(rows):
             each = ", ".join(f"{row} ({y[row, output]:g})" for row in rows[:MOST_NAMED])
             more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""

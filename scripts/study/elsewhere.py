@@ -48,7 +48,10 @@ def change_of(own: Comparison) -> Interval | None:
     controls = [control for control, _ in pairs]
     ratios = [math.log(mixed / control) for control, mixed in pairs]
     found = clustered_interval(ratios, controls) if len(set(controls)) >= FEWEST else None
-    return found and Interval(*(100 * math.expm1(v) for v in (found.mean, found.low, found.high)), found.n)
+    if found is None:
+        return None
+    mean, low, high = (100 * math.expm1(value) for value in (found.mean, found.low, found.high))
+    return Interval(mean, low, high, found.n)
 
 
 def state_of(own: Comparison) -> str:

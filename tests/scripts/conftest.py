@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scripts.driver import execute as run_module
+from scripts.driver.execute import execute_job
+from scripts.driver.job import Job
 from scripts.machine import provenance
+from tests.scripts.jobs import planned
+
+WANDB_VARIABLES = (
+    "MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY", "DATA_DIR", "CACHE_DIR",
+)  # fmt: skip
+CSV_ROWS = "id;price;size;age;state\n" + "".join(
+    f"{k};{k % 7 + 1},5;{'' if k % 11 == 0 else k % 5},25;{k * k % 31};s{k % 9}\n" for k in range(100)
+)
 
 
 @pytest.fixture
@@ -23,3 +35,40 @@ def made_up_commit() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provenance, "code_at", lambda commit, *code: "" if commit == "c0ffee" else asked(commit, *code))
         yield
+
+
+@pytest.fixture(scope="module")
+def no_git_session() -> Any:
+    """As `no_git`, for the runs that these tests share."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("scripts.driver.execute.run_environment", lambda device: {"device": str(device)})
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+    """Two seeds of NO2's twin, trained as one stack; the job and its folder."""
+    job = planned(tmp_path_factory.mktemp("no2"), "method=cmixup", "seeds=[3,5]")
+    execute_job(job)
+    return job, job.folder
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+    """A run on an own table with missing values, categories and a log target; its job and its file."""
+    path = tmp_path_factory.mktemp("own") / "my.csv"
+    path.write_text(CSV_ROWS)
+    words = ["dataset=csv", f"dataset.path={path}", "dataset.target=price", "dataset.log_target=true"]
+    job = planned(path.parent, *words, "dataset.synthetic=false", "train.batch_size=20", "dataset.missing=[unknown]")
+    execute_job(job)
+    return job, path
+
+
+@pytest.fixture
+def no_wandb_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user who has set nothing."""
+    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
+    for name in WANDB_VARIABLES:
+        monkeypatch.setenv(f"WANDB_{name}", "")  # set first, so that what the code sets is undone
+        monkeypatch.delenv(f"WANDB_{name}")

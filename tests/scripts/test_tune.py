@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-import json
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,10 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from cmixup.metrics import metric_of
 from scripts import publish, tune
 from scripts.config import compose
 from scripts.config import parts as config
-from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT, compose_train
-from scripts.config.parts import NOT_ARGUMENTS, check_part, resolve_config
+from scripts.config.compose import TUNE_SEED, compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
@@ -28,36 +23,18 @@ from scripts.driver.runs import load_reports
 from scripts.plan import cells
 from scripts.plan.schedule import Item
 from scripts.records import trials
-from scripts.records.experiment import RESULTS, load_experiment
+from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
 from scripts.records.seal import broken_files, read_seal, seal_files
 from scripts.records.trials import choose_trial
 from scripts.train import spell_out
-from scripts.tune import TRIALS, grid_points, make_trials
-from tests.scripts.cover import EPISODIC, METHODS
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
 from tests.scripts.test_train import command
 
-TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
-#: Of each kind of grid one, a list of them and one with parts; the others are slow.
-FEW = [
-    pytest.param(name, marks=() if name in ("erm", "cmixup", "local_mixup", "mixup") else pytest.mark.slow)
-    for name in TUNABLE
-]
-#: The last tuning of every preset, dataset and method.
-TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read_trials(RESULTS / trials.FILE)}
-
 
 def planned(*overrides: str) -> Job:
     return plan_job(compose_train(list(overrides)))
-
-
-def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
-    """The values of some keys of a preset; of a part its name."""
-    cfg = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
-    plain = {key: cfg[key.split(".")[0]][key.split(".")[1]] for key in keys}
-    return {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()}
 
 
 @pytest.fixture
@@ -92,85 +69,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 # ---- grids
 
 
-@functools.cache
-def node_with(method: str, *parts: str) -> dict[str, Any]:
-    """The configuration of a method with these parts chosen."""
-    return resolve_config(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
-
-
-@functools.cache
-def points_of(method: str) -> list[dict[str, Any]]:
-    """The grid of a method on NO2."""
-    return grid_points("no2", method)
-
-
-@pytest.mark.parametrize("method", FEW)
-def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
-    cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
-    options = {key: value for key, value in node_with(method).items() if key not in NOT_ARGUMENTS}
-    assert ("grid" in cfg.method) == bool(options), "a method with options and no grid would be tuned less than others"
-    seen: set[str] = set()
-    for point in points_of(method):
-        values = {f"{key}={value}" for key, value in point.items()}
-        if values <= seen:  # every value is tried once; all points are too many
-            continue
-        seen |= values
-        changed = {key.removeprefix("method."): v for key, v in point.items() if key != "train.lr"}
-        parts = {key: value for key, value in changed.items() if (CONFIG_DIR / "method" / key).is_dir()}
-        made = copy.deepcopy(node_with(method, *(f"method/{key}={value}" for key, value in sorted(parts.items()))))
-        assert set(changed) <= set(made)
-        for key, value in changed.items():
-            for part in (made, *made.values()):
-                if key not in parts and isinstance(part, dict) and key in part:
-                    part[key] = value
-        check_part("method", made).build()
-
-
-@pytest.mark.parametrize("method", FEW)
-def test_every_learning_rate_is_tried_with_every_point(method: str) -> None:
-    found = copy.deepcopy(points_of(method))
-    rates = [point.pop("train.lr") for point in found]
-    assert {rates.count(rate) for rate in (0.003, 0.01, 0.03)} == {len(found) / 3}
-    assert len({json.dumps(point) for point in found}) == len(found) / 3
-    small = {"erm", "coral", "drnn", "group_dro"}  # the spec has an option or two to search: all of it is tried
-    assert (len(found) > TRIALS) == (method not in small)
-
-
-def test_a_list_of_grids_is_their_union() -> None:
-    found = grid_points("no2", "local_mixup")
-    assert len(found) == (6 + 3 + 3) * 5 * 2 * 3
-    assert all(("method.quantile" in p) == (p["method.form"] == "threshold") for p in found)
-
-
 # ---- trials
-
-
-def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
-    tried = make_trials("airfoil", "k_mixup")
-    assert len(tried) == TRIALS == 16
-    assert str(tried[0]) == "preset paper"
-    assert tried[0].job.options == {}
-    assert len({trial.job.folder for trial in tried}) == TRIALS
-    assert all(trial.job.options == trial.values != {} for trial in tried[1:])
-    for trial in tried:
-        assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
-        assert trial.job.seeds == [TUNE_SEED] == [1000]
-        assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
-    assert any(point["method.k"] == 32 for point in grid_points("airfoil", "k_mixup"))
-
-
-@pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
-def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
-    tried = make_trials("airfoil", method, preset=TUNED_DEFAULT)
-    start = tried[0].job
-    assert len({trial.job.folder for trial in tried}) == TRIALS
-    assert str(tried[0]) == "preset default"
-    assert start.options == {}
-    assert {trial.job.config["preset"] for trial in tried} == {"default"}
-    if method == "erm":
-        lr = start.settings.lr
-        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
-        assert found == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
 
 
 def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_is_printed(
@@ -209,12 +108,6 @@ def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match=r"has not been tuned on csv; python -m scripts.tune dataset=csv method=cmixup "
                                          r"preset=default dataset.path=.*/a.csv dataset.target=y does it"):  # fmt: skip
         compose_train([*words, "method=cmixup", "dataset.path=a.csv", "preset=tuned_default"])
-
-
-def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
-    assert [str(t) for t in make_trials("no2", "erm")] == ["preset paper", "train.lr=0.03", "train.lr=0.003"]
-    first, again = ([t.values for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
-    assert first == again
 
 
 # ---- the winner
@@ -401,38 +294,6 @@ def test_trials_are_not_published(tmp_path: Path) -> None:
 
 
 # ---- the files in this repository
-
-
-@pytest.mark.parametrize("key", TUNINGS, ids="-".join)
-def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str]) -> None:
-    preset, dataset, method = key
-    record = TUNINGS[key]
-    scores = [one["val"] for one in record["trials"]]
-    assert (
-        len(scores) == record["budget"] == TRIALS or len(grid_points(dataset, method, preset)) <= len(scores) < TRIALS
-    )
-    assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
-    pick = min if metric_of(record["metric"]).lower_is_better else max
-    assert scores[record["best"]] == pick(score for score in scores if score is not None)
-    values = record["trials"][record["best"]]["options"]
-    if compose.is_tuned(preset):
-        assert compose.tuned_values(dataset, method, preset) == values
-    else:  # they stand in the dataset's own preset
-        assert config_of(dataset, method, preset, values) == values
-
-
-def test_every_committed_value_has_a_record() -> None:
-    paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
-    found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
-    assert found == {key for key in TUNINGS if compose.is_tuned(key[0])}
-
-
-@pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow
-def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
-    preset, dataset, method = key
-    values = compose.tuned_values(dataset, method, preset) or {}
-    assert planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
-    assert config_of(dataset, method, preset, values) == values
 
 
 @pytest.mark.parametrize("value", [1e-05, 0.001, 0.0, 3, True, "independent", "b1+b2", ["std", 0.03], ["std", 1e-05]])

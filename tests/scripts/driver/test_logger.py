@@ -7,8 +7,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,16 +19,13 @@ from cmixup.data import Split
 from cmixup.errors import InputError
 from scripts.driver import logger
 from scripts.driver.execute import execute_job
-from scripts.driver.predictions import Scored, read_predictions
+from scripts.driver.predictions import Scored
 from scripts.driver.runs import load_reports
 from scripts.driver.wandb_media import image_examples
-from scripts.machine.provenance import CODE
 from scripts.train import lead_training
 from tests.scripts.jobs import planned
-from tests.scripts.wandb_file import read_offline
 
-VARIABLES = ("MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY", "DATA_DIR",
-             "CACHE_DIR")  # fmt: skip
+pytestmark = pytest.mark.usefixtures("no_wandb_variables")
 
 
 class FakeRun:
@@ -55,15 +50,6 @@ class FakeRun:
 
     def finish(self) -> None:
         self.finished = True
-
-
-@pytest.fixture(autouse=True)
-def unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of a user who has set nothing."""
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
-    for name in VARIABLES:
-        monkeypatch.setenv(f"WANDB_{name}", "")  # set first, so that what the code sets is undone
-        monkeypatch.delenv(f"WANDB_{name}")
 
 
 @pytest.fixture
@@ -227,24 +213,6 @@ def test_who_uses_wandb_offline_learns_how_to_upload(
     assert capsys.readouterr().err.count(f"upload by: wandb sync {tmp_path}/wandb/offline-run-*") == 1
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_git")
-def test_a_killed_offline_run_is_one_run_in_its_files(tmp_path: Path) -> None:
-    import wandb
-
-    words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
-    with pytest.raises(KeyboardInterrupt):
-        execute_job(planned(tmp_path, *words), killed_after(3))
-    wandb.teardown()
-    execute_job(planned(tmp_path, *words))
-    found = [read_offline(path) for path in sorted((tmp_path / "wandb").rglob("*.wandb"))]
-    assert len({run.settings["run_id"] for run in found}) == 1
-    curve = {row["epoch"]: row["val/rmse"] for run in found for row in run.history if "epoch" in row}
-    (report,) = load_reports(tmp_path / "runs")
-    assert sorted(curve) == [1, 2, 3, 4]
-    assert report["run"] in [run.summary.get("run") for run in found]
-
-
 @pytest.mark.usefixtures("no_git")
 def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"MODE": "disabled", "PROJECT": "mine", "RUN_GROUP": "ours", "DIR": f"{tmp_path}/there", "TAGS": "a, b"}
@@ -323,86 +291,6 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
     with pytest.raises(InputError, match=r"^wandb: No API key configured. Use `wandb login` \(WANDB_MODE=offline logs"):
         execute_job(planned(tmp_path, "logger=wandb"))
     assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.slow
-def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
-    """Its exporter of metrics starts with the import, and a run that says offline comes too late."""
-    code = (
-        "import os, sys\n"
-        "class Watch:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'wandb':\n"
-        "            print(os.environ.get('WANDB_MODE'), os.environ.get('WANDB_ERROR_REPORTING'))\n"
-        "            raise SystemExit(0)\n"
-        "sys.meta_path.insert(0, Watch())\n"
-        "from scripts.driver import logger\n"
-        "logger.import_wandb(logger.Path())\n"
-    )
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CODE, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["offline", "false"]
-
-
-@pytest.mark.slow
-def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
-    """Every value that wandb would upload is the record's."""
-    job = planned(tmp_path, "method=cmixup", "logger=wandb_files", "method.bandwidth=0.5", "seeds=2")
-    execute_job(job)
-    found = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
-    assert len(found) == 2
-    for report in load_reports(tmp_path / "runs"):
-        (run,) = [each for each in found if each.config["seed"] == report["seed"]]
-        for key in ("dataset", "model", "method", "train", "preset"):
-            assert run.config[key] == report["config"][key]
-        assert run.config["options"] == report["options"]
-        folder = job.run_folder(report["seed"])
-        history = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
-        rows = [[row[name.replace("_", "/")] for name in history[0]] for row in run.history]
-        assert all(row["epoch_seconds"] > 0 and row["train/lr"] == job.settings.lr for row in run.history)
-        assert rows == [[float(value) for value in line] for line in history[1:]]
-        for split, scores in report["scores"].items():
-            assert {name: run.summary[f"{split}/{name}"] for name in scores} == scores
-        assert {name: run.summary[name] for name in report["facts"]} == report["facts"]
-        assert {name: run.summary[f"options/{name}"] for name in report["options"]} == report["options"]
-        for key in ("verdict", "best_epoch", "run", "commit", "dirty", "seconds", "notes", "status", "unit"):
-            assert run.summary[key] == report[key]
-        ((name, files),) = run.artifacts.items()
-        assert name == f"run-{run.settings['run_id']}"
-        assert {"checkpoint.pt", "predictions.h5", "report.json"} <= set(files)
-        (kept,) = read_predictions(folder / "predictions.h5").values()
-        table = run.table("test/predictions")
-        assert [row["truth"] for row in table] == kept["test"].target[:, 0].tolist()
-        assert [row["prediction"] for row in table] == kept["test"].prediction[""][:, 0].tolist()
-        assert run.settings["run_group"].startswith("no2-cmixup-default,dataset.synthetic=True,bandwidth=0.5,")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"WANDB_MODE": "online", "WANDB_API_KEY": ""}, "wandb: "),
-        # A made-up key of the right length, and a port that nobody listens on.
-        ({"WANDB_MODE": "online", "WANDB_API_KEY": "0" * 40, "WANDB_BASE_URL": "http://127.0.0.1:9"}, "wandb: "),
-        ({"WANDB_MODE": "offlin"}, "WANDB_MODE must be one of"),
-    ],
-)
-def test_no_key_no_server_and_a_misspelt_mode_are_one_line(
-    variables: dict[str, str], said: str, tmp_path: Path
-) -> None:
-    variables = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_INIT_TIMEOUT": "5", "HOME": str(tmp_path), **variables}
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts.train", "dataset=no2", "debug=tiny", "logger=wandb", "train.batch_size=100",
-         f"out={tmp_path}/out"],
-        cwd=CODE, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert (done.returncode, len(errors)) == (2, 1), done.stderr
-    assert said in errors[0]
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out" / "runs").exists()
 
 
 @pytest.mark.parametrize("asked", [True, False])

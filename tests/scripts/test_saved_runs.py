@@ -1,0 +1,270 @@
+"""What the files of a saved run may hold: a damaged one is named, and a foreign class is not imported."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import cmixup
+from cmixup import InputError, load_run
+from cmixup.saved_run import KNOWN, MOVED, READER
+from scripts import predict
+from scripts.driver.job import Job
+from scripts.driver.predictions import read_predictions
+from scripts.driver.runs import is_done, load_reports, read_report
+from scripts.measure.load_run import model_of
+from scripts.records.curves import read_curves
+from scripts.records.experiment import RESULTS
+from scripts.records.published import published_reports
+from tests.scripts.jobs import FILES
+
+pytestmark = pytest.mark.usefixtures("no_git_session")
+
+
+def damaged(folder: Path, tmp_path: Path, name: str, content: str | bytes | None) -> Path:
+    """A copy of a run of an earlier version, whose `DONE` holds no checksums, with another file in the place of one."""
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (copy / "DONE").write_text("{}")
+    if content is None:
+        (copy / name).unlink()
+    else:
+        (copy / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return copy
+
+
+def other_weights() -> bytes:
+    buffer = io.BytesIO()
+    torch.save({"linear1.weight": torch.ones(2)}, buffer)
+    return buffer.getvalue()
+
+
+DEEP = "[" * 10**5 + "]" * 10**5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("DONE", None, "it holds no DONE"),
+        ("model.json", None, "an earlier version made it; train it again with rerun=true"),
+        ("model.json", "{", "does not hold what a run keeps there"),
+        ("model.json", "[]", "does not hold what a run keeps there"),
+        ("model.json", DEEP, "does not hold what a run keeps there"),
+        ("checkpoint.pt", None, "weights=false"),
+        ("checkpoint.pt", b"no weights", "does not hold the weights"),
+        ("checkpoint.pt", b"", "does not hold the weights"),
+        ("checkpoint.pt", other_weights(), "does not hold the weights"),
+        ("preprocessing.json", "{}", "does not hold what a run kept of its table"),
+        ("preprocessing.json", '{"read_by": "datasets.nowhere.Reader"}', "cannot be imported here"),
+        ("preprocessing.json", '{"read_by": "nowhere.Reader"}', r"no class of this project: trust=True imports it"),
+        ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
+        ("preprocessing.json", DEEP, "does not hold what a run keeps there"),
+        ("preprocessing.json", '{"read_by": "cmixup.mix"}', "must name a class that reads it, got 'cmixup.mix'"),
+    ],
+)
+def test_a_damaged_run_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, name: str, content: str | bytes | None, said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        load_run(damaged(no2[1] / "seed=3", tmp_path, name, content))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("preprocessing.json", {"targets": ["one", "two"]}, "is of another table than model.json"),
+        ("preprocessing.json", {"targets": [[]]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"log_target": "no"}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"shift": "a"}]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"median": math.nan}]}, "does not hold what a run kept of its table"),
+        ("preprocessing.json", {"columns": [{"scale": 0.0}]}, "does not hold what a run kept of its table"),
+        ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
+        ("model.json", {"label_scaling": {"mean": [math.inf], "std": [1.0]}}, "holds numbers that are not finite"),
+    ],
+)
+def test_a_run_with_values_that_no_run_has_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, name: str, changes: dict[str, Any], said: str
+) -> None:
+    folder = no2[1] / "seed=3"
+    given = json.loads((folder / name).read_text())
+    if columns := changes.get("columns"):
+        changes = {"columns": [{**given["columns"][0], **columns[0]}, *given["columns"][1:]]}
+    with pytest.raises(InputError, match=said):
+        load_run(damaged(folder, tmp_path, name, json.dumps({**given, **changes})))
+
+
+def test_a_run_that_names_what_ends_python_is_one_line(
+    no2: tuple[Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=r"names ends\.Reader, which cannot be imported here"):
+        load_run(damaged(no2[1] / "seed=3", tmp_path, "preprocessing.json", '{"read_by": "ends.Reader"}'), trust=True)
+
+
+def test_weights_that_are_not_finite_are_one_line(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    weights = torch.load(no2[1] / "seed=3" / "checkpoint.pt", weights_only=True)
+    next(iter(weights.values())).view(-1)[0] = math.nan
+    buffer = io.BytesIO()
+    torch.save(weights, buffer)
+    with pytest.raises(InputError, match="holds numbers that are not finite"):
+        load_run(damaged(no2[1] / "seed=3", tmp_path, "checkpoint.pt", buffer.getvalue()))
+
+
+def flip(path: Path, place: float = 0.5) -> None:
+    """Flip a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "DONE"])
+def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
+    name: str, own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its size is right, so the run counts as done; every reader of the file names it and predicts nothing."""
+    job, path = own
+    folder = Path(shutil.copytree(job.run_folder(0), tmp_path / "runs/adhoc/copy"))
+    flip(folder / name)
+    assert is_done(folder)
+    table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
+    report = {**read_report(job.run_folder(0)), "run": "adhoc/copy"}
+    refused = {
+        "checkpoint.pt": [lambda: load_run(folder), lambda: model_of(report, job.dataset.load(0), tmp_path), table],
+        "model.json": [lambda: load_run(folder), table],
+        "preprocessing.json": [lambda: load_run(folder), table],
+        "config.yaml": [table],
+        "predictions.h5": [lambda: read_predictions(folder / name)],
+        "report.json": [lambda: read_report(folder)],
+        "history.csv": [lambda: read_curves([report], tmp_path / "runs")],
+    }
+    for read in refused[name]:
+        if callable(read):
+            with pytest.raises(InputError, match=f"{folder / name} is damaged: "):
+                read()
+        else:
+            with pytest.raises(SystemExit):
+                predict.main(read)
+            (line,) = capsys.readouterr().err.splitlines()
+            assert line.startswith(f"error: {folder / name} is damaged: ")
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_a_run_whose_report_has_a_flipped_bit_does_not_count(
+    no2: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(no2[1], tmp_path / "runs"))
+    flip(folder / "seed=5/report.json")
+    assert [report["seed"] for report in load_reports(tmp_path)] == [3]
+    assert capsys.readouterr().err.startswith(f"{folder / 'seed=5/report.json'} is damaged: ")
+
+
+def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    """As of a run of an earlier version, or a checkpoint that was copied alone."""
+    folder = damaged(no2[1] / "seed=3", tmp_path, "checkpoint.pt", (no2[1] / "seed=3/checkpoint.pt").read_bytes())
+    load_run(folder)
+    content = bytearray((folder / "checkpoint.pt").read_bytes())
+    weights = torch.load(folder / "checkpoint.pt", weights_only=True)
+    content[content.index(next(iter(weights.values())).numpy().tobytes()) + 5] ^= 1
+    (folder / "checkpoint.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"checkpoint.pt does not hold the weights of model.json: .* another checksum"):
+        load_run(folder)
+    report = {**read_report(no2[1] / "seed=3"), "run": "copy"}
+    (tmp_path / "runs").mkdir()
+    folder.rename(tmp_path / "runs/copy")
+    with pytest.raises(InputError, match=r"checkpoint.pt is not a file of this model's weights: .* another checksum"):
+        model_of(report, no2[0].dataset.load(3), tmp_path)
+
+
+def test_the_library_alone_predicts_with_runs_on_tables_and_names_another_datasets_in_the_way(
+    no2: tuple[Job, Path], own: tuple[Job, Path], tmp_path: Path
+) -> None:
+    """Python is as `pip install cmixup datasets` leaves it: `datasets` is another one, and there is no `models`."""
+    root = str(Path(cmixup.__file__).parents[1])
+    rows = pd.DataFrame({"size": [1.25, 4.25], "age": [3, 30], "state": ["s1", "s8"]})
+    expected = load_run(own[0].run_folder(0)).predict(rows).to_numpy().tobytes()
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    given["model"]["_target_"] = "models.lstnet.LSTNet"
+    needs_checkout = damaged(no2[1] / "seed=3", tmp_path / "run", "model.json", json.dumps(given))
+    given["model"]["_target_"] = "datasets.nowhere.Net"
+    collides = damaged(no2[1] / "seed=3", tmp_path / "other", "model.json", json.dumps(given))
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "datasets" / "__init__.py").write_text("")
+    code = f"""
+import sys
+sys.path.append({root!r}); import cmixup; sys.path.remove({root!r})
+import datasets, pandas
+rows = pandas.DataFrame({rows.to_dict("list")!r})
+print(cmixup.load_run({str(own[0].run_folder(0))!r}).predict(rows).to_numpy().tobytes() == {expected!r})
+for folder in ({str(needs_checkout)!r}, {str(collides)!r}):
+    try: cmixup.load_run(folder)
+    except cmixup.errors.InputError as error: print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{root}/tests/guard"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    same, alone, beside = done.stdout.splitlines() or [done.stderr, "", ""]
+    assert same == "True"
+    assert "models.lstnet.LSTNet, which cannot be imported here (No module named 'models'): load the run" in alone
+    assert f"; here datasets is {tmp_path / 'datasets' / '__init__.py'}, which must be that of the checkout" in beside
+
+
+def test_what_is_no_model_is_never_called(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    for target in ("os.mkdir", "subprocess.Popen", "pathlib.Path"):
+        given["model"]["_target_"] = target
+        copy = damaged(no2[1] / "seed=3", tmp_path / target, "model.json", json.dumps(given))
+        with pytest.raises(InputError, match=f"names {target}, which is no class of this project: trust=True"):
+            load_run(copy)
+        with pytest.raises(InputError, match=f"must name a model, got '{target}'"):
+            load_run(copy, trust=True)
+
+
+def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
+    no2: tuple[Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'a').write('.')\nfrom cmixup.fcn3 import FCN3 as Net\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
+    given["model"]["_target_"] = "mine.Net"
+    copy = damaged(no2[1] / "seed=3", tmp_path / "copy", "model.json", json.dumps(given))
+    with pytest.raises(InputError, match=r"names mine\.Net, which is no class of this project: trust=True imports it"):
+        load_run(copy)
+    assert not (tmp_path / "ran").exists()
+    rows = [[0.5] * 7]
+    assert torch.equal(load_run(copy, trust=True).predict(rows), load_run(no2[1] / "seed=3").predict(rows))
+    with pytest.raises(InputError, match="trust must be True or False"):
+        load_run(copy, trust=1)  # type: ignore[arg-type]
+
+
+def test_published_runs_name_what_loads_without_trust() -> None:
+    named = {(report["model"], report["config"]["model"]["_target_"]) for report in published_reports(RESULTS)}
+    assert len(named) >= 4
+    for _, target in named:
+        assert target.partition(".")[0] in KNOWN
+        module, _, name = MOVED.get(target, target).rpartition(".")
+        assert hasattr(importlib.import_module(module), name)
+
+
+def test_runs_of_earlier_versions_name_places_that_have_moved(no2: tuple[Job, Path], tmp_path: Path) -> None:
+    folder = no2[1] / "seed=3"
+    given = json.loads((folder / "preprocessing.json").read_text())
+    assert given["read_by"] == READER
+    given["read_by"] = "datasets.common.table.preprocessing.Preprocessing"
+    old = load_run(damaged(folder, tmp_path, "preprocessing.json", json.dumps(given)))
+    assert old.table == load_run(folder).table

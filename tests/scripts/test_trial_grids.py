@@ -1,0 +1,108 @@
+"""Which trials a tuning makes: of the grid of a method, up to its budget."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from typing import Any
+
+import pytest
+
+from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED_DEFAULT, compose_train
+from scripts.config.parts import NOT_ARGUMENTS, check_part, resolve_config
+from scripts.tune import TRIALS, grid_points, make_trials
+from tests.scripts.cover import EPISODIC, METHODS
+
+TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
+
+
+#: Of each kind of grid one, a list of them and one with parts; the others are slow.
+FEW = [
+    pytest.param(name, marks=() if name in ("erm", "cmixup", "local_mixup", "mixup") else pytest.mark.slow)
+    for name in TUNABLE
+]
+
+
+@functools.cache
+def node_with(method: str, *parts: str) -> dict[str, Any]:
+    """The configuration of a method with these parts chosen."""
+    return resolve_config(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
+
+
+@functools.cache
+def points_of(method: str) -> list[dict[str, Any]]:
+    """The grid of a method on NO2."""
+    return grid_points("no2", method)
+
+
+@pytest.mark.parametrize("method", FEW)
+def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
+    cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
+    options = {key: value for key, value in node_with(method).items() if key not in NOT_ARGUMENTS}
+    assert ("grid" in cfg.method) == bool(options), "a method with options and no grid would be tuned less than others"
+    seen: set[str] = set()
+    for point in points_of(method):
+        values = {f"{key}={value}" for key, value in point.items()}
+        if values <= seen:  # every value is tried once; all points are too many
+            continue
+        seen |= values
+        changed = {key.removeprefix("method."): v for key, v in point.items() if key != "train.lr"}
+        parts = {key: value for key, value in changed.items() if (CONFIG_DIR / "method" / key).is_dir()}
+        made = copy.deepcopy(node_with(method, *(f"method/{key}={value}" for key, value in sorted(parts.items()))))
+        assert set(changed) <= set(made)
+        for key, value in changed.items():
+            for part in (made, *made.values()):
+                if key not in parts and isinstance(part, dict) and key in part:
+                    part[key] = value
+        check_part("method", made).build()
+
+
+@pytest.mark.parametrize("method", FEW)
+def test_every_learning_rate_is_tried_with_every_point(method: str) -> None:
+    found = copy.deepcopy(points_of(method))
+    rates = [point.pop("train.lr") for point in found]
+    assert {rates.count(rate) for rate in (0.003, 0.01, 0.03)} == {len(found) / 3}
+    assert len({json.dumps(point) for point in found}) == len(found) / 3
+    small = {"erm", "coral", "drnn", "group_dro"}  # the spec has an option or two to search: all of it is tried
+    assert (len(found) > TRIALS) == (method not in small)
+
+
+def test_a_list_of_grids_is_their_union() -> None:
+    found = grid_points("no2", "local_mixup")
+    assert len(found) == (6 + 3 + 3) * 5 * 2 * 3
+    assert all(("method.quantile" in p) == (p["method.form"] == "threshold") for p in found)
+
+
+def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
+    tried = make_trials("airfoil", "k_mixup")
+    assert len(tried) == TRIALS == 16
+    assert str(tried[0]) == "preset paper"
+    assert tried[0].job.options == {}
+    assert len({trial.job.folder for trial in tried}) == TRIALS
+    assert all(trial.job.options == trial.values != {} for trial in tried[1:])
+    for trial in tried:
+        assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
+        assert trial.job.seeds == [TUNE_SEED] == [1000]
+        assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
+    assert any(point["method.k"] == 32 for point in grid_points("airfoil", "k_mixup"))
+
+
+@pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
+def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
+    tried = make_trials("airfoil", method, preset=TUNED_DEFAULT)
+    start = tried[0].job
+    assert len({trial.job.folder for trial in tried}) == TRIALS
+    assert str(tried[0]) == "preset default"
+    assert start.options == {}
+    assert {trial.job.config["preset"] for trial in tried} == {"default"}
+    if method == "erm":
+        lr = start.settings.lr
+        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
+        assert found == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
+
+
+def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
+    assert [str(t) for t in make_trials("no2", "erm")] == ["preset paper", "train.lr=0.03", "train.lr=0.003"]
+    first, again = ([t.values for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
+    assert first == again

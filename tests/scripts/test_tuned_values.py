@@ -1,0 +1,58 @@
+"""Committed values of tuning: each is the best of its record's trials, and what its preset trains with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from cmixup.metrics import metric_of
+from scripts.config import compose
+from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT
+from scripts.records import trials
+from scripts.records.experiment import RESULTS
+from scripts.tune import TRIALS, grid_points
+from tests.scripts.test_tune import planned
+
+#: The last tuning of every preset, dataset and method.
+TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read_trials(RESULTS / trials.FILE)}
+
+
+def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of some keys of a preset; of a part its name."""
+    cfg = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
+    plain = {key: cfg[key.split(".")[0]][key.split(".")[1]] for key in keys}
+    return {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()}
+
+
+@pytest.mark.parametrize("key", TUNINGS, ids="-".join)
+def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str]) -> None:
+    preset, dataset, method = key
+    record = TUNINGS[key]
+    scores = [one["val"] for one in record["trials"]]
+    assert (
+        len(scores) == record["budget"] == TRIALS or len(grid_points(dataset, method, preset)) <= len(scores) < TRIALS
+    )
+    assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
+    pick = min if metric_of(record["metric"]).lower_is_better else max
+    assert scores[record["best"]] == pick(score for score in scores if score is not None)
+    values = record["trials"][record["best"]]["options"]
+    if compose.is_tuned(preset):
+        assert compose.tuned_values(dataset, method, preset) == values
+    else:  # they stand in the dataset's own preset
+        assert config_of(dataset, method, preset, values) == values
+
+
+def test_every_committed_value_has_a_record() -> None:
+    paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
+    found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
+    assert found == {key for key in TUNINGS if compose.is_tuned(key[0])}
+
+
+@pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow
+def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
+    preset, dataset, method = key
+    values = compose.tuned_values(dataset, method, preset) or {}
+    assert planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
+    assert config_of(dataset, method, preset, values) == values

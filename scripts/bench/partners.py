@@ -23,6 +23,7 @@ from cmixup.errors import InputError
 from scripts.bench import partners_case
 from scripts.bench.clock import SHORT, put_page, store_file
 from scripts.config.arguments import Args
+from scripts.machine.provenance import head_commit
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
@@ -88,14 +89,14 @@ def describe(row: Mapping[str, Any]) -> str:
 def compare_commits(
     before: Path | None, batches: Sequence[tuple[int, int]], count: int, short: bool
 ) -> list[dict[str, Any]]:
-    """Return the medians of cases over so many turns, of this commit and of the one before, in turn."""
+    """Return the medians of cases over so many turns, of this commit ("now") and of another, in turn."""
     samplers = [{"law": "normal", "n": n, "d": d, "bandwidth": s, "method": ["auto"]} for n, d, s in COMPARED]
     cases = samplers[: 1 if short else None]
     cases += [{"law": "batch", "n": n, "d": d, "bandwidth": "auto", "method": ["cmixup", "dense"]} for n, d in batches]
     turns: dict[tuple[int, str, str], list[dict[str, Any]]] = {}
     for _ in range(count):
-        for of, folder in (("before", before), ("now", Path())):
-            for k, rows in enumerate(in_process(cases, folder) if folder is not None else []):
+        for of, folder in (*([(head_commit(before)[:8], before)] if before else []), ("now", Path())):
+            for k, rows in enumerate(in_process(cases, folder)):
                 print(f"{of}: {describe(rows[0])}: {[(r['used'], r['seconds']) for r in rows]}", file=sys.stderr)
                 for row in rows:
                     turns.setdefault((k, of, row["method"]), []).append(row)
@@ -164,22 +165,24 @@ def report_page(
 
 
 def comparison_table(compared: Sequence[dict[str, Any]]) -> list[str | list[str]]:
-    """Return this commit against the one before and against the dense form."""
+    """Return this commit against the other one and against the dense form."""
     cases: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for row in compared:
         way = "dense" if row["method"] == "dense" else str(row["of"])
         cases.setdefault((row["law"], row["n"], row["d"], row["bandwidth"]), {})[way] = row
-    rows = []
+    rows, others = [], {str(row["of"]) for row in compared} - {"now"}
     for (law, n, d, s), found in cases.items():
         now = float(found["now"]["seconds"])
-        before, dense = (float(found[key]["seconds"]) if key in found else None for key in ("before", "dense"))
+        before = next((float(found[key]["seconds"]) for key in others if key in found), None)
+        dense = float(found["dense"]["seconds"]) if "dense" in found else None
         what = f"`CMixup`, a batch of {n:,} x {d}" if law == "batch" else f"`PartnerSampler`, {n:,} x {d}, {s:g}"
         unit, scale = ("ms", 1e3) if law == "batch" else ("s", 1.0)
         shown = [f"{v * scale:.3g} {unit}" if v is not None else "-" for v in (before, now, dense)]
         shares = [f"{v / now:.1f}" if v is not None else "-" for v in (before, dense)]
         rows.append([what, *shown, *shares])
+    turns = f"The commit {', '.join(sorted(others))} (before) and this one in turn. " if others else ""
     about = (
-        "The commit before this work (cdaf1c7c) and this one in turn. The dense form computes all B x B "
-        "weights in PyTorch and draws by `torch.multinomial`. A call of `CMixup` checks, draws and mixes."
+        f"{turns}The dense form computes all B x B weights in PyTorch and draws by `torch.multinomial`. A call of "
+        "`CMixup` checks, draws and mixes."
     )
     return [about, markdown_rows(["case", "before", "now", "dense", "before / now", "dense / now"], rows)]

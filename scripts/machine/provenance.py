@@ -59,7 +59,7 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-    commit = _head_commit(code)
+    commit = head_commit(code)
     return {
         "commit": commit or carried_commit(code),
         "dirty": is_dirty(code) if commit else not carried_commit(code),
@@ -122,7 +122,7 @@ def code_at(commit: str, code: Path = CODE) -> str | None:
 
 def note_commit(code: Path = CODE) -> None:
     """Write which commit the code is, for a machine that it is carried to without git; nothing if it is dirty."""
-    commit = _head_commit(code)
+    commit = head_commit(code)
     if commit and not is_dirty(code):
         write_atomically(code / CARRIED, json.dumps({"commit": commit, "code": sources_digest(code)}) + "\n")
 
@@ -221,7 +221,7 @@ def git_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
-def _head_commit(code: Path) -> str:
+def head_commit(code: Path) -> str:
     """Return the commit of the repository whose root is `code`, or nothing: one around it does not hold this code."""
     top = _ask_git(code, "rev-parse", "--show-toplevel")
     try:

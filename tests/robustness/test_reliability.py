@@ -115,7 +115,7 @@ def _no_checksum(patch: pytest.MonkeyPatch) -> None:
 def _any_repository(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         provenance.provenance,
-        "_head_commit",
+        "head_commit",
         lambda code: (provenance.provenance._ask_git(code, "rev-parse", "HEAD") or b"").decode().strip(),
     )
     _no_digest(patch)

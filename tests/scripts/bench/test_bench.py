@@ -97,9 +97,10 @@ def test_the_choice_is_compared_with_the_best_that_was_asked_for_by_name() -> No
     grid = [row("auto", 3.0, used="kd"), row("kd", 2.0), row("uniform", 1.25)]
     grid += [row("auto", 0.5, n=10_000), row("kd", 1.0, n=10_000)]
     assert [(cell["best"], cell["ratio"]) for cell in partners.ratios_of(grid)] == [("uniform", 2.4), ("kd", 0.5)]
-    now = [row("auto", 2.0, "before"), row("auto", 0.5, "now")]
+    now = [row("auto", 2.0, "0123abcd"), row("auto", 0.5, "now")]
     now += [row("cmixup", 0.002, "now", law="batch"), row("dense", 0.005, "now", law="batch")]
-    _, by_size, _, above, _, compared = partners.report_page(grid, now)
+    _, by_size, _, above, about, compared = partners.report_page(grid, now)
+    assert str(about).startswith("The commit 0123abcd (before) and this one in turn.")
     assert by_size[2:] == ["| 1,000 | 1 | 2.40 | 2.40 | 1 |", "| 10,000 | 1 | 0.50 | 0.50 | 0 |"]
     assert above[2:] == ["| normal, 1,000 x 2 | 0.42 | kd | uniform | 3 | 2.40 |"]
     assert compared[2:] == [

@@ -108,7 +108,7 @@ def word_for(name: str) -> str | None:
     """Return the value of `CMIXUP_KERNELS` with which new processes here have these kernels, or None: there is none."""
     if name in ("", running_kernels()):
         return os.environ.get(VARIABLE, "")
-    code = f"from {__name__} import kernels; print(kernels())"
+    code = f"from {__name__} import running_kernels; print(running_kernels())"
     for word in ("intel", ""):
         with asking_kernels(word):
             said = subprocess.run([sys.executable, "-c", code], cwd=CODE, capture_output=True, check=False).stdout

@@ -45,7 +45,7 @@ from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
-from scripts.records.layer_choice import Report, validation_score
+from scripts.records.records import Report, validation_score
 from scripts.records.trials import FILE, add_trial, choose_trial, write_values
 
 TRIALS = 16

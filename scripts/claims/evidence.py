@@ -17,8 +17,7 @@ from typing import Any
 import pandas as pd
 
 from cmixup.errors import InputError
-from scripts.records.experiment import RESULTS, Experiment, load_experiment
-from scripts.records.paper import paper_rows, stands_for
+from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
 from scripts.records.records import options_text, read_csv
 from scripts.records.stats import (
     Interval,

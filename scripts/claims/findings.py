@@ -17,7 +17,7 @@ from scripts.config.arguments import parse_seeds
 from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
-from scripts.records.paper import stands_for
+from scripts.records.experiment import stands_for
 from scripts.records.stats import Interval
 
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself

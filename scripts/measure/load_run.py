@@ -28,8 +28,7 @@ from scripts.config.parts import check_part
 from scripts.driver.runs import load_reports
 from scripts.machine.provenance import check_committed
 from scripts.records.experiment import RESULTS
-from scripts.records.layer_choice import choose_variants
-from scripts.records.records import read_csv
+from scripts.records.records import choose_variants, read_csv
 from scripts.records.seal import seal_measured
 from scripts.report.figures import write_figures
 

@@ -18,8 +18,8 @@ from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
+from scripts.records.records import choose_variants
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 

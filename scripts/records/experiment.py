@@ -1,12 +1,16 @@
-"""What a file of configs/experiment may say of a table or figure, and what is checked of it."""
+"""What a file of configs/experiment may say of a table or figure, and the numbers that the paper prints for it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.config.compose import CONFIG_DIR, option_names, read_part
 from scripts.config.parts import checked_arguments
+from scripts.records import names
+from scripts.records.records import read_csv
 
 RESULTS = CONFIG_DIR.parent / "results"
 NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure
@@ -115,3 +119,34 @@ def _check_sweep(experiment: Experiment) -> None:
 def all_experiments() -> list[Experiment]:
     """Return every table and figure, in order of their names."""
     return [load_experiment(name) for name in option_names("experiment") if name not in NOT_PUBLISHED]
+
+
+def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str, str]]:
+    """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
+
+    The worst domain is a setting in the paper's file and a metric of ours.
+
+    Raises:
+        InputError: a row names a dataset, method or metric that is none of ours.
+    """
+    rows = [
+        r
+        for r in read_csv(results / "paper" / "results.csv")
+        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
+    ]
+    return [{**r, **_our_spellings(experiment, r)} for r in rows]
+
+
+def _our_spellings(experiment: Experiment, row: Mapping[str, str]) -> dict[str, str]:
+    """Return which of our datasets, methods and metrics a row of the paper is about."""
+    dataset = names.part_spelling("dataset", row["dataset"], experiment.datasets)
+    here = experiment.methods_of.get(dataset, experiment.methods)
+    meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
+    method = str(meant[0]) if meant else names.part_spelling("method", row["method"], here)
+    metric = ("worst_" if row["setting"] == "ood-worst" else "") + names.metric_spelling(row["metric"])
+    return {"dataset": dataset, "method": stands_for(experiment, dataset, method), "metric": metric}
+
+
+def stands_for(experiment: Experiment, dataset: str, method: str) -> str:
+    """Return which of our methods the paper's row of `method` is about on `dataset`."""
+    return str(experiment.paper_trains.get(dataset, {}).get(method, method))

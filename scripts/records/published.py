@@ -27,10 +27,9 @@ from scripts.driver.predictions import Parts
 from scripts.driver.runs import UNROUNDED, strict_json, with_numbers
 from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
-from scripts.records.layer_choice import choose_variants
 from scripts.records.lines import cell_of, from_lines, to_lines
 from scripts.records.packed import read_cells, targets_file, write_cells
-from scripts.records.records import check_unique, options_text, records_frame
+from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 
 Report = Mapping[str, Any]
 #: Experiments of the study of when mixing helps begin so. What they say is read where it is asked for: no table has it.

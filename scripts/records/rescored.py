@@ -29,7 +29,6 @@ from scripts.driver.predictions import Parts, Scored
 from scripts.driver.runs import UNROUNDED, number_of, strict_json
 from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
-from scripts.records.layer_choice import choose_variants
 from scripts.records.packed import read_cells
 from scripts.records.published import (
     EVERY_STUDY,
@@ -42,7 +41,7 @@ from scripts.records.published import (
     reports_file,
     unrounded_scores,
 )
-from scripts.records.records import check_unique, options_text, records_frame
+from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores
 

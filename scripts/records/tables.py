@@ -127,7 +127,7 @@ def make_block(
 
     Args:
         records: of one experiment and preset.
-        paper: its rows, from `scripts.records.paper.paper_rows`; of two for one cell the first counts.
+        paper: its rows, from `scripts.records.experiment.paper_rows`; of two for one cell the first counts.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
         titles, notes: passed on.

@@ -10,11 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from scripts.config.compose import compose_train
-from scripts.plan.variants import Variant, variant_identity, variant_rows
+from scripts.plan.asked import Variant, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.curves import Curve
-from scripts.records.experiment import Experiment, all_experiments
-from scripts.records.paper import paper_rows
+from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none, select_records
 from scripts.records.register import draws

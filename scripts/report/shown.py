@@ -13,9 +13,8 @@ from scripts.config.compose import option_names, part_file
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
-from scripts.records.layer_choice import choose_variants
 from scripts.records.published import published_reports
-from scripts.records.records import select_records
+from scripts.records.records import choose_variants, select_records
 from scripts.records.tables import ResultTable
 from scripts.report.sweep import Sweep, find_sweeps
 from scripts.report.table import experiment_records, make_table

@@ -13,8 +13,7 @@ from cmixup.metrics import lower_is_better
 from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment
-from scripts.records.paper import paper_rows, stands_for
+from scripts.records.experiment import RESULTS, Experiment, paper_rows, stands_for
 from scripts.records.records import read_csv
 from scripts.records.tables import Block, ResultTable, make_block
 

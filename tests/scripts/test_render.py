@@ -21,8 +21,7 @@ from scripts.driver.workspace import mark_done
 from scripts.plan.asked import asked_methods
 from scripts.publish import publish_runs
 from scripts.records.curves import published_curves, read_curves
-from scripts.records.experiment import RESULTS, all_experiments, load_experiment
-from scripts.records.paper import paper_rows
+from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.published import published_records, published_reports, read_reports
 from scripts.records.records import check_unique, records_csv, records_frame
 from scripts.records.stats import Summary, summarise_values

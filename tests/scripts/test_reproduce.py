@@ -15,7 +15,7 @@ from scripts.config.compose import compose_train, option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.job import plan_job
 from scripts.plan import cells
-from scripts.plan.variants import variant_rows
+from scripts.plan.asked import variant_rows
 from scripts.records.experiment import load_experiment
 from scripts.records.tables import block_text, table_page
 from scripts.report.table import make_table

@@ -20,7 +20,7 @@ from scripts.driver.runs import read_report
 from scripts.machine.kernels import VARIABLE, kernels_of
 from scripts.plan import trained_again
 from scripts.plan.schedule import items_of
-from scripts.plan.trained_again import training_commands
+from scripts.plan.trained_again import Paired, beyond_noise, training_commands
 from scripts.plan.verification import (
     Difference,
     config_differences,
@@ -29,7 +29,6 @@ from scripts.plan.verification import (
     published_cells,
     report_differences,
 )
-from scripts.plan.within_noise import Paired, beyond_noise
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports, write_reports
 from scripts.verify import main

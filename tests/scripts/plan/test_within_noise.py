@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scripts.plan.within_noise import Paired, beyond_noise
+from scripts.plan.trained_again import Paired, beyond_noise
 
 PUBLISHED = [2.0, 2.2, 1.9, 2.1, 2.05, 1.95, 2.15, 1.85, 2.12, 1.98]  # mean 2.03
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripts.records.layer_choice import choose_variants
+from scripts.records.records import choose_variants
 
 
 def report(layer: str, seed: int, val: float, metric: str = "rmse", **changes: Any) -> dict[str, Any]:

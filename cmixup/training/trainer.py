@@ -76,9 +76,10 @@ def train(
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
 
-    Runs whose method, model and splits allow it train as one stack, with the same numbers as alone up to rounding,
-    which grows over the steps: digits repeat only with the same runs in the stack. A run whose training loss or
-    predictions are not finite has failed; the others of its stack go on, and training ends early where all have failed.
+    Runs whose method and model allow it and whose splits have the same shapes train as one stack, with the same numbers
+    as alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack. A run whose
+    training loss or predictions are not finite has failed; the others of its stack go on, and training ends early where
+    all have failed.
 
     Where torch.distributed has several processes, they train every run together: each calls this with the same runs,
     whose `Streams` have its rank, and gets the same results but for rounding (`cmixup.training.share`).
@@ -109,22 +110,29 @@ def train(
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.fit_by(settings.fitted_by)
         run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
-    together = all(run.method.stackable and getattr(run.model, "stackable", False) for run in runs)
-    shapes = [_shapes(run) for run in runs]
-    if together and None not in shapes and len(set(shapes)) == 1:
-        check_alike([run.method for run in runs])
-        stacks = [list(runs)]
-    else:
-        stacks = [[run] for run in runs]
-    results = []
-    for stack in stacks:
+    stacks = _grouped(runs)
+    found: dict[int, RunResult] = {}
+    for places in stacks:
+        check_alike([runs[k].method for k in places])
+    for places in stacks:
         ended = _train_stack(
-            stack, settings, device, on_start=on_start, on_search=on_search, on_epoch=on_epoch, checkpoints=checkpoints
-        )
+            [runs[k] for k in places], settings, device,
+            on_start=on_start, on_search=on_search, on_epoch=on_epoch, checkpoints=checkpoints,
+        )  # fmt: skip
         if on_end:
             on_end(ended)
-        results += ended
-    return results
+        found |= zip(places, ended, strict=True)
+    return [found[k] for k in range(len(runs))]
+
+
+def _grouped(runs: Sequence[Run]) -> list[list[int]]:
+    """Return the places of the runs of each stack: those of equal shapes together, and each alone that cannot be."""
+    groups: dict[object, list[int]] = {}
+    for place, run in enumerate(runs):
+        able = run.method.stackable and getattr(run.model, "stackable", False)
+        shapes = _shapes(run) if able else None
+        groups.setdefault(("alone", place) if shapes is None else shapes, []).append(place)
+    return list(groups.values())
 
 
 def _shapes(run: Run) -> tuple[Any, ...] | None:

@@ -80,6 +80,19 @@ def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) ->
             assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
 
 
+def test_runs_whose_splits_have_equal_shapes_share_a_stack() -> None:
+    """Results keep the order of the runs, and every run is the one of its own stack to the last bit."""
+    data = {seed: make_data(seed, (48, 20, 17) if seed % 2 else (40, 20, 17)) for seed in range(5)}
+    mixed = train([make_run(composed("cmixup"), seed, data[seed]) for seed in data], settings())
+    assert [result.stack for result in mixed] == [3, 2, 3, 2, 3]
+    for kind in (0, 1):
+        own = [seed for seed in data if seed % 2 == kind]
+        apart = train([make_run(composed("cmixup"), seed, data[seed]) for seed in own], settings())
+        for seed, result in zip(own, apart, strict=True):
+            assert_states_equal(mixed[seed].state_dict, result.state_dict)
+            assert mixed[seed].scores == result.scores
+
+
 def test_runs_of_a_stack_differ() -> None:
     one, other = train([make_run(composed("mixup"), seed) for seed in (0, 1)], settings())
     assert states_differ(one.state_dict, other.state_dict)

@@ -104,14 +104,14 @@ class Effect:
         return sum(p >= self.sure for p in below), sum(p <= 1 - self.sure for p in below)
 
 
-def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str = "test") -> Errors:
+def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str = "test", weights: int = 2) -> Errors:
     """Return the errors of one setting by table, method and split, each the mean over initial weights.
 
     Args:
         records: of cells.
         condition: the setting.
-        score: "test", "test_balanced" or "test_worst"; tables that lack it are left out. An ensemble's more weights
-            count as much together as another's two, which are the first of them.
+        score: "test", "test_balanced" or "test_worst"; tables that lack it are left out.
+        weights: of a split that count, the first of them: an ensemble has more than another method.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
     for record in records:
@@ -121,7 +121,7 @@ def errors_of(records: Iterable[Mapping[str, Any]], condition: str, score: str =
         for row in sorted(record["seeds"], key=lambda row: row["seed"]):
             if score in row:
                 rows.setdefault(row["split"], []).append(row[score])
-        means = {split: float(np.mean(values[:2])) for split, values in rows.items()}
+        means = {split: float(np.mean(values[:weights])) for split, values in rows.items()}
         finite = {split: value for split, value in means.items() if math.isfinite(value)}
         if finite:
             found.setdefault(record["table"], {})[record["method"]] = finite

@@ -26,6 +26,7 @@ from scripts.records.study_errors import error_scores
 
 Record = Mapping[str, Any]
 AGAIN = "ERM, other weights"
+METHOD, ENSEMBLE = "cmixup", "ERM x 5"  # that pages lead with
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
 #: tuning chose ERM for C-Mixup, runs of the same number are the same run.
 ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -143,20 +144,11 @@ def study_settings(store: Path = RESULTS) -> list[Setting]:
 def ensemble_records(records: Sequence[Record], rules: Protocol2, store: Path = RESULTS) -> Iterator[Record]:
     """Yield a record, of a row a split, for each of `ENSEMBLES` whose networks a store has of a table and setting."""
     for first in (record for record in records if record["method"] == BASE):
-        names = {
-            method: {"experiment": experiment_of(rules), "dataset": first["table"], "method": method,
-                     "model": rules.backbone, "preset": "default", "options": {"condition": first["condition"]}}
-            for method in {method for members in ENSEMBLES.values() for method in members}
-        }  # fmt: skip
-        kept = read_cells(predictions_file(store, names[BASE]), {cell_name(each) for each in names.values()})
+        kept = kept_predictions(first, rules, sorted({m for members in ENSEMBLES.values() for m in members}), store)
         for name, members in ENSEMBLES.items():
             rows = []
             for split in rules.split_numbers:
-                runs = [
-                    kept.get(cell_name(names[method]), {}).get(WEIGHTS * split + number)
-                    for method, numbers in members.items()
-                    for number in numbers
-                ]
+                runs = [kept[m].get(WEIGHTS * split + number) for m, numbers in members.items() for number in numbers]
                 tests = [run["test"] for run in runs if run]
                 if len(tests) == len(runs):
                     mean = np.stack([one.prediction[""] for one in tests]).mean(axis=0, dtype=np.float64)
@@ -168,17 +160,15 @@ def ensemble_records(records: Sequence[Record], rules: Protocol2, store: Path = 
                 yield {"table": first["table"], "condition": first["condition"], "method": name, "seeds": rows}
 
 
-def whole_records(records: Sequence[Record], rules: Protocol2, condition: str) -> tuple[list[Record], str]:
-    """Return the records of a setting on all tables, or the lite ones, that have all methods, and which those are."""
-    (methods,) = (set(c.methods) for c in rules.conditions if c.name == condition)
-    there: dict[str, set[str]] = {}
-    for record in (r for r in records if r["condition"] == condition):
-        there.setdefault(record["table"], set()).add(record["method"])
-    tables = {table for table, own in there.items() if own >= methods}
-    every, lite = {cell.table.name for cell in rules.cells(conditions=[condition])}, set(rules.lite_tables())
-    kept = every if tables >= every else lite if tables >= lite else set()
-    said = f"{len(kept)} tables" if kept == every else f"the {len(kept)} tables with the fewest rows"
-    return [r for r in records if r["condition"] == condition and r["table"] in kept], said
+def kept_predictions(
+    record: Record, rules: Protocol2, methods: Sequence[str] = (BASE,), store: Path = RESULTS
+) -> dict[str, dict[int, dict[str, Scored]]]:
+    """Return what a store has predicted on a record's table and setting, by method, seed and split of the rows."""
+    about = {"experiment": experiment_of(rules), "dataset": record["table"], "model": rules.backbone,
+             "preset": "default", "options": {"condition": record["condition"]}}  # fmt: skip
+    names = {method: cell_name({**about, "method": method}) for method in methods}
+    kept = read_cells(predictions_file(store, {**about, "method": methods[0]}), names.values())
+    return {method: kept.get(name, {}) for method, name in names.items()}
 
 
 def model_seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:

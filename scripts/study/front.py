@@ -1,8 +1,10 @@
-"""What README shows of the study: C-Mixup against ERM on every table, in a picture and in sentences."""
+"""What pages show first of the study: C-Mixup against ERM on every table, and the methods that somebody has entered."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from textwrap import fill
 
 from matplotlib.figure import Figure
@@ -19,19 +21,23 @@ from scripts.effects.verdicts import (
     Effect,
     direction_text,
     mean_text,
+    method_verdict,
     new_text,
     verdict_name,
 )
 from scripts.protocol.protocols import Protocol2
+from scripts.protocol.published import read_store
+from scripts.protocol.rules import BASE
+from scripts.records.experiment import RESULTS
 from scripts.records.names import method_title
-from scripts.records.tables import interval_text
+from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
-from scripts.study.evidence import Setting
+from scripts.study.evidence import ENSEMBLE, METHOD, Record, Setting
 
-METHOD = "cmixup"
 PICTURE, FIRST = "front.png", "first.png"
-ENSEMBLE = "ERM x 5"
 WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
+LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
+NO_ENTRY = "None is published yet."
 
 
 def short_answer(found: Sequence[Setting], rules: Protocol2) -> str:
@@ -119,3 +125,46 @@ def finding_counts(own: Effect, equal: float) -> str:
         f"C-Mixup against ERM on {len(own.means)} tables: {equal:g} % or more is gained on\n"
         f"{gains} and lost on {loses}. {within} stay within {equal:g} %; {untold} cannot be told."
     )
+
+
+def lite_records(rules: Protocol2, store: Path = RESULTS) -> list[Record]:
+    """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
+    tables, every = rules.lite_tables(), read_store(rules, store, entries=True)
+    return [record for record in every if record["condition"] == LITE_SETTING and record["table"] in tables]
+
+
+def entries_of(records: Sequence[Record], rules: Protocol2) -> list[Setting]:
+    """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
+    (condition,) = (each for each in rules.conditions if each.name == LITE_SETTING)
+    found = []
+    for name in sorted({record["method"] for record in records} - rules.methods.keys()):
+        tables = {record["table"] for record in records if record["method"] == name}
+        own = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
+        found.append(Setting(replace(condition, methods=(BASE, name)), rules.lite, own))
+    return found
+
+
+def submission_rows(records: Sequence[Record], rules: Protocol2) -> str:
+    """Return a row for each entry: on how many lite tables it gains and so on, the mean change and the file."""
+    body = []
+    for setting in entries_of(records, rules):
+        (name,), own = setting.methods, setting.effect(setting.methods[0], rules)
+        assert own is not None
+        (entry,) = {record.get("entry", {}).get("file", "") for record in setting.records if record["method"] == name}
+        file = f"[{entry}](../../examples/entries/{entry})" if entry else f"`method={name}`"
+        told = map(str, own.counts().values())
+        means = [interval_text(own.overall, 1), interval_text(own.plain, 1)]
+        body.append([name, f"{len(setting.tables)} of {setting.of}", *told, *means, file])
+    names = [verdict_name(kind, rules.equal) for kind in VERDICTS]
+    head = ["entry", "tables", *names, "mean effect, %", "each table alike, %", "file"]
+    return "\n".join(markdown_rows(head, body)) if body else NO_ENTRY
+
+
+def submission_output(records: Sequence[Record], rules: Protocol2) -> str:
+    """Return what the command prints of the first entry that has a file, as a block of text."""
+    for setting in entries_of(records, rules):
+        if any("entry" in record for record in setting.records):
+            own = [record for record in records if record["table"] in setting.tables]
+            said = method_verdict(own, LITE_SETTING, setting.methods[0], rules.level, rules.equal)
+            return f"```text\n{said}\n```"
+    return NO_ENTRY

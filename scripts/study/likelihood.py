@@ -5,33 +5,25 @@ Rules: configs/study/likelihood.yaml, committed before the first run. Every arm 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from cmixup.losses import STD
 from scripts.driver.predictions import Scored
-from scripts.effects.verdicts import LOWER, Effect, errors_of, method_effect, sign_text
+from scripts.effects.verdicts import LOWER, sign_text
 from scripts.protocol.protocols import WEIGHTS, Protocol2, rules_named
-from scripts.protocol.published import experiment_of, read_store
 from scripts.protocol.rules import BASE
-from scripts.records.experiment import RESULTS
-from scripts.records.packed import read_cells
-from scripts.records.published import cell_name, predictions_file
 from scripts.records.register import writes
 from scripts.records.study_errors import normal_scores, row_key
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study.evidence import whole_records
-from scripts.study.rows import row_head, table_row
+from scripts.study.effect_tables import row_head, table_row
+from scripts.study.evidence import TITLES, Record, kept_predictions
+from scripts.study.parts import LIKELIHOOD, NATS, WholeSetting, arm_effect, arms_of, part_settings, upper_first
 
-PAGE, SCORE, DIGITS, UNIT = "study/likelihood.md", "test_nll_rescaled", 3, "nats"
-SETTINGS = {"rows100": "100 training rows", "random": "all rows, split at random"}
-TITLES = {"mixup": "mixup", "cmixup": "C-Mixup", "regmixup": "RegMixup", "input_noise": "Gaussian noise on inputs"}
+PAGE, DIGITS = "study/likelihood.md", 3
 ENSEMBLE, AGAIN = "ERM x 5, positive control", "ERM with other weights, negative control"
-OTHERS = {"test_nll": ("likelihood as it is, nats", False), "test_crps_rescaled": ("CRPS, %", True),
-          "test": ("RMSE, %", True)}  # fmt: skip
-Record = Mapping[str, Any]
+OTHERS = {"test_nll": "likelihood as it is, nats", "test_crps_rescaled": "CRPS, %", "test": "RMSE, %"}
 
 
 def mixture(members: Sequence[Scored]) -> Scored:
@@ -45,11 +37,7 @@ def mixture(members: Sequence[Scored]) -> Scored:
 def ensembles(records: Sequence[Record], rules: Protocol2) -> Iterator[Record]:
     """Yield a record of five networks of ERM as one distribution, for each of ERM's records with so many."""
     for record in (r for r in records if r["method"] == BASE):
-        about = {"experiment": experiment_of(rules), "dataset": record["table"], "method": BASE,
-                 "model": rules.backbone, "preset": "default",
-                 "options": {"condition": record["condition"]}}  # fmt: skip
-        name, rows = cell_name(about), []
-        runs = read_cells(predictions_file(RESULTS, about), {name}).get(name, {})
+        runs, rows = kept_predictions(record, rules)[BASE], []
         for split in rules.split_numbers:
             members = [runs.get(WEIGHTS * split + number) for number in range(1, 6)]
             if all(members):
@@ -67,14 +55,6 @@ def again(records: Sequence[Record]) -> Iterator[Record]:
         yield {**record, "method": AGAIN, "seeds": later}
 
 
-def effect_of(records: Sequence[Record], condition: str, name: str, rules: Protocol2, score: str = SCORE) -> Effect:
-    """Return what a method changes of a score, in its own unit or in percent of ERM's."""
-    relative = OTHERS.get(score, ("", False))[1]
-    found = method_effect(errors_of(records, condition, score), name, rules.level, rules.equal, relative=relative)
-    assert found is not None
-    return found
-
-
 def coverage(records: Sequence[Record], name: str) -> list[str]:
     """Return the mean coverage of 90 % intervals over tables, as they are and rescaled."""
     own = [r for r in records if r["method"] == name]
@@ -82,27 +62,26 @@ def coverage(records: Sequence[Record], name: str) -> list[str]:
     return [f"{np.mean([np.mean([row[key] for row in r['seeds']]) for r in own]):.3f}" for key in keys]
 
 
-def section(condition: str, records: Sequence[Record], said: str, rules: Protocol2) -> list[str]:
+def section(own: WholeSetting, rules: Protocol2) -> list[str]:
     """Return the part of the page on one setting: the score that was asked for, then what describes it."""
-    known = [*records, *ensembles(records, rules), *again(records)]
-    names = {**TITLES, ENSEMBLE: ENSEMBLE, AGAIN: AGAIN}
-    effects = {name: effect_of(known, condition, name, rules) for name in names}
-    body = [[names[name], *table_row(own, DIGITS), sign_text(own.means)] for name, own in effects.items()]
+    known = [*own.records, *ensembles(own.records, rules), *again(own.records)]
+    titles = arms_of(rules)
+    effects = {arm: arm_effect(known, own.name, arm, rules) for arm in (*titles, ENSEMBLE, AGAIN)}
+    body = [[titles.get(arm, arm), *table_row(each, DIGITS), sign_text(each.means)] for arm, each in effects.items()]
     others = []
-    for name, title in {BASE: "ERM", **TITLES}.items():
-        cells = ["" if name == BASE else interval_text(
-            effect_of(known, condition, name, rules, score).overall, 1 if relative else DIGITS)
-            for score, (_, relative) in OTHERS.items()]  # fmt: skip
-        others.append([title, *cells, *coverage(known, name)])
+    for arm, title in {BASE: "ERM", **titles}.items():
+        cells = ["" if arm == BASE else interval_text(
+            arm_effect(known, own.name, arm, rules, score).overall, 1 if head.endswith("%") else DIGITS)
+            for score, head in OTHERS.items()]  # fmt: skip
+        others.append([title, *cells, *coverage(known, arm)])
     blind = [] if effects[ENSEMBLE].direction() == LOWER else [
         "The rule cannot tell the direction of the positive control here, so it says nothing of the other directions.",
         "",
     ]  # fmt: skip
-    heads = ["", *(title for title, _ in OTHERS.values()), "coverage of 90 %", "coverage, rescaled"]
-    splits = len({row["split"] for r in records for row in r["seeds"]})
+    heads = ["", *OTHERS.values(), "coverage of 90 %", "coverage, rescaled"]
     return [
-        *markdown_rows(["rescaled likelihood", *row_head(rules, UNIT), "below 0 (sign test)"], body), "",
-        f"{said[0].upper()}{said[1:]}, {splits} splits. Negative log likelihood of a test label minus ERM's, both",
+        *markdown_rows(["rescaled likelihood", *row_head(rules, NATS), "below 0 (sign test)"], body), "",
+        f"{upper_first(own.tables)}, {own.splits} splits. Negative log likelihood of a test label minus ERM's, both",
         "rescaled; below 0 is better.", "", *blind, *markdown_rows(heads, others), "",
     ]  # fmt: skip
 
@@ -110,8 +89,8 @@ def section(condition: str, records: Sequence[Record], said: str, rules: Protoco
 @writes("results/runs/study_likelihood", "results/predictions/study_likelihood", "results/predictions/targets")
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
-    rules = rules_named("likelihood")
-    records = read_store(rules)
+    rules = rules_named(LIKELIHOOD)
+    whole = {each.name: each for each in part_settings(LIKELIHOOD)}
     lines = [
         "# Likelihood",
         "",
@@ -121,10 +100,9 @@ def write_page() -> dict[str, str]:
         "is more than what rescaling gives to ERM.",
         "",
     ]
-    for condition, title in SETTINGS.items():
-        own, said = whole_records(records, rules, condition)
-        lines += [f"## {title[0].upper()}{title[1:]}", ""]
-        lines += section(condition, own, said, rules) if own else ["Not run yet.", ""]
+    for condition in rules.conditions:
+        lines += [f"## {TITLES[condition.name]}", ""]
+        lines += section(whole[condition.name], rules) if condition.name in whole else ["Not run yet.", ""]
     lines += [
         f"An effect of {rules.equal:g} nats is what 1 % of error is where variances are right.",
         "[When does mixing help?](when.md) has the model of effects and the rule of each verdict.",

@@ -1,72 +1,42 @@
-"""The page of the study without a search: every method trains with the rate and decay that ERM's tuning chose.
+"""The pages of the study without a search: every method trains with the rate and decay that ERM's tuning chose.
 
-Rules: configs/study/no_search.yaml, committed before the first run. Methods are paired by split and initial weights.
+Rules: configs/study/no_search.yaml for the study's network and network_*.yaml for others, each committed before its
+first run. Methods are paired by split and initial weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from scripts.claims.prose import WIDTH
-from scripts.effects.verdicts import (
-    VERDICTS,
-    Effect,
-    Errors,
-    chance_text,
-    direction_text,
-    method_effect,
-    sign_text,
-    verdict_name,
-)
+from scripts.effects.verdicts import VERDICTS, Effect, chance_text, direction_text, sign_text, verdict_name
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
-from scripts.records.experiment import RESULTS
-from scripts.records.published import published_reports
 from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.study.effect_tables import row_head, table_row
+from scripts.study.evidence import TITLES
+from scripts.study.parts import ARMS, NETWORKS, NO_SEARCH, lower_first, part_settings
 
-EXPERIMENT, PAGE = "study_no_search", "study/no_search.md"
-SETTINGS = {
-    "rows100": "100 training rows",
-    "rows100_noise": "100 training rows, noisy labels",
-    "random": "all rows, split at random",
-}
-TITLES = {
-    "cmixup_alpha02": "C-Mixup, alpha 0.2",
-    "cmixup_alpha2": "C-Mixup, alpha 2",
-    "mixup_alpha02": "mixup, alpha 0.2",
-    "input_noise": "Gaussian noise on inputs",
-}
-EQUAL = 1.0  # percent of ERM's error that counts as no difference
+PAGE, OF_NETWORKS = "study/no_search.md", "study/networks.md"
 #: The two questions of the rules: the setting, the method of protocol 2 and its title, and the arms that answer.
 QUESTIONS = (
     ("rows100", "cmixup", "C-Mixup", ("cmixup_alpha02", "cmixup_alpha2")),
     ("rows100_noise", "mixup", "mixup", ("mixup_alpha02",)),
 )
 COUNTS = {5: "five"}  # in words
-
-
-def errors_of_reports(reports: Iterable[Mapping[str, Any]], setting: str) -> Errors:
-    """Return the test errors of one setting by table, method and split, each the mean over initial weights.
-
-    Args:
-        reports: of published runs, see `scripts.records.published.published_reports`.
-        setting: a key of `SETTINGS`.
-    """
-    found: dict[str, dict[str, dict[int, list[float]]]] = {}
-    for report in reports:
-        if report["options"]["condition"] == setting:
-            of_table = found.setdefault(report["dataset"], {}).setdefault(report["method"], {})
-            of_table.setdefault(report["split"], []).append(report["scores"]["test"]["nrmse"])
-    return {
-        table: {name: {split: float(np.mean(errors)) for split, errors in own.items()} for name, own in methods.items()}
-        for table, methods in found.items()
-    }
+ABOUT = {
+    "network_wide": "The study's network with two layers of {model.width} units, not 128.",
+    "network_realmlp": "RealMLP (Holzmüller and others 2024): {model.depth} layers of {model.width} units; without "
+    "its schedule of rates, label clamp and robust scaling.",
+    "network_tabm": "TabM (Gorishniy and others 2025): {model.k} members of {model.depth} layers of {model.width}; "
+    "the paper has 32 members of 512.",
+}  # fmt: skip
 
 
 def describe_effect(name: str, found: Effect) -> list[str]:
@@ -107,15 +77,14 @@ def answer(
     for setting, method, title, arms in QUESTIONS:
         share, tables, of = lead(records, setting, method, rules.shared, rules.trials_each)
         told = [
-            f"with {TITLES[arm].partition(', ')[2]} its mean error changes by {interval_text(own.overall, 1)} %, "
+            f"with {ARMS[arm].partition(', ')[2]} its mean error changes by {interval_text(own.overall, 1)} %, "
             f"{direction_text(own)}, and it is lower on {sign_text(own.means)}"
             for arm in arms if (own := found.get(setting, {}).get(arm))
         ]  # fmt: skip
         came = "; ".join(told) or "not run yet"
         said = (
-            f"- **{SETTINGS[setting][0].upper()}{SETTINGS[setting][1:]}**: at the same rate and decay, {title} had the "
-            f"lower validation error at {100 * share:.0f} % of the points of protocol 2 ({tables} of {of} tables). "
-            f"On test rows: {came}."
+            f"- **{TITLES[setting]}**: at the same rate and decay, {title} had the lower validation error at "
+            f"{100 * share:.0f} % of the points of protocol 2 ({tables} of {of} tables). On test rows: {came}."
         )
         lines.append(fill(said, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return lines
@@ -123,9 +92,9 @@ def answer(
 
 @writes("results/runs/study_no_search", "results/runs/study")
 def write_page() -> dict[str, str]:
-    """Return the page by its path below results/."""
-    rules, records = rules_named("no_search"), read_store(load_protocol2())
-    reports = published_reports(RESULTS, (EXPERIMENT,))
+    """Return the page of the study's network by its path below results/."""
+    rules, records = rules_named(NO_SEARCH), read_store(load_protocol2())
+    whole = {each.name: each for each in part_settings(NO_SEARCH)}
     lines = [
         "# The study without a search",
         "",
@@ -136,26 +105,18 @@ def write_page() -> dict[str, str]:
         "",
     ]
     head = ["", "change by a model of all tables, %", "all tables alike, %", "direction of the mean"]
-    head += [f"tables: {verdict_name(kind, EQUAL)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
-    every = {setting: errors_of_reports(reports, setting) for setting in SETTINGS}
-    effects = {}
-    for setting, errors in every.items():
-        found = {name: own for name in TITLES if (own := method_effect(errors, name, rules.level, EQUAL))}
-        if len(errors) == len(rules.tables) and len(found) == len(TITLES):
-            effects[setting] = found
+    head += [f"tables: {verdict_name(kind, rules.equal)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
+    effects = {name: each.effects for name, each in whole.items()}
     lines += ["What the two leads on validation became:", "", *answer(records, effects, rules), ""]
-    for setting, title in SETTINGS.items():
-        errors, found = every[setting], effects.get(setting, {})
-        lines += [f"## {title[0].upper()}{title[1:]}", ""]
-        rows = [describe_effect(TITLES[name], own) for name, own in found.items()]
-        if not rows:
+    for condition in rules.conditions:
+        lines += [f"## {TITLES[condition.name]}", ""]
+        if not (found := whole.get(condition.name)):
             lines += ["Not run yet.", ""]
             continue
-        splits = {len(own) for methods in errors.values() for own in methods.values()}
-        lines += markdown_rows(head, rows)
+        lines += markdown_rows(head, [describe_effect(ARMS[arm], own) for arm, own in found.effects.items()])
         lines += [
             "",
-            f"{len(errors)} tables, {max(splits)} splits, {COUNTS.get(rules.weights, rules.weights)} sets of initial",
+            f"{found.tables}, {found.splits} splits, {COUNTS.get(rules.weights, rules.weights)} sets of initial",
             "weights a split. Test error minus ERM's in percent of ERM's, paired by split and weights, with 95 %",
             "intervals; below 0 is better.",
             "[When does mixing help?](when.md) has the model and the rule of each verdict.",
@@ -165,3 +126,39 @@ def write_page() -> dict[str, str]:
     train, write = "python -m scripts.study train rules=no_search", "python -m scripts.render"
     lines += [f"`{train}` trains these cells; `{write}` writes this page.", ""]
     return {PAGE: "\n".join(lines)}
+
+
+@writes("results/runs")
+def write_networks() -> dict[str, str]:
+    """Return the page of other networks, on which ERM alone is tuned, by its path below results/."""
+    lines = [
+        "# Other networks",
+        "",
+        "Does mixing help a wider network, or one of today? ERM alone is tuned on each split. Every method trains with",
+        "the rate and decay that this chose, and with options that were fixed before the first run. Effects are",
+        "against ERM on the same network.",
+        "",
+    ]
+    for name, title in NETWORKS.items():
+        rules = rules_named(name)
+        about = ABOUT[name]
+        for key, value in rules.network.items():
+            about = about.replace(f"{{{key}}}", str(value))
+        lines += [f"## {title}", "", f"{about} [Rules](../../configs/study/{name}.yaml).", ""]
+        missing = {condition.name: lower_first(TITLES[condition.name]) for condition in rules.conditions}
+        for each in part_settings(name):
+            body = [[ARMS[arm], *table_row(own), sign_text(own.means)] for arm, own in each.effects.items()]
+            lines += [f"### {TITLES[each.name]} ({each.tables})", ""]
+            lines += [*markdown_rows(["method", *row_head(rules), "below 0 (sign test)"], body), ""]
+            del missing[each.name]
+        if missing:
+            lines += [f"Not run yet: {'; '.join(missing.values())}.", ""]
+    lines += [
+        "[When does mixing help?](when.md) has the model of effects and the rule of each verdict.",
+        "",
+        "`python -m scripts.study train rules=network_realmlp` trains these cells; `python -m scripts.render` writes",
+        "this page. `python -m scripts.study method=mine.py model=realmlp` [ranks your method](../../docs/bench.md)",
+        "there.",
+        "",
+    ]
+    return {OF_NETWORKS: "\n".join(lines)}

@@ -34,11 +34,19 @@ from scripts.records.register import draws, fills, writes
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
-from scripts.study import answers, entries, front
-from scripts.study.checks import calibration_rows, control_rows, trait_rows
-from scripts.study.evidence import ENSEMBLES, Setting, model_seconds, study_settings
-from scripts.study.front import ENSEMBLE, METHOD, WHO, effect_headline
-from scripts.study.rows import TITLES, four_counts, method_title, row_head, table_row
+from scripts.study import answers, front
+from scripts.study.effect_tables import (
+    TITLES,
+    calibration_rows,
+    control_rows,
+    four_counts,
+    method_title,
+    row_head,
+    table_row,
+    trait_rows,
+)
+from scripts.study.evidence import ENSEMBLE, ENSEMBLES, METHOD, Setting, model_seconds, study_settings
+from scripts.study.front import WHO, effect_headline
 
 CONTROL = "resample"  # which mixes nothing
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
@@ -62,7 +70,7 @@ def front_pages() -> dict[str, dict[str, str]]:
         "README.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
         "docs/report.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
-        "docs/bench.md": {"entry": entries.submission_output(entries.lite_records(rules), rules)},
+        "docs/bench.md": {"entry": front.submission_output(front.lite_records(rules), rules)},
     }
 
 
@@ -134,7 +142,7 @@ def page_parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
                                  (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
         "ranks": "\n".join(rank_rows(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
         "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
-        "entries": entries.submission_rows(entries.lite_records(rules), rules),
+        "entries": front.submission_rows(front.lite_records(rules), rules),
         "answers": answers.first_lines(found, rules),
     }  # fmt: skip
 

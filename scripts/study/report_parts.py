@@ -11,16 +11,24 @@ from textwrap import fill
 from scripts.claims.prose import WIDTH
 from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD, chance_text
 from scripts.protocol.protocols import load_protocol2, rules_named
-from scripts.protocol.published import read_store
 from scripts.records.register import fills
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import answers, likelihood
 from scripts.study.answers import Answer
 from scripts.study.elsewhere import Comparison, counts_text, read_comparisons, state_of, tuned_text
-from scripts.study.evidence import study_settings, whole_records
-from scripts.study.front import ENSEMBLE
+from scripts.study.evidence import ENSEMBLE, study_settings
 from scripts.study.page import READS as STUDY
 from scripts.study.page import mixing_methods
+from scripts.study.parts import (
+    LIKELIHOOD,
+    NATS,
+    NETWORKS,
+    NO_SEARCH,
+    arm_effect,
+    lower_first,
+    part_settings,
+    upper_first,
+)
 
 PAGE = "docs/report.md"
 READS = (*STUDY, "results/runs", "results/predictions/study_likelihood", "results/study/elsewhere.yaml")
@@ -33,9 +41,9 @@ def beyond_parts() -> dict[str, dict[str, str]]:
     return {
         PAGE: {
             "settings": effect_table([*answers.tuned(found, rules, (*mixing_methods(rules), ENSEMBLE))]),
-            "untuned": effect_table([*answers.untuned()]),
+            "untuned": effect_table([*answers.of_part(NO_SEARCH)]),
             "networks": effect_table([*answers.on_networks()]),
-            "likelihood": effect_table([*answers.of_likelihood(), *likelihood_controls()], "0.01 nats"),
+            "likelihood": effect_table([*answers.of_part(LIKELIHOOD), *likelihood_controls()], "0.01 nats"),
             "others": others_text(read_comparisons()),
         }
     }
@@ -43,15 +51,11 @@ def beyond_parts() -> dict[str, dict[str, str]]:
 
 def likelihood_controls() -> list[Answer]:
     """Return what averaging five networks changes of the likelihood: the control that must be seen."""
-    rules = rules_named("likelihood")
-    records, found = read_store(rules), []
-    for condition, title in likelihood.SETTINGS.items():
-        own, tables = whole_records(records, rules, condition)
-        if own:
-            known = [*own, *likelihood.ensembles(own, rules)]
-            effect = likelihood.effect_of(known, condition, likelihood.ENSEMBLE, rules)
-            where = f"{title}, {tables}, {rules.splits} splits"
-            found.append(Answer("likelihood", where, likelihood.ENSEMBLE, effect, likelihood.UNIT))
+    rules, found = rules_named(LIKELIHOOD), []
+    for each in part_settings(LIKELIHOOD):
+        known = [*each.records, *likelihood.ensembles(each.records, rules)]
+        effect = arm_effect(known, each.name, likelihood.ENSEMBLE, rules)
+        found.append(Answer(LIKELIHOOD, each.where, likelihood.ENSEMBLE, effect, NATS))
     return found
 
 
@@ -81,9 +85,8 @@ def effect_table(found: Sequence[Answer], size: str = "1 %") -> str:
 
 def place_text(one: Answer) -> str:
     """Return the network, where it is not the study's, and the setting."""
-    network = answers.networks.NETWORKS.get(one.part)
-    where = f"{network}; {one.setting[0].lower()}{one.setting[1:]}" if network else one.setting
-    return f"{where[0].upper()}{where[1:]}"
+    network = NETWORKS.get(one.part)
+    return upper_first(f"{network}; {lower_first(one.setting)}" if network else one.setting)
 
 
 def others_text(every: Sequence[Comparison]) -> str:

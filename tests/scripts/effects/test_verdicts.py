@@ -178,6 +178,7 @@ def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all
     turned = {**as_found, "seeds": as_found["seeds"][::-1]}
     for lines in (as_found, turned):  # whichever finished first
         assert errors_of([lines], "random") == {"t": {"erm": {0: 2.0}}}
+    assert errors_of([as_found], "random", weights=1) == {"t": {"erm": {0: 1.0}}}
     assert errors_of([record("erm", rows)], "rows100") == {}
     assert errors_of([record("erm", rows)], "random", "test_worst") == {}
 

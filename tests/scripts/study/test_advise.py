@@ -16,9 +16,9 @@ from scripts.driver.job import plan_job
 from scripts.effects.verdicts import chance_text, mean_text
 from scripts.machine.provenance import CODE
 from scripts.protocol.protocols import load_protocol2
-from scripts.study import advise, expectation, front
+from scripts.study import advise
 from scripts.study.__main__ import main
-from scripts.study.evidence import Setting
+from scripts.study.evidence import ENSEMBLE, Setting
 
 
 def record(table: str, method: str, test: float, condition: str) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
         for m in ("erm", "cmixup")
     ]
     setting = Setting(random, 4, records)
-    monkeypatch.setattr(expectation, "study_settings", lambda: [setting])
-    said = expectation.expected()
+    monkeypatch.setattr(advise, "study_settings", lambda: [setting])
+    said = advise.expected()
     own = setting.effect("cmixup", rules)
     assert own is not None
     assert own.means == {t: pytest.approx(200 * s, abs=1e-6) for t, s in shifts.items()}
@@ -53,17 +53,17 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
         f"{new.low:+.1f} and {new.high:+.1f} % with probability 0.95."
     )
     assert "averaged networks" not in said
-    five = [{**r, "method": front.ENSEMBLE} for r in records if r["method"] == "cmixup"]
-    monkeypatch.setattr(expectation, "study_settings", lambda: [Setting(random, 4, records, five)])
-    assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in expectation.expected()
+    five = [{**r, "method": ENSEMBLE} for r in records if r["method"] == "cmixup"]
+    monkeypatch.setattr(advise, "study_settings", lambda: [Setting(random, 4, records, five)])
+    assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in advise.expected()
 
 
 def test_without_two_published_tables_nothing_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     random = next(c for c in load_protocol2().conditions if c.name == "random")
     one = [record("one", m, 0.5, "random") for m in ("erm", "cmixup")]
-    monkeypatch.setattr(expectation, "study_settings", lambda: [Setting(random, 1, one)])
+    monkeypatch.setattr(advise, "study_settings", lambda: [Setting(random, 1, one)])
     with pytest.raises(InputError, match="on two tables or more; it does not"):
-        expectation.expected()
+        advise.expected()
 
 
 def test_the_printed_commands_train_on_the_table_that_was_named(

@@ -13,7 +13,7 @@ from scripts.driver.predictions import Scored
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
-from scripts.study import answers, likelihood, networks, referee, run_so_far
+from scripts.study import answers, likelihood, no_search, parts, referee
 from tests.scripts.study.test_page import everything
 
 Records = list[dict[str, Any]]
@@ -47,9 +47,8 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
     def read(rules: Rules, *_: object, **__: object) -> Records:
         return by_name.get(rules.name, [])
 
-    for module in (answers, likelihood, networks, run_so_far):
+    for module in (answers, no_search, parts, referee):
         monkeypatch.setattr(module, "read_store", read)
-    monkeypatch.setattr(answers, "published_reports", lambda *_: [])
     return by_name.__setitem__
 
 
@@ -61,7 +60,7 @@ def test_a_network_is_told_of_on_the_lite_tables_or_all_of_them(
     tables = {"all": [t.name for t in rules.tables], "nine": rules.lite_tables()[:9]}.get(part, rules.lite_tables())
     records = cells_of(rules, "rows100", tables, 0.2)
     stored("network_realmlp", records[:-1] if part == "a method" else records)
-    page = networks.write_page()[networks.PAGE]
+    page = no_search.write_networks()[no_search.OF_NETWORKS]
     assert page.count("### 100 training rows") == int(whole)
     assert page.count("Not run yet: 100 training rows; all rows") == 3 - whole
     assert page.count("Not run yet: all rows, split at random.") == int(whole)
@@ -96,7 +95,7 @@ def test_likelihood_has_a_positive_and_a_negative_control_and_is_told_in_nats(
     for record, own in zip(better, erm, strict=True):
         record["seeds"] = own["seeds"]  # as good as ERM
     assert "The rule cannot tell the direction of the positive control here" in likelihood.write_page()[likelihood.PAGE]
-    (told,) = (line for line in answers.of_likelihood() if line.arm == "C-Mixup")
+    (told,) = (line for line in answers.of_part("likelihood") if line.arm == "C-Mixup")
     assert told.own.overall.mean == pytest.approx(-0.05, abs=0.002)
     assert told.size.endswith(" nats")
 
@@ -145,15 +144,15 @@ def test_a_part_is_answered_once_every_table_of_every_setting_has_all_methods(
     names = [table.name for table in rules.tables]
     every = [r for c in ("rows100", "random") for r in cells_of(rules, c, names, 0.0)]
     stored("network_tabm", every)
-    assert run_so_far.state_text(run_so_far.all_progress(), "TabM") == "answered"
+    assert referee.state_text(referee.all_progress(), "TabM") == "answered"
     stored("network_tabm", every[:-1])  # the last table at random lacks a method
-    found = run_so_far.all_progress()
-    assert run_so_far.state_text(found, "TabM") == (
+    found = referee.all_progress()
+    assert referee.state_text(found, "TabM") == (
         "100 training rows: 30 of 30 tables; All rows, split at random: 29 of 30 tables"
     )
     (last,) = (one for one in found if one.part == "TabM" and one.tables == 29)
     assert (last.cells, last.planned) == (119, 120)
-    assert run_so_far.state_text(found, "RealMLP").startswith("100 training rows: 0 of 30 tables")
+    assert referee.state_text(found, "RealMLP").startswith("100 training rows: 0 of 30 tables")
 
 
 def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables(

@@ -8,9 +8,8 @@ import pytest
 
 from scripts.effects.verdicts import GAINS, LOSES
 from scripts.protocol.protocols import Protocol2, load_protocol2
-from scripts.study import checks, evidence
-from scripts.study.evidence import Setting
-from scripts.study.front import ENSEMBLE
+from scripts.study import effect_tables, evidence
+from scripts.study.evidence import ENSEMBLE, Setting
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def test_the_published_records_pass_the_negative_control_and_are_calibrated(rule
     found = evidence.study_settings()
     for setting in found:
         known_to_change_nothing(setting, rules)
-    *_, every = checks.calibration_rows(found)
+    *_, every = effect_tables.calibration_rows(found)
     for cell in every.strip("| ").split(" | ")[-2:]:
         n, ends = cell.partition(" of ")[0], cell.partition("(")[2].strip(")").split(" to ")
         assert int(ends[0]) <= int(n) <= int(ends[1])

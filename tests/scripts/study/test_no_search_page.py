@@ -3,46 +3,31 @@
 import pytest
 
 from scripts.protocol.protocols import rules_named
-from scripts.study import no_search
-
-
-def report(table, method, split, error, setting="rows100"):
-    return {
-        "dataset": table,
-        "method": method,
-        "split": split,
-        "options": {"condition": setting},
-        "scores": {"test": {"nrmse": error}},
-    }
-
-
-def test_errors_are_means_over_weights_of_one_setting():
-    reports = [report("a", "erm", 0, 1.0), report("a", "erm", 0, 3.0), report("a", "erm", 1, 5.0)]
-    reports += [report("a", "erm", 0, 100.0, "random"), report("b", "cmixup_alpha2", 0, 7.0)]
-    found = no_search.errors_of_reports(reports, "rows100")
-    assert found == {"a": {"erm": {0: 2.0, 1: 5.0}}, "b": {"cmixup_alpha2": {0: 7.0}}}
+from scripts.study import no_search, parts
 
 
 @pytest.mark.parametrize("missing", ["a table", "a method", ""])
 def test_only_a_whole_setting_has_a_table(missing, monkeypatch):
-    names = [table.name for table in rules_named("no_search").tables]
-    methods = ["erm", *no_search.TITLES]
+    rules = rules_named("no_search")
+    names, methods = rules.lite_tables(), list(rules.methods)
     names = names[1:] if missing == "a table" else names
     methods = methods[:-1] if missing == "a method" else methods
-    change = {"erm": 1.0}
-    made = [
-        report(table, method, split, change.get(method, 0.9) + 0.01 * split * (k + 1) % 0.07)
+    stored = [
+        {"table": table, "condition": "rows100", "method": method, "seeds": [
+            {"seed": 10 * split + weight, "split": split,
+             "test": {"erm": 1.0}.get(method, 0.9) + 0.01 * split * (k + 1) % 0.07}
+            for split in range(5) for weight in range(1, 6)]}
         for table in names
         for k, method in enumerate(methods)
-        for split in range(5)
-    ]
-    monkeypatch.setattr(no_search, "published_reports", lambda *_: made)
+    ]  # fmt: skip
+    for module in (no_search, parts):
+        monkeypatch.setattr(module, "read_store", lambda *_: stored)
     monkeypatch.setattr(no_search, "lead", lambda *_: (0.57, 21, 30))
     page = no_search.write_page()[no_search.PAGE]
     assert page.count("Not run yet.") == (3 if missing else 2)
     assert ("the mean error is lower" in page) == (not missing)
     said = " ".join(page.split())
-    assert said.count("five sets of initial weights a split") == int(not missing)
+    assert said.count("the 10 tables with the fewest rows, 5 splits, five sets of initial weights") == int(not missing)
     assert said.count("On test rows: not run yet.") == (2 if missing else 1)
     assert ("On test rows: with alpha 0.2 its mean error changes by -" in said) == (not missing)
 

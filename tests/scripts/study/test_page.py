@@ -13,9 +13,9 @@ from scripts.claims.prose import page_places, splice_page
 from scripts.effects.verdicts import chance_text, mean_text
 from scripts.protocol.protocols import Protocol2, load_protocol2
 from scripts.protocol.published import FOLDER
-from scripts.study import checks, front, objections, page
+from scripts.study import effect_tables, front, page, referee
+from scripts.study.effect_tables import row_head, table_row
 from scripts.study.evidence import Setting
-from scripts.study.rows import row_head, table_row
 from tests.robustness.pictures import faults_of
 
 SHIFTS = {"mixup": 0.0, "cmixup": 0.1, "regmixup": -0.1, "resample": 0.0}  # of an error of 1
@@ -53,7 +53,7 @@ def test_every_place_of_the_page_has_its_part_whatever_is_trained(
 ) -> None:
     monkeypatch.setattr(page, "read_store", lambda _: [])
     monkeypatch.setattr(page.answers, "first_lines", lambda *_: "")
-    monkeypatch.setattr(page.entries, "read_store", lambda *_, **__: [])
+    monkeypatch.setattr(page.front, "read_store", lambda *_, **__: [])
     text = (FOLDER / "when.md").read_text()
     names = [table.name for table in rules.tables[:3]]
     for found in (made(rules, [], of=30), made(rules, names[:1], of=2), made(rules, names)):
@@ -185,14 +185,14 @@ def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float,
 
 def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
     found = made(rules, ["one", "two", "three"])
-    out = objections.came_out(found, rules, page.method_title)
+    out = referee.came_out(found, rules)
     assert out["decay"] == "decay above 0 was chosen by ERM on 0 of 15 splits, by C-Mixup on 0 of 15 splits"
     assert "mixup 3 of 15, C-Mixup 3 of 15" in out["chosen"]
     assert "by a factor of 5.0 for ERM, 5.0 for C-Mixup (median)" in out["tuned"]
     assert out["late"] == "0 of 150 runs, on 0 tables, are best in the last 40 of 400 epochs"
     later = replace(rules, patience=41)  # best at epoch 360: one split of two weights, five methods
     assert (
-        objections.late_runs(found[-1].records, later)
+        referee.late_runs(found[-1].records, later)
         == "10 of 150 runs, on 1 tables, are best in the last 41 of 400 epochs"
     )
     assert out["processors"] == "1 of 3 tables of a setting mix processors"
@@ -205,8 +205,8 @@ def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
         "be told 0"
     )
     assert out["grouped"] == "Whole groups held out: nothing is trained yet"
-    nothing = objections.came_out(made(rules, []), rules, page.method_title)
-    assert set(nothing.values()) == {objections.NOTHING}
+    nothing = referee.came_out(made(rules, []), rules)
+    assert set(nothing.values()) == {referee.NOTHING}
 
 
 def test_a_row_says_what_the_effect_says(rules: Protocol2) -> None:
@@ -227,15 +227,16 @@ def test_a_row_says_what_the_effect_says(rules: Protocol2) -> None:
 
 def test_controls_and_calibration_have_a_row_for_each_setting(rules: Protocol2) -> None:
     found = page.drawable_settings(made(rules, [table.name for table in rules.tables[:3]]))
-    (negative,) = checks.control_rows(found, rules)[2:]
+    (negative,) = effect_tables.control_rows(found, rules)[2:]
     assert negative.startswith("| negative | ERM, other weights, All rows, split at random (3 tables) | +0.0 [")
     assert negative.endswith(" | 0, 0 |")
-    own, every = checks.calibration_rows(found)[2:]
+    own, every = effect_tables.calibration_rows(found)[2:]
     assert own.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
     assert own.count("of 3 (") == every.count("of 3 (") == 2
-    (traits,) = checks.trait_rows(found, rules)[2:]
+    (traits,) = effect_tables.trait_rows(found, rules)[2:]
     assert traits.startswith("| All rows, split at random (3 tables) | C-Mixup | ")
-    assert [checks.control_rows([], rules), checks.calibration_rows([]), checks.trait_rows([], rules)] == [[], [], []]
+    assert effect_tables.control_rows([], rules) == effect_tables.trait_rows([], rules) == []
+    assert effect_tables.calibration_rows([]) == []
 
 
 def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPatch) -> None:

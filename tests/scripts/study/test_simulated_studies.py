@@ -15,7 +15,7 @@ from scripts.effects import effects
 from scripts.effects.effects import Posterior, left_out, observe_splits
 from scripts.effects.quadrature import Grid, Observed, solve_posterior
 from scripts.effects.verdicts import OVERLAP
-from scripts.study import checks
+from scripts.study import effect_tables
 from tests.scripts.study.simulated import simulated
 
 STUDIES = 1000  # simulated for each spread of effects
@@ -29,8 +29,8 @@ def test_tables_lie_where_the_others_let_one_expect_them(growth: float) -> None:
     for _ in range(10):
         _, splits = simulated(rng, 0.4, 1.0, growth, 0.1)
         places += left_out(splits, OVERLAP).values()
-    for (low, high), share in ((checks.HALF, 0.5), (checks.MOST, 0.95)):
-        least, most = checks.binom_ends(len(places), share)
+    for (low, high), share in ((effect_tables.HALF, 0.5), (effect_tables.MOST, 0.95)):
+        least, most = effect_tables.binom_ends(len(places), share)
         assert least <= sum(low <= place <= high for place in places) <= most
     assert np.mean(places) == pytest.approx(0.5, abs=3 / math.sqrt(12 * len(places)))
 

@@ -1,4 +1,4 @@
-"""Whether the model of effects may be believed: controls, predictions of tables left out, and what effects go with."""
+"""How pages print effects in tables, and whether the model may be believed: controls, tables left out, and traits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,44 @@ from collections.abc import Sequence
 import numpy as np
 
 from scripts.effects.effects import left_out
-from scripts.effects.verdicts import OVERLAP, chance_text, percent_differences
+from scripts.effects.verdicts import OVERLAP, Effect, chance_text, percent_differences
 from scripts.protocol.protocols import Protocol2
-from scripts.records.tables import markdown_rows
-from scripts.study.evidence import AGAIN, Setting
-from scripts.study.front import ENSEMBLE, METHOD
-from scripts.study.rows import method_title, row_head, table_row
+from scripts.records import names
+from scripts.records.stats import Interval
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.study.evidence import AGAIN, ENSEMBLE, ENSEMBLES, METHOD, Setting
 
 HALF, MOST = (0.25, 0.75), (0.025, 0.975)  # of predictions, what half and 95 % of the tables must lie between
+#: Of models that are no networks.
+TITLES = {
+    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
+}  # fmt: skip
+
+
+def method_title(method: str) -> str:
+    """Return how the page of protocol 2 calls a method, a model or an ensemble."""
+    return TITLES.get(method) or (method if method in ENSEMBLES else names.method_title(method))
+
+
+def four_counts(own: Effect | None) -> str:
+    """Return the four counts between strokes; a dash where there is nothing."""
+    return " / ".join(map(str, own.counts().values())) if own else "—"
+
+
+def row_head(rules: Protocol2, unit: str = "%") -> list[str]:
+    """Return the heads of the columns of `table_row`, of effects in a unit."""
+    sizes = f"gains / loses / within {rules.equal:g} {unit} / cannot be told"
+    new = f"a new table gains {rules.equal:g} {unit}, loses {rules.equal:g} {unit}"
+    of = [f"{what}, {unit}" for what in ("mean effect", "each table alike", "between tables")]
+    return [*of[:2], "direction", of[2], f"tables: {sizes}", new]
+
+
+def table_row(own: Effect, digits: int = 1) -> list[str]:
+    """Return the mean by the model and the plain one, the direction, the spread, the tables and a new one."""
+    new, spread = own.posterior.new.chances, own.posterior.spread
+    of_spread = interval_text(Interval(*spread, len(own.means)), digits).replace("+", "")
+    means = [interval_text(own.overall, digits), interval_text(own.plain, digits)]
+    return [*means, own.direction(), of_spread, four_counts(own), f"{chance_text(new.gain)}, {chance_text(new.loss)}"]
 
 
 def control_rows(found: Sequence[Setting], rules: Protocol2) -> list[str]:

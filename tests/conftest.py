@@ -1,7 +1,5 @@
 """Settings every test shares."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Iterator

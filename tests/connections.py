@@ -3,8 +3,6 @@
 The guard itself is `tests/guard/sitecustomize.py`. A test that sets PYTHONPATH for a process keeps what is on it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Small data, runs and batches for the tests of the library."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The modules of the project and of its tests, and which imports which, as their sources say."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ method "fork" and the signals that Windows lacks, before any of our modules is i
 starts see all of them, but for workers, which are spawned. Tests that are about what is hidden are left out by name.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import select

@@ -1,7 +1,5 @@
 """Tables of arguments that are refused: a call, and words of its error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 

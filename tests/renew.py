@@ -6,8 +6,6 @@ package that is needed and the hashes of its files, and pip adds those of the fi
 of PyTorch for CPUs. Examples: `python -m tests.renew keep=torch,torchvision`, `python -m tests.renew lock=1`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

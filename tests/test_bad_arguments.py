@@ -1,7 +1,5 @@
 """Arguments that the ground files and the training loop refuse, each with the words that say so."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 
@@ -10,13 +8,7 @@ import torch
 from torch import nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import (
-    as_number,
-    check_bandwidth,
-    check_between,
-    check_nonnegative,
-    check_positive,
-)
+from cmixup.errors import as_number, check_bandwidth, check_between, check_nonnegative, check_positive
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS
 from cmixup.model_stack import ModelStack

@@ -1,7 +1,5 @@
 """docs/checklist.md answers every item of two checklists, and each link leads to a file and a heading."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

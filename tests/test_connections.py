@@ -1,7 +1,5 @@
 """A test that reaches another machine fails, whoever asked and whatever became of the error."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

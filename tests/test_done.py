@@ -1,7 +1,5 @@
 """`DONE` lists the files of a run, and a file is what it says when it is read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

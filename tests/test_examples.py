@@ -1,7 +1,5 @@
 """Every recipe runs as it is, learns, and mixes its training rows and no others."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """Files are whole or absent."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Networks with a mean and a variance: their loss, and what a run with `train.loss=gaussian` gives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The library stands alone: what it imports, and what its wheel ships."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """The pages are plain English: phrases that recurred and say little are counted, and sentences are short."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Versions are dated and renewed by a command, and packages that pin old ones are imported by two datasets alone."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

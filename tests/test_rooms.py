@@ -1,7 +1,5 @@
 """Every room has one rule, and the rooms have an order: a file imports from its own room and from rooms before it."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

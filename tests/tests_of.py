@@ -3,8 +3,6 @@
 Example: `python -m tests.tests_of file=cmixup/pairing/label.py run=1`.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

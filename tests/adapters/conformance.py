@@ -4,8 +4,6 @@ Row i of the inputs is the i-th unit vector, so a mixed row says by itself who w
 labels that belong to it are `mixed_x @ Y`, whatever the adapter says of itself.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 

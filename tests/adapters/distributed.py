@@ -1,7 +1,5 @@
 """A training run under `torchrun`: each rank prints its losses; tests/adapters/test_distributed.py compares them."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The ways of mixing under test, each as an `Adapter` that gives the mixed batches of an epoch."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 

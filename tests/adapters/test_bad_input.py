@@ -1,7 +1,5 @@
 """Bad input to the public API: one clear `InputError` each, and nothing silent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

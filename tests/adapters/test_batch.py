@@ -1,7 +1,5 @@
 """`CMixup`: its bandwidth, its streams, its forms of a batch."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import warnings

@@ -1,7 +1,5 @@
 """Every adapter passes every check, and every known bug fails one."""
 
-from __future__ import annotations
-
 import itertools
 from multiprocessing import get_all_start_methods
 from typing import Any

@@ -1,7 +1,5 @@
 """Two processes under `torchrun` take the steps of one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`mixing_at`: any module's hidden layer, and everything that could leave it silently unmixed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Training loops of other people: compiled steps, attention masks, checkpoints, ranks, mixing that stops."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`PairDataset` and `PairBatchSampler`: partners from everything, epochs, ranks."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options and shapes that the datasets refuse before anything is read, each with the words that say so."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every dataset that has a configuration: its synthetic twin is what its card says."""
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -14,15 +12,7 @@ from cmixup.errors import InputError
 from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import (
-    Dataset,
-    RawTable,
-    TabularDataset,
-    min_max,
-    permuted,
-    smooth_labels,
-    standardise,
-)
+from datasets.common.base import Dataset, RawTable, TabularDataset, min_max, permuted, smooth_labels, standardise
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from scripts.config.compose import option_names

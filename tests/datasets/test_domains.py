@@ -1,7 +1,5 @@
 """Splits by whole domains, and values that a file marks unknown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """DTI: years as domains, what PyTDC gives, and files that are not there or not right."""
 
-from __future__ import annotations
-
 import csv
 import sys
 import types

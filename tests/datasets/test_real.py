@@ -1,7 +1,5 @@
 """The real files: `CMIXUP_MIRROR=<folder> pytest -m data`, which `make test-data` does."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any
@@ -232,10 +230,7 @@ def test_rcf_mnist_from_debians_copy(root: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("dataset", "sizes", "low", "high", "std"),
-    [
-        (DTIDavis, (21_012, 3_060, 5_984), 5, 10.7959, 0.927),
-        (DTIKiba, (82_625, 12_085, 23_544), 0, 17.2002, 0.846),
-    ],
+    [(DTIDavis, (21_012, 3_060, 5_984), 5, 10.7959, 0.927), (DTIKiba, (82_625, 12_085, 23_544), 0, 17.2002, 0.846)],
 )
 def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high: float, std: float) -> None:
     data = dataset().load(0)

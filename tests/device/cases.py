@@ -1,7 +1,5 @@
 """Every method with every backbone that it suits, on data of a few rows: what the tests of a device train."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Callable, Iterator
@@ -160,11 +158,7 @@ def _image_backbone(method: str) -> str:
 
 def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
-    found, seen, turns = (
-        [],
-        set(),
-        itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]),
-    )
+    found, seen, turns = ([], set(), itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]))
     for name in sorted(option_names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen or name in DRAWS_THERE:
             continue

@@ -1,7 +1,5 @@
 """The device that the files `on_device_*.py` run on: the pretended one, or CUDA if CMIXUP_TEST_DEVICE says so."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

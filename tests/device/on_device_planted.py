@@ -1,7 +1,5 @@
 """A tensor that stays on the CPU is refused, wherever it stays: a test of the other tests on the pretended device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

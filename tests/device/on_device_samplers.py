@@ -1,7 +1,5 @@
 """The samplers draw on the device of their labels, what they draw on the CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

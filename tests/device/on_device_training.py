@@ -1,7 +1,5 @@
 """Training on a device, with a stop and a restart between two epochs, gives what the CPU gives without one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The files `on_device_*.py`, each suite in a process of its own: a backend that is registered stays."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

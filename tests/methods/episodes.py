@@ -1,7 +1,5 @@
 """Tiny tasks and a tiny network for the tests of methods on tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """ADA: hand-made clusters and moves, its limits, and what it draws."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """RegMixup, similarity-kernel mixup and resampling alone: closed forms, limits, and stacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

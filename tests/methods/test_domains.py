@@ -1,7 +1,5 @@
 """What the domain methods share: means over domains, limits, annealing, what they refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

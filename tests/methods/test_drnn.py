@@ -1,7 +1,5 @@
 """DRNN."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Methods that must be the same, with the same seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fish."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """FOMA: hand-made singular values, its limits, gradients, and its batches."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +9,7 @@ import torch
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA, shrunk
-from tests.helpers import (
-    assert_states_close,
-    epoch_batches,
-    make_data,
-    make_run,
-    refuses,
-    states_differ,
-    train_one,
-)
+from tests.helpers import assert_states_close, epoch_batches, make_data, make_run, refuses, states_differ, train_one
 
 
 def test_trailing_and_leading_singular_values_by_hand() -> None:

@@ -1,7 +1,5 @@
 """GroupDRO."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

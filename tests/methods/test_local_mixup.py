@@ -1,7 +1,5 @@
 """Local Mixup: pairs weighted by the distance of their inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Methods on tasks against slow, direct forms of their definitions."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 

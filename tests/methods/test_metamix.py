@@ -1,7 +1,5 @@
 """Mixing query with support against slow, direct forms of the definitions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from typing import Any

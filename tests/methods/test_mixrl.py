@@ -1,7 +1,5 @@
 """MixRL: how many neighbours, learned from the validation loss."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

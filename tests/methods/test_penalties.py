@@ -1,7 +1,5 @@
 """The penalties of IRM, IB-IRM, V-REx and CORAL against loops over domains."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -101,11 +99,7 @@ def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 @pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
 def test_weight_0_is_the_mean_risk_over_domains_whatever_their_sizes(domain: Tensor) -> None:
-    for method in (
-        irm(2, 0.0, 0),
-        vrex(2, 0.0, 0),
-        coral(2, 0.0),
-    ):
+    for method in (irm(2, 0.0, 0), vrex(2, 0.0, 0), coral(2, 0.0)):
         loss, risks = loss_of(method, domain)
         torch.testing.assert_close(loss, torch.stack(risks).mean())
 

@@ -1,7 +1,5 @@
 """RC-Mixup: limits in which it is C-Mixup, the rows it keeps, its choice of bandwidth, and going on after a stop."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ideas of docs/new_method.md, entries all: a learned bandwidth, centres as partners, noise on features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Small images, and a small backbone with BatchNorm, for tests of mixings of images."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """AutoMix: masks by a network of its own, which learns from a momentum copy of the model."""
 
-from __future__ import annotations
-
 import copy
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CutMix: boxes of the partner, and labels weighted by the pixels that are kept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cut is the minimum: every labelling of small grids is tried."""
 
-from __future__ import annotations
-
 import builtins
 import itertools
 from typing import Any

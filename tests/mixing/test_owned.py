@@ -1,7 +1,5 @@
 """Mixings that look at gradients or own a network fit the contract: alone, in a stack and from a checkpoint."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PuzzleMix: saliency, the energy that masks minimise, transport, and label weights."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Shapes, options and layers that the backbones refuse, each with the words that say so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

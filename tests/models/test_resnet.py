@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +32,7 @@ def narrow(depth: int, seed: int = 0) -> ResNet:
 
 
 @pytest.mark.parametrize(
-    ("make", "channels", "expected"),
-    [(resnet18, 3, 11_177_025), (resnet18, 8, 11_192_705), (resnet50, 8, 23_525_761)],
+    ("make", "channels", "expected"), [(resnet18, 3, 11_177_025), (resnet18, 8, 11_192_705), (resnet50, 8, 23_525_761)]
 )
 def test_parameter_counts(make: Any, channels: int, expected: int) -> None:
     """The published networks with one output; the one that WILDS calls ResNet50 would have 42,517,889."""

@@ -1,7 +1,5 @@
 """Partners by assignment between blocks of k rows."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

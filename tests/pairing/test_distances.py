@@ -1,7 +1,5 @@
 """Pairings by the distance of inputs and of representations: what they draw, and what they leave alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, ClassVar
 

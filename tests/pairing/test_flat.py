@@ -1,7 +1,5 @@
 """Distances between standardised inputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Partners by label distance inside a second batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Partners by representations among all rows: P as defined, its age, stacks, labels in the unit of the batch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

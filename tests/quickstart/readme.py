@@ -4,8 +4,6 @@ It must end within LIMIT seconds, print a table that has what README says, and l
 environment narrows it to try this file itself. Needs nothing but Python.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -3,8 +3,6 @@
 Needs nothing but Python: what calls it is run before there is a virtual environment.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

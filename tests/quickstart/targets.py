@@ -4,8 +4,6 @@ The cheap ones are tried every time, the others a third at a time by date. Each 
 the tree as it was. What is trained and drawn goes into a temporary folder.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

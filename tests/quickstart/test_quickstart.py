@@ -1,7 +1,5 @@
 """What makes the steps of CI red, planted in small checkouts."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import time

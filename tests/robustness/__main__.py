@@ -4,8 +4,6 @@ Every trial has a count, by default that of the page, and `only=` runs some and 
 Example: `python -m tests.robustness kills=100 races=20 only=kills,races`.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """Attempts by number in forked children, so that one that crashes or hangs costs itself alone."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource

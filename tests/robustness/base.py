@@ -1,7 +1,5 @@
 """What a trial of the project's promises gives, and how it says how far it is."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import time

@@ -1,7 +1,5 @@
 """One bit of one file of a finished run flips: whoever reads the run gets what it held, or one line."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """One bit flips in the published results: the seal names the file, and no reader of records ends in a traceback."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import shutil

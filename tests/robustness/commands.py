@@ -4,8 +4,6 @@ A forked process runs a command as `python -m` would, in a process group of its 
 and `scripts.tune` are forked, too, where a command on its own would start Python anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """A stack of three seeds ends at every one of its writing steps in turn and is started again: does it end the same?"""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -10,16 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.robustness.base import MOST, Trial, note_progress
-from tests.robustness.commands import (
-    CRASH,
-    Command,
-    content,
-    half_files,
-    import_all,
-    start_again,
-    tail,
-    words,
-)
+from tests.robustness.commands import CRASH, Command, content, half_files, import_all, start_again, tail, words
 from tests.robustness.scenes import STACK
 
 WHAT = (

@@ -1,7 +1,5 @@
 """The same run again, under everything that must not change it; and alone instead of in a stack, which may."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The disk is full in the middle of a command: it says so, and ends as if nothing had been once there is room."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -4,8 +4,6 @@ README's first command is among them (`scripts.reproduce table1`, one method and
 a run with the default logger.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

@@ -4,8 +4,6 @@ Strategies of hypothesis in the place of the values never drew, in 10,000 lines,
 need, which the trial fell over once: a number of hundreds of digits, a text of thousands, a function for a number.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

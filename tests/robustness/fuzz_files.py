@@ -1,7 +1,5 @@
 """Damaged files under every reader: one line of `InputError` that names the file, or arrays that are well formed."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """Commands are killed at random moments and started again until they end: is anything lost, half or different?"""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

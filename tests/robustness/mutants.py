@@ -6,8 +6,6 @@ status is 1 if a mutant survives without a reason, no longer applies, or cannot 
 not run without it. Example: `python -m tests.robustness.mutants only=fish jobs=1`.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Damage to files: what bad disks, broken downloads, editors and attackers leave."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

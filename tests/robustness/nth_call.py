@@ -5,8 +5,6 @@ command for every call. Calls count on files below the run's folder alone. What 
 seen.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

@@ -1,7 +1,5 @@
 """The page of what was tried on the project itself, results/reliability.md, from its records."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence

@@ -3,8 +3,6 @@
 The tests are those that `make tests-of` lists. Example: `python -m tests.robustness.planted_faults jobs=1`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every way found in which a checkout can say that it is a commit that it is not: no such run is published."""
 
-from __future__ import annotations
-
 import json
 import os
 import py_compile

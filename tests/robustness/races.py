@@ -1,7 +1,5 @@
 """Two commands are started at once on the same or overlapping seeds: no seed is trained twice, and nothing is lost."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

@@ -1,7 +1,5 @@
 """Every reader with a small file of its own, and what must be true of what it reads."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -215,11 +213,7 @@ ALL = (
         make.OBJ.encode,
         lambda path: check_meshes(parse_obj(path.read_bytes().decode("ascii", "replace"), "mesh")),
     ),
-    Reader(
-        "meshes.tar.xz",
-        make.sample_tar,
-        lambda path: check_meshes(*read_objs(path, ["m/a.obj", "m/b.obj"])),
-    ),
+    Reader("meshes.tar.xz", make.sample_tar, lambda path: check_meshes(*read_objs(path, ["m/a.obj", "m/b.obj"]))),
     Reader(
         "video.avi",
         lambda: make.temporary(

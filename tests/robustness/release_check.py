@@ -7,8 +7,6 @@ workflow after a person's approval; this command uploads nothing.
 Example: `python -m tests.robustness.release_check tag=v0.1.0`.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

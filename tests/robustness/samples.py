@@ -1,7 +1,5 @@
 """What right files of every kind hold, all of them small."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import pickle

@@ -1,7 +1,5 @@
 """A small finished run to predict with."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is killed, raced and crashed: small commands of every kind that writes runs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Each link of the chain of `make verify` is broken in a clone: the command names it, and so does its last line."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

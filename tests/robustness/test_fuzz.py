@@ -1,7 +1,5 @@
 """The trials of damaged files and of command lines: short ones with a seed, and that they see faults."""
 
-from __future__ import annotations
-
 import os
 import random
 import time
@@ -69,11 +67,7 @@ def test_crashes_hangs_and_wrong_answers_are_seen_and_cost_one_attempt_each(tmp_
 
     found = run_attempts("x", "y", attempt, 8, tmp_path, hangs=1.0)
     assert (found.tried, found.held) == (8, 5)
-    assert found.failures == (
-        "attempt 2 ends its process with exit code 9",
-        "attempt 4 takes more than 1 s",
-        "wrong",
-    )
+    assert found.failures == ("attempt 2 ends its process with exit code 9", "attempt 4 takes more than 1 s", "wrong")
     assert (tmp_path / "progress").read_text() == "8/8"
 
 

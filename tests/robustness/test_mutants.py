@@ -1,7 +1,5 @@
 """The mutants apply to today's code, and the command that runs them tells the killed from those that survive."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

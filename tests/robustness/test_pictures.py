@@ -1,7 +1,5 @@
 """What is wrong with a picture is said, nothing is said of a right one, and a published one with a fault is named."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What stops a release before its upload: another tag, and builds that differ."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The trials of the project's promises, a few of each, and their page."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json

@@ -6,8 +6,6 @@ there what it predicts in the checkout, to the last bit.
 Example: `python -m tests.robustness.wheel_check pythons=python3.12,python3.13`.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -53,10 +53,7 @@ def test_auto_crosses_every_branch(shape, bandwidth, budget, method):
 
 
 test_what_torch_cannot_do_is_refused = refuses(
-    [
-        ({"method": "cdf"}, r"method .*'cdf'"),
-        ({"method": "cells", "memory_budget": 0}, r"cells .*memory_budget=0"),
-    ],
+    [({"method": "cdf"}, r"method .*'cdf'"), ({"method": "cells", "memory_budget": 0}, r"cells .*memory_budget=0")],
     lambda arguments: PartnerSampler(torch.arange(50.0), 0.1, torch_form=True, **arguments),
 )
 
@@ -67,11 +64,7 @@ test_what_torch_cannot_do_is_refused = refuses(
 def test_cuda_labels_draw_on_their_device_from_the_exact_row(method, kernel):
     labels = np.random.default_rng(0).normal(size=90)
     built = PartnerSampler(torch.as_tensor(labels, device="cuda"), 0.4, method=method, kernel=kernel)
-    for rng in (
-        torch.Generator("cuda").manual_seed(1),
-        torch.Generator().manual_seed(1),
-        np.random.default_rng(1),
-    ):
+    for rng in (torch.Generator("cuda").manual_seed(1), torch.Generator().manual_seed(1), np.random.default_rng(1)):
         drawn = built.draw(torch.full((20_000,), 7, device="cuda"), rng)
         assert drawn.device.type == "cuda"
         assert drawn.dtype == torch.int64

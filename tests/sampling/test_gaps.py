@@ -1,7 +1,5 @@
 """Labels with gaps: partners are compared by the outputs that both rows have, in every place that draws them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

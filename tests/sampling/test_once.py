@@ -1,7 +1,5 @@
 """A draw for a whole batch without a set-up follows the same rows as every algorithm."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -43,14 +43,7 @@ def test_bandwidth_zero_pairs_equal_labels_only(method):
     labels = np.array([3.0, 1.0, 3.0, 2.0, 3.0, 1.0])
     built = PartnerSampler(labels, 0, method=method)
     drawn = built.draw(np.repeat(np.arange(6), 200), np.random.default_rng(0)).reshape(6, 200)
-    assert [sorted(set(row.tolist())) for row in drawn] == [
-        [0, 2, 4],
-        [1, 5],
-        [0, 2, 4],
-        [3],
-        [0, 2, 4],
-        [1, 5],
-    ]
+    assert [sorted(set(row.tolist())) for row in drawn] == [[0, 2, 4], [1, 5], [0, 2, 4], [3], [0, 2, 4], [1, 5]]
     # With distinct labels every example is its own partner: ERM.
     distinct = PartnerSampler(np.arange(50.0), 1e-9, method=method)
     np.testing.assert_array_equal(distinct.epoch(np.random.default_rng(0)), np.arange(50))
@@ -117,21 +110,13 @@ def test_kind_and_type_of_the_result_follow_the_labels(method):
     labels = np.random.default_rng(0).normal(size=30)
     rng = np.random.default_rng(0)
     built = PartnerSampler(labels, 0.5, method=method)
-    for drawn in (
-        built.draw([1, 2], rng),
-        built.draw(torch.tensor([1, 2]), rng),
-        built.draw_labels([0.1], rng),
-    ):
+    for drawn in (built.draw([1, 2], rng), built.draw(torch.tensor([1, 2]), rng), built.draw_labels([0.1], rng)):
         assert isinstance(drawn, np.ndarray)
         assert drawn.dtype == np.int64
     assert built.draw([], rng).shape == (0,)
     assert built.draw(np.array([], dtype=int), rng).dtype == np.int64
     on_tensors = PartnerSampler(torch.as_tensor(labels, dtype=torch.float32), 0.5, method=method)
-    for drawn in (
-        on_tensors.draw(np.array([1, 2]), rng),
-        on_tensors.epoch(rng),
-        on_tensors.draw_labels([0.1], rng),
-    ):
+    for drawn in (on_tensors.draw(np.array([1, 2]), rng), on_tensors.epoch(rng), on_tensors.draw_labels([0.1], rng)):
         assert drawn.dtype == torch.int64
     assert len(built) == 30
 
@@ -181,8 +166,7 @@ def test_cosine_is_the_kernel_of_the_angle():
     # Lengths do not matter, of queries neither.
     rng = np.random.default_rng
     np.testing.assert_array_equal(
-        built.draw_labels(h[:5], rng(0)),
-        PartnerSampler(9 * h, 0.3, kernel="cosine").draw_labels(h[:5] / 7, rng(0)),
+        built.draw_labels(h[:5], rng(0)), PartnerSampler(9 * h, 0.3, kernel="cosine").draw_labels(h[:5] / 7, rng(0))
     )
 
 
@@ -279,10 +263,7 @@ def test_auto_bandwidth_is_resolved_once():
         ({"memory_budget": np.nan}, r"memory_budget .*nan"),
         ({"memory_budget": np.inf}, r"memory_budget .*inf"),
         ({"labels": np.zeros((5, 2)), "method": "cells"}, r"method 'cells' .*\(5, 2\)"),
-        (
-            {"labels": np.zeros(100), "method": "cdf", "memory_budget": 10},
-            r"cdf needs 40000 .*memory_budget=10",
-        ),
+        ({"labels": np.zeros(100), "method": "cdf", "memory_budget": 10}, r"cdf needs 40000 .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "sparse", "memory_budget": 10}, r"sparse .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "kd", "memory_budget": 10}, r"kd .*memory_budget=10"),
         ({"kernel": "cosine"}, r"labels .*cosine"),

@@ -1,7 +1,5 @@
 """Scales, circles and ranks: every exact sampler against enumeration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

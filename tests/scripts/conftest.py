@@ -1,7 +1,5 @@
 """Settings that tests of the commands share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

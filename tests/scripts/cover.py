@@ -1,7 +1,5 @@
 """Which combinations of dataset, method and preset the tests try: their number grows with the sum, not the product."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

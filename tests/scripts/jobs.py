@@ -1,7 +1,5 @@
 """Small jobs for the tests of runs, and what they leave."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ It stands in for a cluster where there is none. `commands(folder)` puts them int
 that is sent is kept in it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A report as runs write it, for tests of runs and records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

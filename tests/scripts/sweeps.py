@@ -1,7 +1,5 @@
 """Hand-made reports of a sweep."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Variants of a preset: which runs they are, and the table of what each change does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A method, pairing, mixing, lambda, dataset or backbone is added with one file and one config, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@ What trains nothing or reads finished runs (theory, pairs, invariance, spurious 
 RCF-MNIST) has its command in its own test.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

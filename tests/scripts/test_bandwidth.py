@@ -1,7 +1,5 @@
 """The bandwidth doctor on labels whose answer is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chain of `make verify`: a line a link, the first that does not hold is named, and the root stands at the end."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Anybody's sweep is averaged by the value of one option; what cannot be is one line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

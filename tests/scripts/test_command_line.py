@@ -1,7 +1,5 @@
 """What every command does with `--help`, and with input that it cannot use."""
 
-from __future__ import annotations
-
 import importlib
 import signal
 import sys

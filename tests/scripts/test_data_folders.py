@@ -1,7 +1,5 @@
 """scripts.data with datasets whose folder nobody fetches for the user."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

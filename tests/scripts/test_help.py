@@ -1,7 +1,5 @@
 """Help on a terminal of 80 columns: `make help`, and `--help` of every command."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

@@ -3,8 +3,6 @@
 `tests/connections.py` fails every test in which Python asks for another machine; what is run here need only end well.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A finished run predicts new rows: `cmixup.load_run` and scripts.predict."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command `scripts.queue`: what it says, and that a run which it stops is the one that nobody stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """What the files of a saved run may hold: a damaged one is named, and a foreign class is not imported."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

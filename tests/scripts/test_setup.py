@@ -1,7 +1,5 @@
 """Packages are installed by the hashes of the lock, or by constraints.txt with a line that says why."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Sweeps of scripts.train by Hydra's launchers and sweepers."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import math

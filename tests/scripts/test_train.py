@@ -1,7 +1,5 @@
 """The command scripts.train: its lines, errors and sweeps."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

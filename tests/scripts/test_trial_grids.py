@@ -1,7 +1,5 @@
 """Which trials a tuning makes: of the grid of a method, up to its budget."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

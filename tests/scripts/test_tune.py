@@ -1,7 +1,5 @@
 """Tuning: which trials, which of them wins, and the preset that its file makes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

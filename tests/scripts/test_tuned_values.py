@@ -1,7 +1,5 @@
 """Committed values of tuning: each is the best of its record's trials, and what its preset trains with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Published cells are trained again and compared, to the last bit or within noise, on a tiny published set."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

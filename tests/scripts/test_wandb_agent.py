@@ -1,7 +1,5 @@
 """A sweep of wandb, by its own agent and a pretended server that hands out the runs, read back from their files."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import queue

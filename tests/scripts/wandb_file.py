@@ -1,7 +1,5 @@
 """Reads the file of an offline wandb run: records of protocol buffers in LevelDB's log format."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterator

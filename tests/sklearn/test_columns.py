@@ -1,7 +1,5 @@
 """What a table's columns become: categories, gaps and pieces, by their definitions and as the regressor takes them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -37,12 +35,7 @@ def test_a_level_and_a_gap_have_a_column_each() -> None:
     np.testing.assert_array_equal(indicators, [[0, np.nan], [1, 0], [1, 1], [1, np.nan], [2, 0], [2, 1]])
     np.testing.assert_array_equal(
         widened(x, levels, indicators),
-        [
-            [1, 2, 0, 1, 0, 0, 1, 0],
-            [np.nan, 3, 1, 0, 1, 0, 1, 0],
-            [3, 4, 0, 0, 0, 1, 0, 1],
-            [4, 5, 0, 1, 0, 0, 1, 0],
-        ],
+        [[1, 2, 0, 1, 0, 0, 1, 0], [np.nan, 3, 1, 0, 1, 0, 1, 0], [3, 4, 0, 0, 0, 1, 0, 1], [4, 5, 0, 1, 0, 0, 1, 0]],
     )
     new = FRAME.assign(fuel=["coal", "oil", "gas", None], size=1.0)  # coal has not been seen
     np.testing.assert_array_equal(coded(new, levels)["fuel"], [-1, 1, 0, np.nan])

@@ -1,7 +1,5 @@
 """`CMixupRegressor` keeps to scikit-learn's own checks, and refuses bad arguments and data."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

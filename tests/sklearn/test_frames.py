@@ -1,7 +1,5 @@
 """Frames of other libraries, dates, text, and labels that are text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

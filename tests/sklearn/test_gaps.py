@@ -1,7 +1,5 @@
 """`CMixupRegressor` on labels with gaps: what is missing is left out of moments, loss, partners, trees and scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

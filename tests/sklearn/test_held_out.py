@@ -1,7 +1,5 @@
 """Rows of one's own: validation rows, groups and splitters, of which none stands on both sides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals against the definition of CV+, their coverage, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`CMixupRegressor.save` and `load`: exact, and nothing of a file is run."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from pathlib import Path

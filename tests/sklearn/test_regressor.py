@@ -1,7 +1,5 @@
 """`CMixupRegressor`: scikit-learn's own checks, and what it promises beyond them."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

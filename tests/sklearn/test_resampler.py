@@ -1,7 +1,5 @@
 """`CMixupResampler`: the closed form, column by column."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weighted rows against repetition, formulas and exact probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Warnings of `CMixupRegressor` on planted traps, and silence on tables without any."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Trees beside networks: the same bits as scikit-learn's, on the members' rows, weighed by held-out rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

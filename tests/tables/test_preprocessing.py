@@ -1,7 +1,5 @@
 """Columns become features by what the training rows hold, and the JSON of it does the same to new rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run that was interrupted and went on gives the numbers of one that was not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,10 +115,7 @@ def test_the_state_of_another_run_is_left_alone(key: str, seeds: tuple[int, ...]
     heard: list[int] = []
     runs = [make_run(ERM(), s) for s in seeds]
     train(
-        runs,
-        settings(epochs=3),
-        on_epoch=lambda now, _: heard.append(now),
-        checkpoints=checkpoints(tmp_path, 1, key),
+        runs, settings(epochs=3), on_epoch=lambda now, _: heard.append(now), checkpoints=checkpoints(tmp_path, 1, key)
     )
     assert heard == [1, 2, 3]
 

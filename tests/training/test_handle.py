@@ -1,7 +1,5 @@
 """What methods are given when training begins, and how they hear of its epochs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Labels in other units: what the network learns, and that nothing outside the loss knows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

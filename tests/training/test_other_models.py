@@ -1,7 +1,5 @@
 """Models and inputs of other kinds: those that do not stack, dropout, plain modules, inputs read on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

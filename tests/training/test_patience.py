@@ -1,7 +1,5 @@
 """A run that has run out of patience ends where it would alone, whatever the others of its stack do."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """A method interrupted after two of three epochs ends where an uninterrupted run ends, and draws nothing twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which epoch's weights count, and batches with as many rows of each domain for any method."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

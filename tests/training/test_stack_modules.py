@@ -1,7 +1,5 @@
 """Several modules as one: what is stacked, what is shared, and what goes back."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

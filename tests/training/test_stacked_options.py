@@ -1,7 +1,5 @@
 """Runs whose methods draw with other options train in one stack as they do alone; what a stack shares must be alike."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A stack of seeds is as many separate runs, and the same seed gives the same numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Every seed trains with its own random numbers, those of its stream `training`."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """The loop: selection, evaluation, batches, learning rates and divergence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -22,15 +20,7 @@ from cmixup.order import EpochBatches
 from cmixup.training.state import Failure
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
-from tests.helpers import (
-    assert_states_close,
-    assert_states_equal,
-    composed,
-    make_data,
-    make_run,
-    settings,
-    train_one,
-)
+from tests.helpers import assert_states_close, assert_states_equal, composed, make_data, make_run, settings, train_one
 
 # ---- evaluation
 
@@ -105,10 +95,7 @@ def zeros(**changes: object) -> RegressionData:
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "best"),
-    [([3, 1, 2, 1, 5], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([2, 2, 2], 1)],
-)
+@pytest.mark.parametrize(("values", "best"), [([3, 1, 2, 1, 5], 2), ([1, 2, 3], 1), ([3, 2, 1], 3), ([2, 2, 2], 1)])
 def test_the_checkpoint_is_the_first_with_the_best_val_metric(values: list[float], best: int) -> None:
     run = make_run(Scripted("bias", values), data=zeros(), model=OneNumber)
     (result,) = train([run], settings(epochs=len(values)))

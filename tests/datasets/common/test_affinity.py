@@ -1,7 +1,5 @@
 """Drug-target pairs: encoders, one-hot strings made on demand, and the groups of proteins of Davis and KIBA."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

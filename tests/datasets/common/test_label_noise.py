@@ -1,7 +1,5 @@
 """Noise on training labels: its size, its shape, and all that it must leave alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

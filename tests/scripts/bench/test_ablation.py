@@ -1,7 +1,5 @@
 """The choice of the regressor's default, and what intervals are compared by, on numbers made up here."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

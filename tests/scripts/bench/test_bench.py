@@ -1,7 +1,5 @@
 """What the benchmarks do with what they measure; speed itself is no test's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

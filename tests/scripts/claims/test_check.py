@@ -1,7 +1,5 @@
 """Sentences over records whose statistics are computed by hand."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

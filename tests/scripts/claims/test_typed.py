@@ -1,7 +1,5 @@
 """Comparisons typed by hand: which are found, on which pages, and what plain prose is left alone."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -16,8 +16,6 @@ that were written after the rule 25, and of 30 plain ones 0. Common words that j
 ("makes the same mistakes").
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator, Sequence

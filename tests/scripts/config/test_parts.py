@@ -1,7 +1,5 @@
 """What the configuration is made of, and what it refuses, before any work."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,7 @@ from scripts.config.arguments import parse_seeds
 from scripts.config.compose import CONFIG_DIR, compose_train, option_names
 from scripts.config.parts import GROUPS, check_type, checked_arguments, target_of
 from scripts.driver.job import Job, plan_job
-from tests.scripts.cover import (
-    DATASETS,
-    METHODS,
-    TASKS,
-    combinations,
-    has_domains,
-    needs_domains,
-    presets_of,
-)
+from tests.scripts.cover import DATASETS, METHODS, TASKS, combinations, has_domains, needs_domains, presets_of
 
 MODELS = option_names("model")
 

@@ -1,7 +1,5 @@
 """What commands share at their start."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a report says of the code: its commit, edits, and a digest, in a checkout and in copies elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import py_compile

@@ -1,7 +1,5 @@
 """One run over several processes: `torchrun` with gloo on the CPU against one process."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -40,10 +38,7 @@ def test_shares_are_equal_disjoint_and_all_of_each_batch_but_for_what_does_not_d
         mine = share.share_of(order)
         assert mine.sizes.tolist() == [4, 4, 2]
         found.append([rows.tolist() for rows in mine.batches()])
-    assert found == [
-        [[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]],
-        [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]],
-    ]
+    assert found == [[[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]], [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]]]
 
 
 def test_processes_share_order_and_initial_weights_and_nothing_else() -> None:
@@ -56,8 +51,7 @@ def test_processes_share_order_and_initial_weights_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"batch_size": 15}, "batch_size must be a multiple of the 2 processes, got 15")],
+    ("changes", "message"), [({"batch_size": 15}, "batch_size must be a multiple of the 2 processes, got 15")]
 )
 def test_what_cannot_be_shared_is_refused(changes: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of(0, 2, monkeypatch)

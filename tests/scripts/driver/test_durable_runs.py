@@ -1,7 +1,5 @@
 """What a crash, a damaged file or another start may do to runs: nothing is lost, and everything is said."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Every dataset and every method is planned, and trains on synthetic twins: from words to reports."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

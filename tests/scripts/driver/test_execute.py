@@ -1,7 +1,5 @@
 """A job leaves whole runs behind, or none: what is recorded, done again, killed or refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

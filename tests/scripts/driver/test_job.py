@@ -1,7 +1,5 @@
 """A configuration becomes a job: its settings, device, options and folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

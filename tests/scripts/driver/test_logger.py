@@ -1,7 +1,5 @@
 """What wandb is told of a run, and which of its environment variables count."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """A run on an own table keeps how its features were made."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predictions on disk come back as they were, for one seed and for a cell of seeds with splits of unequal size."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

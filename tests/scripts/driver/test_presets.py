@@ -1,7 +1,5 @@
 """Presets hold the published values, and those of methods are the same compositions in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is told of a run on the terminal while it trains."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Folders of runs: whole or absent, and what they say of the code and the machine."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

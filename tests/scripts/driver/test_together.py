@@ -1,7 +1,5 @@
 """Jobs that differ only in what their methods draw with train as one stack, and their records say with whom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

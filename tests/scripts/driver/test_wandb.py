@@ -1,7 +1,5 @@
 """wandb itself, offline: what its files hold of a run, and what it says where it cannot start."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

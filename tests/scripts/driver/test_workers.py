@@ -1,7 +1,5 @@
 """A worker that dies costs its own work, and all end with their parent."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The model of effects over tables: against REML, brute-force integrals and limma's formulas, and on known effects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

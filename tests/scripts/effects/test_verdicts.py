@@ -1,7 +1,5 @@
 """What protocol 2 says of a method: direction, size, and what it counts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Runs of one command are spread over all GPUs, each worker on its own."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Records name the kernels that ran; CMIXUP_KERNELS=intel has an effect or is refused, and changes nothing unasked."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

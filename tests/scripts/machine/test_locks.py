@@ -1,7 +1,5 @@
 """A seed is worked on by one process at a time, and a dead one holds nothing."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

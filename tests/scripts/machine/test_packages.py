@@ -1,7 +1,5 @@
 """The lock of packages: its text, what of it is installed, and what was installed by hashes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,15 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.machine import packages
-from scripts.machine.packages import (
-    CUDA,
-    LOCK,
-    Locked,
-    compare_with_lock,
-    parse_lock,
-    requirements_of,
-    write_receipt,
-)
+from scripts.machine.packages import CUDA, LOCK, Locked, compare_with_lock, parse_lock, requirements_of, write_receipt
 
 A, B, C = ("0123456789abcdef"[k] * 64 for k in (10, 11, 12))
 TEXT = requirements_of({"one": Locked("1.0", (A,)), "two-more": Locked("2.0", (B, C)), "gone": Locked("3", (A,))},

@@ -3,8 +3,6 @@
 What it says of the code is in test_commit.py.
 """
 
-from __future__ import annotations
-
 import calendar
 import hashlib
 import platform

@@ -1,7 +1,5 @@
 """The divergence between domains given the label: what it must not depend on, and an independent computation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

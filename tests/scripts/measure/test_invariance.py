@@ -1,7 +1,5 @@
 """The measure on finished runs: the run's own model and rows, and what is written."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pictures of who is mixed with whom: the probabilities that they show, not their pixels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

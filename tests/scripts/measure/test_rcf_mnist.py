@@ -1,7 +1,5 @@
 """The picture of RCF-MNIST: which images it shows, and where."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

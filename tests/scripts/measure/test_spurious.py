@@ -1,7 +1,5 @@
 """One model, the same test images and angles, two colourings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

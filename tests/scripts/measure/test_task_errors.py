@@ -1,7 +1,5 @@
 """Methods compared on the same test tasks: errors of every task, paired intervals, refusals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

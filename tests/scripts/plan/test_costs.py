@@ -1,7 +1,5 @@
 """The minutes of a cell, and with them the plan of the main job, come from runs like it and from no others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

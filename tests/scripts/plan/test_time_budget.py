@@ -1,7 +1,5 @@
 """A queue of runs under another clock: its order, its end, its restart, and two of them at once."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

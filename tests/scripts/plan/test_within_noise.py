@@ -1,7 +1,5 @@
 """Which cells differ by more than the noise of other kernels, of seeds made by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Sums are exactly rounded (`math.fsum`), so that both must agree to the last bit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

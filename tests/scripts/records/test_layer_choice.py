@@ -1,7 +1,5 @@
 """Which of a method's two forms enters a table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scripts.records.records import choose_variants

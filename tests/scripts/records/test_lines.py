@@ -1,7 +1,5 @@
 """Reports as lines: what is read is what was written, what cells share is said once, and damage names its line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stored predictions: what is read is what was packed, to a step; damage is one line that names the file."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

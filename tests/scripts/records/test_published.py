@@ -1,7 +1,5 @@
 """Published cells: a line a seed, kept beside the others; the layer is chosen where reports become records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reports as tidy rows, and what tells one row from another."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Published scores are what the kept predictions give, by the library's metrics and by a second implementation."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil
@@ -18,13 +16,7 @@ from scripts.driver.job import plan_job
 from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions
 from scripts.driver.runs import load_reports
 from scripts.records.packed import read_cells
-from scripts.records.published import (
-    cell_name,
-    keep_predictions,
-    predictions_file,
-    published_reports,
-    write_reports,
-)
+from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
 from scripts.records.rescored import CACHE, compute_score, fill_metrics, rescore, settle_scores
 from scripts.verify import main
 from tests.scripts.records.metrics_again import normal_score, score

@@ -1,7 +1,5 @@
 """A seal names every file of results/ that changed without publish or render, and never takes such a change in."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """results/croissant.json describes the files that are there, column by column, and MLCommons' library reads it."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

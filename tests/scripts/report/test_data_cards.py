@@ -1,7 +1,5 @@
 """docs/data.md has every checksum, split and missing dataset of the code, read here from the sources and configs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What figures show: every seed, means, spreads and the paper's numbers, where they belong."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +20,7 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise_values
 from scripts.records.tables import Block, ResultTable, Score
-from scripts.report.figures import (
-    bandwidth_figure,
-    stale_figures,
-    to_png,
-    write_figures,
-)
+from scripts.report.figures import bandwidth_figure, stale_figures, to_png, write_figures
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.palette import COLOURS
 from scripts.report.table_figure import table_figure

@@ -1,7 +1,5 @@
 """The ladder: its cells, and parts of a gain that are known in closed form."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One look a method in every picture: ERM black, C-Mixup vermilion, for the colour-blind too."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

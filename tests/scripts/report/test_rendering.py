@@ -1,7 +1,5 @@
 """Rendering: entries are found, run when something changed, and held to what they declare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/report.md counts the runs of the records; its PDF has a title, tables, pictures and no inner link."""
 
-from __future__ import annotations
-
 import re
 import runpy
 

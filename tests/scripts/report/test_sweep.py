@@ -1,7 +1,5 @@
 """Sweeps: which runs belong to which value, means, t intervals and paired differences, and what the figure shows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables on a terminal of 80 columns: every number whole."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Studies of tables whose effects are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the study lets one expect on another table, and whether the commands that are printed run as they stand."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The pages of networks, of likelihood and of the referee: what is told, and that only whole parts are told of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

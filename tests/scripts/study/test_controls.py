@@ -1,7 +1,5 @@
 """Of the published records the model says what is known: averaging networks helps, and ERM is no better than ERM."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

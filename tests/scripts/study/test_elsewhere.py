@@ -1,7 +1,5 @@
 """What others found: the change of each comparison, its state by one rule, and how many there are of each."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is published of protocol 2: whole tables alone count, and ensembles are means of what is kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The design without a search: ERM's chosen rate and decay for every method, and five sets of initial weights."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

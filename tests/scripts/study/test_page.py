@@ -1,7 +1,5 @@
 """The study's page: every place has its part whatever is trained, and its numbers are those of the records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Protocol 2: every split is tuned by itself, ERM is a point of every method's space, and nothing is trained twice."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any

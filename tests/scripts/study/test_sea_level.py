@@ -1,7 +1,5 @@
 """Sea level: the rows are those of protocol 2, models are fitted to training rows alone, absent packages are named."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import replace
 from functools import cache

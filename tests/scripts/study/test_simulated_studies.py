@@ -1,7 +1,5 @@
 """Of simulated studies the model's intervals cover what they should, and seldom a table is misjudged."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

@@ -1,20 +1,11 @@
 """Statistics of the study against SciPy's and by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
-from scripts.effects.verdicts import (
-    against_erm,
-    critical_difference,
-    friedman_p,
-    mean_ranks,
-    sign_test,
-    wilcoxon_p,
-)
+from scripts.effects.verdicts import against_erm, critical_difference, friedman_p, mean_ranks, sign_test, wilcoxon_p
 
 
 def made(n_tables: int = 8, n_seeds: int = 10, shift: float = 0.0, seed: int = 0) -> dict:

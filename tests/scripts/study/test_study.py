@@ -1,7 +1,5 @@
 """The study of when mixing helps: its rules, its score, what is published, and what is trained next."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from dataclasses import replace
@@ -16,15 +14,7 @@ from cmixup.errors import InputError
 from scripts.driver.predictions import Scored
 from scripts.protocol import published, work
 from scripts.protocol.cell import PARTS
-from scripts.protocol.protocols import (
-    COMMITS,
-    FOLDER,
-    PROTOCOL2,
-    SEA_LEVEL,
-    Protocol2,
-    load_protocol2,
-    load_rules,
-)
+from scripts.protocol.protocols import COMMITS, FOLDER, PROTOCOL2, SEA_LEVEL, Protocol2, load_protocol2, load_rules
 from scripts.protocol.rules import StudyCell
 from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores

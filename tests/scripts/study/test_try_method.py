@@ -1,7 +1,5 @@
 """A newcomer's method is tried from a folder outside, judged, checked and published; ERM is not trained again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

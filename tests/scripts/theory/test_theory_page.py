@@ -1,7 +1,5 @@
 """The verdicts and the page of the simulations, on numbers made by hand and on a small run."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The simulations of the theorems: estimators against direct computation, moments of the data, and known limits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Views made here."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from datasets.common.pose.views import Views

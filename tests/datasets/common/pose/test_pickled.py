@@ -1,7 +1,5 @@
 """The released pickles, read without unpickling, and the file of views they become."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Meshes, the renderer, and the datasets that are rendered here."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Tasks: what a row is, who is drawn, and that test objects stay apart."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

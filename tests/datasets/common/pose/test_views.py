@@ -1,7 +1,5 @@
 """Inputs with several views: a random one in training, all of them in evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

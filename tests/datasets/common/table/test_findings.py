@@ -1,7 +1,5 @@
 """Ten tables with a planted problem each, and tables without one, and the study's 30 real tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Own tables as datasets: from a file to splits, fitted on the training rows alone."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

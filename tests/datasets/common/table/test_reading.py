@@ -1,7 +1,5 @@
 """Text tables: what is read by which rule, and the one line that says what cannot be."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

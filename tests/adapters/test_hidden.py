@@ -62,15 +62,6 @@ def test_evaluation_changes_nothing(who: str) -> None:
     assert same_y is y
 
 
-def test_a_layer_that_does_not_run_is_an_error() -> None:
-    model, (x, y) = net(), rows()
-    with (
-        pytest.raises(InputError, match=r"layer '1' must run once .* got no run: nothing was mixed"),
-        mixing_at(model, "1", CMixup(0.7), y),
-    ):
-        model[0](x)
-
-
 def test_a_layer_that_runs_twice_is_an_error() -> None:
     model, (x, y) = net(), rows()
     with pytest.raises(InputError, match="got a second run"), mixing_at(model, "1", CMixup(0.7), y):

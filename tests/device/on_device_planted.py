@@ -5,22 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from cmixup import PartnerSampler, mix
+from cmixup import mix
 from cmixup.methods.mix import Mix
 from cmixup.model_stack import ModelStack
 from cmixup.optim import Adam
 from cmixup.training import stack_training
-from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.loader import BatchLoader
 from models.fcn3 import FCN3
-from tests.device.conftest import Steps
 from tests.device.on_device_training import assert_trains
-from tests.device.pretended import DeviceGenerator, MixedDevices, waits
+from tests.device.pretended import MixedDevices
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 CPU = torch.device("cpu")
@@ -74,41 +71,13 @@ PLANTS: dict[str, Plant] = {
 }
 
 
-def trains(device: torch.device, folder: Path) -> None:
-    """A hidden C-Mixup of two seeds as a stack, saved and restored."""
-    assert_trains("fcn3", ("cmixup", "method.layer=hidden"), 2, device, folder)
-
-
-def test_without_a_mistake_it_trains(device: torch.device, tmp_path: Path) -> None:
-    trains(device, tmp_path)
-    assert isinstance(Checkpoints(lambda _: tmp_path / "0", 1, "key").load([0, 1]), dict)
-
-
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_tensor_left_behind_is_refused(
     name: str, device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PLANTS[name](monkeypatch)
     with pytest.raises(MixedDevices):
-        trains(device, tmp_path)
-
-
-def test_a_lambda_left_behind_is_seen(
-    device: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps
-) -> None:
-    """`mix` takes a lambda from anywhere and moves it: then every step sends something."""
-    after(BatchLoader, "batches", in_batch("lam"))(monkeypatch)
-    trains(device, tmp_path)
-    assert all(moved for _, moved in steps)
-
-
-def test_a_table_of_a_sampler_left_behind_is_refused(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "Generator", DeviceGenerator)
-    sampler = PartnerSampler(torch.arange(90.0, device=device), 2.0, method="cells")
-    slots: Any = sampler._algorithm
-    slots._stay = slots._stay.cpu()
-    with pytest.raises(MixedDevices):
-        sampler.epoch(np.random.default_rng(0))
+        assert_trains("fcn3", ("cmixup", "method.layer=hidden"), 2, device, tmp_path)
 
 
 def test_values_do_not_leave_the_device_by_themselves(device: torch.device) -> None:
@@ -122,9 +91,3 @@ def test_values_do_not_leave_the_device_by_themselves(device: torch.device) -> N
     y: Tensor = mix(x, x, torch.tensor(0.5))
     assert y.device == device
     assert x.cpu().device == CPU
-
-
-def test_waits_of_a_step_are_counted(device: torch.device) -> None:
-    waits.clear()
-    assert torch.ones(3, device=device).sum().item() == 3
-    assert waits == {"_local_scalar_dense": 1}

@@ -9,8 +9,8 @@ import pytest
 
 from tests.quickstart import readme, targets
 from tests.quickstart.readme import check_table, first_command
-from tests.quickstart.step import REPO, Red, changed, check_clean, run
-from tests.quickstart.targets import Line, chosen, read, tried, try_all
+from tests.quickstart.step import REPO, Red, changed
+from tests.quickstart.targets import Line, chosen, read, tried
 
 MAKEFILE = """
 good: ## Leave nothing
@@ -52,15 +52,6 @@ def test_a_target_that_changes_the_tree_is_red(checkout: Path, tmp_path: Path) -
         tried(Line("dirty"), tmp_path, checkout)
 
 
-def test_a_new_file_is_a_change_and_what_had_changed_before_is_none(checkout: Path) -> None:
-    (checkout / "tracked").write_text("edited by hand\n")
-    before = changed(checkout)
-    check_clean("make good", before, checkout)
-    (checkout / "new").touch()
-    with pytest.raises(Red, match=r"\?\? new"):
-        check_clean("make dirty", before, checkout)
-
-
 def test_a_failing_target_is_red_with_its_last_lines(checkout: Path, tmp_path: Path) -> None:
     with pytest.raises(Red, match="`make broken` ended with 2") as caught:
         tried(Line("broken"), tmp_path, checkout)
@@ -86,15 +77,6 @@ def test_of_a_target_that_is_not_tried_the_recipe_is_expanded(checkout: Path, tm
     assert changed(checkout) == ""
     with pytest.raises(Red, match="No rule to make target"):
         tried(Line("gone", not_="it is gone"), tmp_path, checkout)
-
-
-def test_all_targets_are_tried_where_one_is_red(checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    lines = [Line("broken"), Line("dirty"), Line("good")]
-    red = try_all(lines, lambda line: tried(line, tmp_path, checkout))
-    assert len(red) == 2
-    said = capsys.readouterr().out
-    assert said.count("RED: ") == 2
-    assert "make good" in said
 
 
 def test_every_target_has_one_line_and_every_line_a_target() -> None:
@@ -190,7 +172,3 @@ def test_the_first_command_as_typed(
     else:
         readme.main(checkout)
         assert "minutes with its set-up on " in capfd.readouterr().out
-
-
-def test_a_step_says_how_long_it_took_and_reads_no_standard_input() -> None:
-    assert run("sleep 0.2; ! read line", 30) >= 0.2

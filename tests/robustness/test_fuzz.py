@@ -15,7 +15,6 @@ from scripts.config.compose import compose_train, override_word
 from scripts.driver.job import plan_job
 from tests.robustness import determinism, fuzz_config, fuzz_files
 from tests.robustness.attempts import judged, run_attempts
-from tests.robustness.mutations import mutate
 
 
 def test_damaged_files(tmp_path: Path) -> None:
@@ -69,31 +68,6 @@ def test_crashes_hangs_and_wrong_answers_are_seen_and_cost_one_attempt_each(tmp_
     assert (found.tried, found.held) == (8, 5)
     assert found.failures == ("attempt 2 ends its process with exit code 9", "attempt 4 takes more than 1 s", "wrong")
     assert (tmp_path / "progress").read_text() == "8/8"
-
-
-def test_what_a_caller_may_get() -> None:
-    assert judged(InputError("alpha must be above 0, got -1")) == ""
-    assert "several lines" in judged(InputError("a\nb"))
-    assert "500 characters" in judged(InputError("x" * 500))
-    with pytest.raises(KeyError) as caught:
-        {}["seed"]
-    assert judged(caught.value).startswith("KeyError ('seed') at test_fuzz.py:")
-
-
-def test_damage_is_damage_and_can_be_repeated() -> None:
-    text = b"a,b\n1,2\n3,4\n"
-    made = [mutate(text, random.Random(k)) for k in range(60)]  # noqa: S311
-    assert made == [mutate(text, random.Random(k)) for k in range(60)]  # noqa: S311
-    assert sum(one != text for one in made) > 45
-
-
-def test_a_file_passes_its_checksum_only_whole(tmp_path: Path) -> None:
-    right = fuzz_files.sample("ligands.json")
-    for content, wrong in ((right, ""), (right + b" ", "")):
-        (tmp_path / "ligands.json").write_bytes(content)
-        assert fuzz_files.refused_by_checksum("ligands.json", content, tmp_path) == wrong
-    (tmp_path / "ligands.json").write_bytes(right + b" ")
-    assert "a right file is refused" in fuzz_files.refused_by_checksum("ligands.json", right, tmp_path)
 
 
 # ---- single protections, each with the value that broke it

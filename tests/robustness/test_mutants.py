@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cmixup.errors import InputError
 from tests.robustness.mutants import (
     BROKEN,
     KILLED,
@@ -76,30 +75,3 @@ def test_every_outcome_is_reported(project: Path) -> None:
     assert lines[0] == "score: 1 of 5 mutants killed; 1 said to be equivalent"
     assert len(lines) == 5  # every other one is named
     assert "'return' occurs 2 times in the file, not once" in "\n".join(lines)
-
-
-def test_an_equivalent_mutant_that_is_killed_is_no_success(project: Path) -> None:
-    (verdict,) = judge_all([mutant("a + b", "a", equivalent="nobody adds")], project, 2, lambda _: None, ())
-    assert not verdict.expected
-    assert "so it is not equivalent" in str(verdict)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (Mutant("sums/no.py", "a", "b", (), ""), "the file is not there"),
-        (mutant("a * b", "a"), "occurs 0 times"),
-        (mutant("a + b", "a + b"), "it changes nothing"),
-        (mutant("a + b", "a +"), "no Python"),
-        (mutant("a + b", "a", "tests/test_gone.py"), "tests/test_gone.py is not there"),
-        (mutant("a + b", "a", "tests/test_add.py::test_sub"), "has no test test_sub"),
-    ],
-)
-def test_what_does_not_apply_says_why(project: Path, changed: Mutant, message: str) -> None:
-    assert message in changed.problem(project)
-
-
-def test_an_entry_with_another_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("- {file: a, old: b, new: c, test: [d], why: e}\n")
-    with pytest.raises(InputError, match=r"a\.yaml: a mutant has the keys file, new, old, tests, why"):
-        read_mutants(tmp_path)

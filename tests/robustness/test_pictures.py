@@ -1,6 +1,5 @@
 """What is wrong with a picture is said, nothing is said of a right one, and a published one with a fault is named."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,13 +54,6 @@ def test_any_number_of_presets_is_drawn_without_a_fault(n: int) -> None:
     assert len(figure.legends[0].get_texts()) == n + 1
 
 
-def test_two_presets_of_one_colour_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    green = [{"color": "C2", "marker": "o"}, {"color": "C0", "marker": "s"}, {"color": "#2ca530", "marker": "o"}]
-    monkeypatch.setattr(table_figure, "series_looks", lambda _: green)
-    (fault,) = faults(presets(3))
-    assert fault.endswith("'ours, preset number 0' and 'ours, preset number 2' have the same colour and mark")
-
-
 @pytest.mark.parametrize(
     ("marker", "series"),
     [
@@ -111,27 +103,6 @@ def test_marks_and_error_bars_that_leave_their_panel_are_named() -> None:
     assert faults(figure) == [f"in 'a panel' a mark of 'long' {cut}"]
 
 
-def test_ticks_that_touch_are_named() -> None:
-    figure, axes = plot()
-    axes.set_xticks([1, 2, 2.04, 3, 99], ["1", "2.000", "2.040", "3", "99.000"])
-    axes.set_xlim(0.5, 3.5)
-    assert faults(figure) == ["text '2.000' touches '2.040'"]
-    axes.set_xticks([1, 1.2, 1.4, 3], ["first word", "second word", "third word", "last"], rotation=40, ha="right")
-    axes.set_xlim(0.5, 3.5)
-    figure.tight_layout()
-    found = faults(figure)  # turned boxes overlap, the words in them do not
-    assert [fault for fault in found if "touches" in fault] == []
-    assert "in 'a panel' a mark of 'series 0' does not say which row it belongs to (its gid)" in found
-
-
-def test_a_legend_that_is_cut_is_named() -> None:
-    figure, axes = plot()
-    labels = ["a label that is as long as the figure", "another one, which is not shorter"]
-    figure.legend(axes.lines, labels, loc="lower center", ncols=2)
-    axes.set_position((0.2, 0.4, 0.7, 0.4))
-    assert faults(figure) == [f"text {label!r} is cut by the edge of the figure" for label in labels]
-
-
 def test_a_legend_that_says_something_else_than_the_panel_is_named() -> None:
     figure, axes = plot()
     for line in axes.get_legend().get_lines():
@@ -149,13 +120,6 @@ def test_text_over_a_mark_and_text_in_another_panel_are_named() -> None:
     axes.text(2, 3, "note", ha="center", va="center")
     figure.text(0.5, 0.5, "watermark")
     assert faults(figure) == ["text 'note' covers a mark", "text 'watermark' stands in a panel that is not its own"]
-
-
-def test_a_series_without_a_place_and_one_line_style_each_are_no_faults() -> None:
-    figure, axes = plot()
-    axes.plot([1, 2], [math.nan, math.nan], "o", color="C4", label="empty")
-    axes.plot([1, 3], [1, 2], "--", color="C0", label="extrapolated")
-    assert faults(figure) == []
 
 
 def test_the_command_draws_every_picture_and_names_its_faults(

@@ -1,6 +1,5 @@
 """The trials of the project's promises, a few of each, and their page."""
 
-import functools
 import importlib
 import json
 import multiprocessing
@@ -9,15 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cmixup import done, files
-from cmixup.done import Listed
 from cmixup.processes import is_alive
 from tests.robustness import page, provenance
 from tests.robustness.base import Trial, note_progress, one
@@ -88,69 +84,6 @@ def test_a_trial_ends_with_the_command(tmp_path: Path, monkeypatch: pytest.Monke
     assert not is_alive(trial)
 
 
-def _no_checksums(patch: pytest.MonkeyPatch) -> None:
-    listed = done.listed_files
-    patch.setattr(done, "listed_files", lambda run: {name: Listed(each.size) for name, each in listed(run).items()})
-
-
-def _any_git(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(provenance.provenance, "git_environment", lambda: dict(os.environ))
-
-
-def _no_digest(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(provenance.provenance, "code_at", lambda *_: "")
-    patch.setattr(provenance.provenance, "code_digest", functools.cache(lambda *_: ""))
-
-
-def _replaced_commits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(provenance.provenance, "GIT", ("git", "-C"))
-
-
-def _no_checksum(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("scripts.records.seal.sha256_of", lambda _: "0" * 64)
-
-
-def _any_repository(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        provenance.provenance,
-        "head_commit",
-        lambda code: (provenance.provenance._ask_git(code, "rev-parse", "HEAD") or b"").decode().strip(),
-    )
-    _no_digest(patch)
-
-
-def _home(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("scripts.driver.logger.PLACES", {})
-
-
-def _pipes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("scripts.driver.cli.reader_gone", lambda _: False)
-
-
-def _modes(patch: pytest.MonkeyPatch) -> None:
-    put = files.put
-    patch.setattr("cmixup.files.put", lambda part, path: (part.chmod(0o644), put(part, path)))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("name", "remove", "count"),
-    [
-        ("bit_rot", _no_checksums, 40), ("provenance", _any_git, 24), ("provenance", _no_digest, 24),
-        ("provenance", _replaced_commits, 24), ("provenance", _any_repository, 24),
-        ("chain", _no_checksum, 60),
-        ("environments", _home, 2), ("environments", _pipes, 25), ("environments", _modes, 25),
-    ],
-)  # fmt: skip
-def test_without_a_protection_a_trial_falls(
-    name: str, remove: Callable[..., None], count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remove(monkeypatch)
-    found = tried(name, count, tmp_path)
-    assert found.held < found.tried, f"{name} holds without what protects it"
-
-
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [
@@ -193,15 +126,6 @@ def test_the_page_says_what_did_not_hold(tmp_path: Path) -> None:
     assert "stacked, series 3: half a file" in text
     assert "pairs of each kind" in text
     assert all(name in text for name in ("SQLite", "Levanter", "NequIP", "DomainBed"))
-
-
-def test_trials_that_do_not_run_keep_their_records(tmp_path: Path) -> None:
-    page.write_records(tmp_path, [Trial("a", "x", 1, 1, (), 1.0), Trial("b", "x", 1, 1, (), 1.0)], {"a": 1, "b": 1}, 0)
-    page.write_records(tmp_path, [Trial("b", "x", 5, 4, ("why",), 1.0)], {"b": 5}, 7)
-    found = {r["name"]: (r["tried"], r["held"], r["count"], r["seed"]) for r in page.read_records(tmp_path)}
-    assert found == {"a": (1, 1, 1, 0), "b": (5, 4, 5, 7)}
-    page.write_records(tmp_path, [], {}, 0, known=["b"])
-    assert [r["name"] for r in page.read_records(tmp_path)] == ["b"]
 
 
 @pytest.mark.slow

@@ -86,12 +86,6 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
         file_labels(tmp_path / "y.npy", "")
 
 
-@pytest.mark.parametrize("words", [["crime"], ["datset=crime"], [], ["dataset=a", "labels=b"]])
-def test_words_that_are_no_options(words: list[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(words)
-
-
 def test_the_command_prints_a_table_and_writes_a_plot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

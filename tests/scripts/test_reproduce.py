@@ -206,11 +206,6 @@ def test_bad_words_are_one_line_and_exit_code_2(words, named, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_unknown_experiment_is_refused():
-    with pytest.raises(InputError, match="table9"):
-        load_experiment("table9")
-
-
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (asked.append(choice), ([], []))[1])

@@ -39,17 +39,6 @@ def test_the_blend_of_the_ablation_is_that_of_the_library() -> None:
     np.testing.assert_allclose(ablation.stacked_mean(nets, trees, held, grown, labels), nets + (trees - nets) * weight)
 
 
-def test_the_page_of_the_ablation_names_each_candidate() -> None:
-    rng, names = np.random.default_rng(0), [*ablation.WHOLE, "clamped", *RECIPES, ablation.BASE]
-    rows = [
-        {"table": table, "candidate": name, "log_error": f"{rng.normal():.5f}", "seconds": "2.0"}
-        for table in "abcd" for name in names
-    ]  # fmt: skip
-    _, table, choice = ablation.report_blocks(rows)
-    assert len(table) == 2 + len(names) - 1
-    assert str(choice).startswith("**The choice**")
-
-
 def test_recipes_change_what_they_say() -> None:
     frame = pd.DataFrame({"a": [0.0, 1, 2, 3, 1000], "b": pd.Categorical(list("uvuvu"))})
     squeezed, _ = prepared_columns("robust", frame, np.zeros((5, 1)), frame)

@@ -1,6 +1,5 @@
 """Comparisons typed by hand: which are found, on which pages, and what plain prose is left alone."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -52,23 +51,6 @@ def test_a_planted_sentence_is_found(sentence: str) -> None:
     assert is_found(sentence)
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CHANGELOG.md", "docs/index.md", "results/README.md", "results/study/README.md"]
-)
-def test_it_is_found_on_real_pages(page: str) -> None:
-    """At the end, within a paragraph, and as rows of a table."""
-    text, path = (ROOT / page).read_text(), ROOT / page
-    head, tail = text.split("\n\n", maxsplit=1)
-    for sentence in SETS["planted"]:
-        row = f"| | |\n| --- | --- |\n| {sentence.rstrip('.')} | |\n"
-        for changed in (
-            f"{text}\n{sentence}\n",
-            f"{head}\n\nA word before. {sentence} One after.\n\n{tail}",
-            f"{text}\n{row}",
-        ):
-            assert list(stated(changed, EXCEPTIONS, results=is_of_results(path))), sentence
-
-
 def test_the_docstring_says_how_much_is_found() -> None:
     found = {name: sum(map(is_found, sentences)) for name, sentences in SETS.items()}
     sizes = {name: len(sentences) for name, sentences in SETS.items()}
@@ -117,8 +99,3 @@ def test_on_other_pages_a_sentence_must_be_about_methods_or_scores() -> None:
 )  # fmt: skip
 def test_advice_what_results_do_and_words_of_judgement_are_found_on_every_page(sentence: str, words: str) -> None:
     assert ", ".join(found for _, found in stated(sentence, [], results=False)) == words
-
-
-def test_words_are_known_by_the_code_in_any_form() -> None:
-    assert re.search("mixed", (ROOT / "cmixup/mixing/linear.py").read_text())
-    assert typed.foreign("C-Mixup composes, composed and composing partners, and outscores") == ["outscores"]

@@ -157,6 +157,7 @@ BAD = [
     ("train.weight_decay=-0.1", "weight_decay must be a finite number, 0 or more, got -0.1"),
     ("train.optimizer=adamw", "optimizer must be one of adam, sgd, got 'adamw'"),
     ("dataset.scaling=none", "scaling must be one of train, all, standard, got 'none'"),
+    ("checkpoint_every=-1", r"checkpoint_every must be 0 \(never\) or a whole number of epochs, 0 or more, got -1"),
     ("threads=0", "threads must be a whole number, 1 to 1024, got 0"),
     ("threads=100000", "threads must be a whole number, 1 to 1024, got 100000"),
     ("seeds=0..99999999999", "at most 100000 seeds up to 4294967295, got '0..99999999999'"),

@@ -21,7 +21,6 @@ from scripts.driver.job import Job
 from scripts.driver.runs import is_done, load_reports
 from scripts.driver.workspace import set_damage_aside
 from scripts.machine.locks import LOCKS, holding_locks
-from scripts.machine.provenance import code_digest
 from scripts.plan.schedule import items_of, train_items
 from tests.scripts.jobs import planned, report_of
 from tests.scripts.machine.test_locks import held_by
@@ -163,19 +162,6 @@ def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
     heard: list[int] = []
     execute_job(planned(tmp_path, *given, "resume=any"), lambda epoch, _: heard.append(epoch))
     assert heard == [2]
-
-
-def test_the_digest_of_the_code_is_that_of_its_sources(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    source = tmp_path / "models" / "a.py"
-    digests = set()
-    for text in ("a = 1", "a = 2"):
-        source.write_text(text)
-        code_digest.cache_clear()
-        digests.add(code_digest(tmp_path))
-    code_digest.cache_clear()
-    assert len(digests) == 2
-    assert all(len(digest) == 12 for digest in digests)
 
 
 # ---- damage

@@ -7,15 +7,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import yaml
 
 from cmixup.errors import InputError
-from cmixup.training.state import Failure
-from cmixup.training.trainer import RunResult
 from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
@@ -106,15 +103,6 @@ def test_the_report_has_the_checksums_of_what_was_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_git")
-def test_the_report_has_the_notes_of_the_data_and_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FCN3, "notes", ("started from random weights",))
-    (folder,) = execute_job(planned(tmp_path))
-    notes = report_of(folder)["notes"]
-    assert "synthetic twin: not real data" in notes
-    assert notes[-1] == "started from random weights"
-
-
-@pytest.mark.usefixtures("no_git")
 def test_the_report_says_what_the_model_started_from(tmp_path: Path) -> None:
     (folder,) = execute_job(
         planned(tmp_path, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1")
@@ -151,17 +139,6 @@ def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
 
 
 # ---- done, again, killed
-
-
-@pytest.mark.usefixtures("no_git")
-def test_what_is_done_is_skipped(tmp_path: Path) -> None:
-    (folder,) = execute_job(planned(tmp_path))
-    before = (folder / "report.json").read_bytes()
-    job = planned(tmp_path)
-    assert job.pending == []
-    assert job.seeds == [0]
-    assert execute_job(job) == []
-    assert (folder / "report.json").read_bytes() == before
 
 
 @pytest.mark.usefixtures("no_git")
@@ -238,20 +215,6 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     assert heard == [1, 2, 3]  # other settings never go on from these
 
 
-def test_a_negative_frequency_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"checkpoint_every must be 0 \(never\) or a whole number of epochs, 0 or more, got -1"
-    ):
-        planned(Path(), "checkpoint_every=-1")
-
-
-@pytest.mark.usefixtures("no_git")
-def test_on_epoch_hears_of_every_epoch(tmp_path: Path) -> None:
-    heard: list[tuple[int, int]] = []
-    execute_job(planned(tmp_path, "seeds=0..1"), lambda epoch, rows: heard.append((epoch, len(rows))))
-    assert heard == [(1, 2), (2, 2)]
-
-
 # ---- what goes wrong
 
 
@@ -314,22 +277,3 @@ def test_a_report_is_strict_json(tmp_path: Path) -> None:
     back = read_report(folder)
     assert math.isnan(back["scores"]["val"]["r"])
     assert back["facts"] == {"gap": math.inf}
-
-
-@pytest.mark.usefixtures("no_git")
-def test_seeds_beside_one_that_diverges_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = run_module.train
-
-    def second_diverges(*given: Any, on_end: Any, **named: Any) -> list[RunResult]:
-        def end(results: list[RunResult]) -> None:
-            results[1].failure = Failure(2, 1, "the training loss")
-            on_end(results)
-
-        return train(*given, on_end=end, **named)
-
-    monkeypatch.setattr(run_module, "train", second_diverges)
-    job = planned(tmp_path, "seeds=0..2")
-    with pytest.raises(Diverged, match="seed 1: the training loss is not finite at epoch 2"):
-        execute_job(job)
-    assert [r["seed"] for r in load_reports(tmp_path)] == [0, 2]
-    assert planned(tmp_path, "seeds=0..2").pending == [1]

@@ -65,10 +65,6 @@ def test_versions_are_those_of_the_packages_installed() -> None:
     assert run_environment(CPU)["versions"] == {"python": platform.python_version(), **expected}
 
 
-def test_threads_are_those_of_the_run(threads: int) -> None:
-    assert run_environment(CPU)["threads"] == threads
-
-
 # ---- the report
 
 
@@ -98,13 +94,6 @@ def test_checksums_are_those_of_the_files_that_were_read(tmp_path: Path, monkeyp
     (folder,) = execute_job(job)
     assert report_of(folder)["checksums"] == {"airfoil/noise.dat": digest}
     assert report_of(folder)["notes"] == []
-
-
-@pytest.mark.usefixtures("no_git")
-def test_stack_seeds_are_those_that_trained_together(tmp_path: Path) -> None:
-    execute_job(planned(tmp_path, "seeds=[4,2]"))
-    found = {int(f.name.removeprefix("seed=")): report_of(f) for f in execute_job(planned(tmp_path, "seeds=[4,2,7,0]"))}
-    assert {seed: (r["stack"], r["stack_seeds"]) for seed, r in found.items()} == {0: (2, [0, 7]), 7: (2, [0, 7])}
 
 
 @pytest.mark.usefixtures("no_git")

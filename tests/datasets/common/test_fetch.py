@@ -121,44 +121,38 @@ def test_a_damaged_file_at_hand_is_an_error_and_stays(root: Path) -> None:
     assert target.read_bytes() == OTHER
 
 
-def test_from_a_mirror_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+#: Where a file comes from: its addresses, the mirror, and what the server is asked for. `/breaks` and `/stalls` hold
+#: once, `/never` always; `/all.zip` has the file as a member.
+WAYS: dict[str, tuple[list[str], str, list[str]]] = {
+    "a mirror folder": ([], "{tmp}/mirror", []),
+    "a mirror's file address": ([], "file://{tmp}/mirror/", []),
+    "a mirror's address": (["{url}/canonical"], "{url}/copy/", ["/copy/toy/table.dat"]),
+    "the canonical address": (["{url}/canonical", "{url}/second"], "", ["/canonical"]),
+    "the first that answers": (["{url}/none", "http://127.0.0.1:9/refused", "{url}/second"], "", ["/none", "/second"]),
+    "a member of an archive": (["{url}/all.zip#folder/table.dat"], "", ["/all.zip"]),
+    "what broke off once": (["{url}/breaks"], "", ["/breaks"] * 2),
+    "what stalled once": (["{url}/stalls"], "", ["/stalls"] * 2),
+    "the next of what always breaks off": (["{url}/never", "{url}/second"], "", ["/never", "/never", "/second"]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_comes_from_where_it_can_be_had(
+    way: str, root: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = put(tmp_path / "mirror", "toy/table.dat", CONTENT)
-    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
-    _, path = fetch(raw())
-    assert path == root / "toy/table.dat"
-    assert path.read_bytes() == CONTENT
-    assert path.stat().st_mode & 0o777 == 0o644
-    assert source.read_bytes() == CONTENT
-    assert files_below(root) == ["toy/table.dat"]
-
-
-def test_from_a_mirror_given_as_file_address(root: Path, tmp_path: Path) -> None:
-    put(tmp_path / "mirror", "toy/table.dat", CONTENT)
-    _, path = fetch(raw(), mirror=f"file://{tmp_path}/mirror/")
-    assert path.read_bytes() == CONTENT
-
-
-def test_from_a_mirror_address(root: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.files["/copy/toy/table.dat"] = CONTENT
-    monkeypatch.setenv("CMIXUP_MIRROR", f"{server.url}/copy/")
-    _, path = fetch(raw(f"{server.url}/canonical"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/copy/toy/table.dat"]
-    assert files_below(root) == ["toy/table.dat"]
-
-
-def test_from_the_canonical_address(root: Path, server: Server) -> None:
-    server.files["/canonical"] = CONTENT
-    _, path = fetch(raw(f"{server.url}/canonical", f"{server.url}/second"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/canonical"]
-    assert files_below(root) == ["toy/table.dat"]
-
-
-def test_a_member_of_a_zip_archive(root: Path, server: Server) -> None:
+    for name in ("copy/toy/table.dat", "canonical", "second", "breaks", "stalls", "never"):
+        server.files[f"/{name}"] = CONTENT
     server.files["/all.zip"] = zipped(**{"folder/table.dat": CONTENT, "other": OTHER})
-    _, path = fetch(raw(f"{server.url}/all.zip#folder/table.dat"))
-    assert path.read_bytes() == CONTENT
+    server.breaks, server.stalls = {"/breaks": 1, "/never": 99}, {"/stalls": 1}
+    monkeypatch.setattr(module, "TIMEOUT", 0.3)
+    urls, mirror, asked = WAYS[way]
+    monkeypatch.setenv("CMIXUP_MIRROR", mirror.format(url=server.url, tmp=tmp_path))
+    _, path = fetch(raw(*(url.format(url=server.url) for url in urls)))
+    assert path == root / "toy/table.dat"
+    assert path.read_bytes() == source.read_bytes() == CONTENT
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert server.hits == asked
     assert files_below(root) == ["toy/table.dat"]
 
 
@@ -256,37 +250,6 @@ def test_a_bar_is_shown_of_bytes_that_come_and_of_nothing_else(
     server.files["/canonical"] = CONTENT
     fetch(raw(f"{server.url}/canonical"))
     assert "100%" in capsys.readouterr().err
-
-
-def test_the_second_source_is_used_when_the_first_fails(root: Path, server: Server) -> None:
-    server.files["/second"] = CONTENT
-    _, path = fetch(raw(f"{server.url}/first", "http://127.0.0.1:9/refused", f"{server.url}/second"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/first", "/second"]
-
-
-def test_a_download_that_breaks_off_is_started_again(root: Path, server: Server) -> None:
-    server.files["/canonical"], server.breaks["/canonical"] = CONTENT, 1
-    _, path = fetch(raw(f"{server.url}/canonical"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/canonical"] * 2
-    assert files_below(root) == ["toy/table.dat"]
-
-
-def test_a_download_that_stalls_is_started_again(root: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TIMEOUT", 0.3)
-    server.files["/canonical"], server.stalls["/canonical"] = CONTENT, 1
-    _, path = fetch(raw(f"{server.url}/canonical"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/canonical"] * 2
-
-
-def test_a_source_that_always_breaks_off_gives_way_to_the_next(root: Path, server: Server) -> None:
-    server.files.update({"/first": CONTENT, "/second": CONTENT})
-    server.breaks["/first"] = 99
-    _, path = fetch(raw(f"{server.url}/first", f"{server.url}/second"))
-    assert path.read_bytes() == CONTENT
-    assert server.hits == ["/first", "/first", "/second"]
 
 
 def test_a_source_that_always_breaks_off_leaves_no_partial_file(root: Path, server: Server) -> None:

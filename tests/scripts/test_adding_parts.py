@@ -31,22 +31,6 @@ CODE = {
                 small = error.clamp_max(self.delta)
                 return (small * (error - small / 2)).mean(dim=-1)
     """,
-    "my_pairing": """
-        from cmixup.pairing.base import Pairing
-
-        class Next(Pairing):
-            '''Pairs each row with the row `step` places after it.'''
-
-            def __init__(self, step: int = 1):
-                super().__init__()
-                self.step = step
-
-            def fit(self, train):
-                self.n_rows = len(train)
-
-            def draw(self, order, rng):
-                return (order.index + self.step) % self.n_rows
-    """,
     "my_mixing": """
         import numpy as np
         import torch
@@ -72,29 +56,6 @@ CODE = {
             def draw(self, sizes, rng):
                 return rng.random(int(sizes.sum()), dtype=np.float32)
     """,
-    "my_dataset": """
-        import torch
-        from cmixup.data import Split
-        from datasets.common.base import Dataset
-
-        class Line(Dataset):
-            '''A noisy line.'''
-
-            name, unit = "my_dataset", "none"
-
-            def __init__(self, slope: float = 2.0, synthetic: bool = False):
-                super().__init__(synthetic)
-                self.slope = slope
-
-            def load(self, seed):
-                generator = torch.Generator().manual_seed(seed)
-                splits = []
-                for part, n in (("train", 60), ("val", 20), ("test", 20)):
-                    x = torch.rand(n, 3, generator=generator)
-                    y = self.slope * x[:, :1] + 0.1 * torch.randn(n, 1, generator=generator)
-                    splits.append(Split(x, y, torch.zeros(n, dtype=torch.int64), part))
-                return self.assemble(seed, *splits, {})
-    """,
     "my_model": """
         from torch import nn
         from cmixup.backbone import Backbone
@@ -112,20 +73,9 @@ CODE = {
 }
 CONFIGS = {
     "method/my_method.yaml": "{name: my_method, title: Huber, _target_: parts.my_method.Huber, delta: 0.5}",
-    "method/pairing/my_pairing.yaml": "{name: my_pairing, _target_: parts.my_pairing.Next, step: 2}",
     "method/mixing/my_mixing.yaml": "{name: my_mixing, _target_: parts.my_mixing.Swap}",
     "method/lam/my_lam.yaml": "{name: my_lam, _target_: parts.my_lam.Flat}",
     "model/my_model.yaml": "{name: my_model, _target_: parts.my_model.Linear}",
-    "dataset/my_dataset.yaml": """
-defaults: [override /model@_global_.model: fcn3]
-name: my_dataset
-title: A line
-_target_: parts.my_dataset.Line
-slope: 2.0
-presets:
-  default: {epochs: 3, batch_size: 16, lr: 0.01, optimizer: adam, weight_decay: 0.0, drop_last: false,
-            alpha: 1.0, lam_per: example, bandwidth: 0.2, layer: input}
-""",
 }
 
 
@@ -177,17 +127,8 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        pytest.param(["dataset=my_dataset", "method=my_method"], {}, marks=pytest.mark.slow),
-        (["dataset=my_dataset", "method=my_method", "method.delta=2"], {"method.delta": 2.0}),
-        pytest.param(["dataset=my_dataset", "method=cmixup"], {}, marks=pytest.mark.slow),
-        (["dataset=my_dataset", "method=cmixup", "model=my_model"], {}),
-        pytest.param(
-            ["method=cmixup", "method/pairing=my_pairing"], {"method.pairing": "my_pairing"}, marks=pytest.mark.slow
-        ),
-        (
-            ["method=k_mixup", "method/pairing=my_pairing", "method.pairing.step=5"],
-            {"method.pairing": "my_pairing", "method.pairing.step": 5},
-        ),
+        (["dataset=wave", "method=my_method", "method.delta=2"], {"method.delta": 2.0}),
+        (["dataset=wave", "method=cmixup", "model=my_model"], {}),
         (["method=cmixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
         (["method=local_mixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
         (["method=mixrl", "method/mixing=my_mixing", "debug=tiny"], {"method.mixing": "my_mixing"}),
@@ -200,7 +141,6 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
         (["method=cmixup", "method/pairing=centres"], {"method.pairing": "centres"}),
         (["method=centres", "method.pairing.clusters=3"], {"method.pairing.clusters": 3}),
         (["method=halving", "method.patience=1", "method.layer=hidden"], {"method.patience": 1}),
-        (["dataset=wave", "method=cmixup"], {}),
     ],
 )
 def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[str], options: dict[str, Any]) -> None:
@@ -217,25 +157,23 @@ def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[
 
 def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
     assert "my_method" in config.option_names("method")
-    assert "my_dataset" in config.option_names("dataset")
-    assert "my_pairing" in config.option_names("method/pairing")
+    assert "wave" in config.option_names("dataset")
+    assert "centres" in config.option_names("method/pairing")
     with pytest.raises(config.InputError, match=r"method\.detla is not known; method takes delta"):
-        trained(parts / "out", "dataset=my_dataset", "method=my_method", "+method.detla=1")
+        trained(parts / "out", "dataset=wave", "method=my_method", "+method.detla=1")
     with pytest.raises(
         config.InputError, match=r"method\.patince is not known; method takes patience, pairing, lam, lay"
     ):
-        trained(parts / "out", "dataset=my_dataset", "method=halving", "+method.patince=1")
+        trained(parts / "out", "dataset=wave", "method=halving", "+method.patince=1")
     with pytest.raises(config.InputError, match=r"method\.layer must be a word, got 3"):
-        trained(parts / "out", "dataset=my_dataset", "method=halving", "method.layer=3")
+        trained(parts / "out", "dataset=wave", "method=halving", "method.layer=3")
     with pytest.raises(config.InputError, match=r"_target_ Halving cannot be called: missing .*'lam'"):
-        trained(parts / "out", "dataset=my_dataset", "method=halving", "~method/lam")
-    with pytest.raises(config.InputError, match=r"method\.pairing\.step must be a whole number, got 'two'"):
-        trained(parts / "out", "dataset=my_dataset", "method/pairing=my_pairing", "method.pairing.step=two")
+        trained(parts / "out", "dataset=wave", "method=halving", "~method/lam")
+    with pytest.raises(config.InputError, match=r"method\.pairing\.clusters must be a whole number, got 'two'"):
+        trained(parts / "out", "dataset=wave", "method/pairing=centres", "method.pairing.clusters=two")
     with pytest.raises(config.InputError, match=r"method\.pairing must be a Pairing here, got support_uniform"):
-        trained(parts / "out", "dataset=my_dataset", "method/pairing=support_uniform")
-    with pytest.raises(
-        config.InputError, match="preset must be one of default, tuned, tuned_default for dataset my_dataset"
-    ):
-        trained(parts / "out", "dataset=my_dataset", "preset=paper")
-    with pytest.raises(config.InputError, match=r"method\.pairing is chosen with method/pairing=, one of .*my_pairing"):
-        trained(parts / "out", "dataset=my_dataset", "method.pairing=uniform")
+        trained(parts / "out", "dataset=wave", "method/pairing=support_uniform")
+    with pytest.raises(config.InputError, match="preset must be one of default, tuned, tuned_default for dataset wave"):
+        trained(parts / "out", "dataset=wave", "preset=paper")
+    with pytest.raises(config.InputError, match=r"method\.pairing is chosen with method/pairing=, one of .*centres"):
+        trained(parts / "out", "dataset=wave", "method.pairing=uniform")

@@ -198,11 +198,13 @@ def test_scores_of_any_unit_are_printed_with_digits() -> None:
     assert shown == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]
 
 
-def test_every_sign_is_printed_in_any_encoding() -> None:
-    code = "from scripts.driver.cli import user_errors\nwith user_errors():\n    print('0.5 ± 0.1 λ')\n"
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout == "0.5 +- 0.1 ?\n"
+def test_every_sign_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr(sys, "stdout", stream)
+    with user_errors():
+        stream.write("0.5 ± 0.1 λ\n")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"0.5 +- 0.1 ?\n"
 
 
 def test_rich_prints_into_a_pipe_that_nobody_reads_as_others_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,15 +52,8 @@ def test_a_folder_that_is_removed_while_it_trains_is_made_again(tmp_path: Path) 
     assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 0
 
 
-def one_by_one(out: Path, *given: str) -> Job:
-    """Two seeds that train one after the other."""
-    return planned(
-        out, "dataset=rcf_mnist", "model.width=2", "train.batch_size=32", "train.epochs=1", "seeds=0..1", *given
-    )
-
-
 def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
-    job = one_by_one(tmp_path)
+    job = planned(tmp_path, "method=rc_mixup", "train.epochs=1", "seeds=0..1")  # which trains one after the other
     heard: list[list[bool]] = []
     execute_job(job, lambda *_: heard.append([is_done(job.run_folder(seed)) for seed in (0, 1)]))
     assert heard == [[False, False], [True, False]]

@@ -3,9 +3,6 @@ import torch
 from torch import nn
 
 from models.conv_maml import ConvMAML
-from tests.helpers import forward_mixed
-
-POINTS = ("input", "encoder", "block1", "block2", "block3")
 
 
 def count(module: nn.Module) -> int:
@@ -36,18 +33,6 @@ def test_shapes() -> None:
     for block in ("block1", "block2", "block3"):
         assert model.encode(x, block).shape == (5, 3, 14, 14)
     assert model.features(x).shape == (5, 3)
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_going_on_from_a_mix_point_is_the_whole_model(point: str) -> None:
-    model, x = small(), torch.rand(4, 1, 32, 32)
-    torch.testing.assert_close(model.decode(model.encode(x, point), point), model(x))
-    torch.testing.assert_close(forward_mixed(model, x, x.flip(0), torch.ones(4), point), model(x))
-
-
-def test_the_head_on_the_features_is_the_whole_model() -> None:
-    model, x = small(), torch.rand(4, 1, 32, 32)
-    torch.testing.assert_close(model.head(model.features(x)), model(x))
 
 
 def test_a_block_is_convolution_batch_normalisation_and_relu() -> None:

@@ -53,12 +53,6 @@ def test_it_is_the_network_of_the_spec() -> None:
 # ---- mix points
 
 
-@pytest.mark.parametrize("layer", ["input", *POINTS])
-def test_encode_and_decode_are_forward(layer: str) -> None:
-    model, x, _ = model_and_inputs()
-    torch.testing.assert_close(model.decode(model.encode(x, layer), layer), model(x))
-
-
 def test_mix_points_are_by_tower() -> None:
     model, x, _ = model_and_inputs()
     assert list(POINTS.values()) == [(d, p) for d in (1, 2, 3) for p in (1, 2, 3)]

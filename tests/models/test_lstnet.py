@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layer
 from cmixup.data import Split
 from cmixup.label_scaling import LabelScaling
 from cmixup.model_stack import ModelStack
@@ -14,7 +13,6 @@ from models.lstnet import Attention, LSTNet, Skip
 from tests.helpers import forward_mixed
 
 WINDOW, M, N = 53, 3, 4  # 48 steps after the convolution: two whole jumps of 24
-LAYERS = ("input", "conv")
 VARIANTS = ("skip", "attention")
 
 
@@ -112,31 +110,6 @@ def test_shapes(variant: str) -> None:
 # ---- mix points
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_mix_points(variant: str) -> None:
-    model, _, _ = model_and_inputs(variant)
-    assert LSTNet.layers == LAYERS
-    assert resolve_layer(model, "hidden") == "conv"
-    assert model.stackable
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_encode_then_decode_is_forward(layer: str, variant: str) -> None:
-    model, x, _ = model_and_inputs(variant)
-    model.eval()
-    assert torch.equal(model.decode(model.encode(x, layer), layer), model(x))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("layer", LAYERS)
-def test_lambda_one_is_a_plain_forward_pass_in_eval_mode(layer: str, variant: str) -> None:
-    model, x, other = model_and_inputs(variant)
-    model.eval()
-    torch.testing.assert_close(forward_mixed(model, x, other, torch.ones(N), layer), model(x))
-    torch.testing.assert_close(forward_mixed(model, x, other, torch.zeros(N), layer), model(other))
-
-
 def test_mixing_after_the_convolution_by_hand() -> None:
     """Conv maps are mixed after ReLU, before both GRUs; the highway gets the mixed input."""
     model, x, other = model_and_inputs()
@@ -172,15 +145,6 @@ def test_features_carry_all_but_the_highway() -> None:
     model, x, _ = model_and_inputs()
     model.eval()
     torch.testing.assert_close(model(x) - model.head(model.features(x)), highway_by_hand(model, x))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_predictions_do_not_depend_on_the_batch(variant: str) -> None:
-    model, x, _ = model_and_inputs(variant)
-    model.eval()
-    with torch.no_grad():
-        alone = torch.cat([model(row[None]) for row in x])
-        torch.testing.assert_close(model(x), alone, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])

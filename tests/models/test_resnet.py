@@ -145,15 +145,6 @@ def test_initialisation_is_kaimings() -> None:
 # ---- mix points
 
 
-@pytest.mark.parametrize("depth", [18, 50])
-@pytest.mark.parametrize("layer", LAYERS)
-def test_encode_and_decode_are_forward(depth: int, layer: str) -> None:
-    model, x = narrow(depth), torch.rand(2, *SHAPE)
-    assert model.layers == LAYERS
-    torch.testing.assert_close(model.decode(model.encode(x, layer), layer), model(x))
-    torch.testing.assert_close(model.head(model.features(x)), model(x))
-
-
 def test_sizes_of_the_maps_of_rcf_mnist() -> None:
     """28 pixels become 7 after the pool, then 7, 4, 2 and 1; there are 512 features."""
     model, x = resnet18((3, 28, 28), 1), torch.rand(2, 3, 28, 28)

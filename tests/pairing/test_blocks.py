@@ -125,12 +125,6 @@ def test_inputs_read_on_demand_give_the_same_pairs(room: int, monkeypatch: pytes
     assert max(lazy.asked) <= max(room, 8)  # at least one block of the batch and its second
 
 
-def test_the_same_seed_gives_the_same_pairs() -> None:
-    train = make_split(N)
-    assert drawn(Blocks(4), train)[1].tolist() == drawn(Blocks(4), train)[1].tolist()
-    assert drawn(Blocks(4), train)[1].tolist() != drawn(Blocks(4), train, 2)[1].tolist()
-
-
 def test_distances_beyond_a_thousand_do_not_matter() -> None:
     """The released code pads one cost matrix with 1000."""
     train = make_split(N)

@@ -135,22 +135,6 @@ def test_nearest_label_of_the_second_batch_at_bandwidth_0() -> None:
     assert partner.tolist() == np.concatenate(nearest).tolist()
 
 
-def test_partners_are_nearer_than_random_ones() -> None:
-    labels = make_split(500).y.numpy()[:, 0]
-
-    def gap(bandwidth: float) -> float:
-        order, partner = drawn(fitted(500, bandwidth), 500)
-        return float(np.abs(labels[order.index] - labels[partner]).mean())
-
-    assert gap(0.1) < 0.3 * gap(INF)
-
-
-def test_the_same_seed_gives_the_same_partners() -> None:
-    one, other = drawn(fitted(60, 0.3), 60)[1], drawn(fitted(60, 0.3), 60)[1]
-    assert one.tolist() == other.tolist()
-    assert one.tolist() != drawn(fitted(60, 0.3), 60, 2)[1].tolist()
-
-
 @pytest.mark.parametrize("bandwidth", [0.3, "auto", ["fraction", 0.4]])
 def test_the_bandwidth_is_that_of_cmixup(bandwidth: float | str | list) -> None:
     full = LabelDistance(bandwidth)

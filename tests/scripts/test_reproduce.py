@@ -1,6 +1,5 @@
 """The table command: what it plans, and a whole small run of it."""
 
-import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -189,21 +188,6 @@ def test_what_could_not_be_trained_is_shown_and_ends_the_command_with_2(tmp_path
     assert printed.err == "error: not trained: NO2 ERM: File too large: 'x.pt'; and 1 more\n"
     assert "- NO2 ERM: File too large: 'x.pt'" in printed.out
     assert not list(tmp_path.rglob("DONE"))
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [("table1 methods=erm,foo", "methods must be among .*'foo'"), ("table1 datasets=foo", "'foo'"),
-     ("table1 seeds=x", "'x'"), ("table1 preset=foo", "'foo'"), ("table1 budget=x", "budget must be a number"),
-     ("ablation_ood preset=tuned", "preset must be paper"), ("", "experiment must be one of")],
-)  # fmt: skip
-@pytest.mark.usefixtures("here")
-def test_bad_words_are_one_line_and_exit_code_2(words, named, tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        reproduce.main([*words.split(), f"out={tmp_path}"])
-    assert stop.value.code == 2
-    assert re.fullmatch(f"error: .*{named}.*\n", capsys.readouterr().err)
-    assert not list(tmp_path.iterdir())
 
 
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):

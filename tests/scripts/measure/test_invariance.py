@@ -14,7 +14,6 @@ from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.measure.__main__ import main
 from scripts.measure.divergence import learned_invariance
 from scripts.measure.invariance import (
     INVARIANCE_COLUMNS,
@@ -132,9 +131,3 @@ def test_numbers_of_uncommitted_code_or_twins_are_refused(changes: dict, message
     check_publishable(Args(results="elsewhere"), [report(config=config, **changes)])
     with pytest.raises(InputError, match=message):
         check_publishable(Args(), [report(config=config, **changes)])
-
-
-def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        main(["invariance", "split=train", f"out={tmp_path}"])
-    assert capsys.readouterr().err.startswith("error: option must be one of out=, ")

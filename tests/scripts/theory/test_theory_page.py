@@ -118,12 +118,6 @@ def test_the_command_writes_numbers_page_and_figures_of_one_piece(
     assert "# Simulations of Theorems 1 to 3" in capsys.readouterr().out
 
 
-def test_one_seed_is_refused_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["theory", "seeds=1"])
-    assert capsys.readouterr().err.startswith("error: seeds must be 2 or more")
-
-
 def test_nothing_is_rendered_without_numbers(tmp_path: Path) -> None:
     assert render_theory(tmp_path) == {}
     assert theory_figures(tmp_path) == {}

@@ -1,7 +1,5 @@
 """What the pages say of an entry is counted on its own tables, beside ERM there."""
 
-from __future__ import annotations
-
 import pytest
 
 from scripts.protocol.protocols import load_protocol2

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 from unittest import mock
 
@@ -20,6 +21,7 @@ import pandas as pd
 import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from cmixup.errors import InputError
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn import CMixupRegressor, fitting
 from cmixup.sklearn.columns import coded, widened
@@ -31,6 +33,7 @@ from scripts.bench.clock import SHORT, put_page, store_file
 from scripts.bench.estimators import BASE, CHOSEN_ON, as_taken, fitted_regressor, mean_log_error, table_halves
 from scripts.bench.recipes import RECIPES, Recipe, prepared_columns, stack_with
 from scripts.config.arguments import Args
+from scripts.machine.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.stats import clustered_interval
@@ -39,7 +42,7 @@ from scripts.records.tables import markdown_rows
 MEMBERS, MORE, SPLIT = 5, 10, 0
 PLAIN = Recipe("five networks without mixing")
 KEYS = SHORT | {"tables": "default the twenty", "recipes": f"among {', '.join(RECIPES)}; default all"}
-COLUMNS = ("table", "candidate", "log_error", "seconds")
+COLUMNS = ("table", "candidate", "log_error", "seconds", "processor")
 #: Candidates that are whole regressors, with how many networks and boosted trees each fits; the default is chosen among
 #: them.
 WHOLE = {
@@ -59,9 +62,9 @@ ABOUT = (
     "whole regressors, the others one change of five networks. Error: log of the test error (RMSE) less that of five "
     f"networks or of {BASE}'s default, in 1/100; the mean over outputs and tables with its 95 % interval over tables. "
     f"Fit: process seconds on one thread as multiples of {BASE}'s, the median over tables, where they were measured in "
-    "turn. `ablation.csv` has every fit, and repeats to the last digit on one kind of processor. The choice was made "
-    "on what a pilot trained on another kind, where the trees of one table differ in the third digit. Fits without "
-    "seconds are the pilot's."
+    "turn. `ablation.csv` has every fit and its processor, and repeats to the last digit on one kind. All fits of a "
+    "table are of one kind. The choice was made on what a pilot trained on another kind, where the trees of one table "
+    "differ in the third digit."
 )
 
 
@@ -161,8 +164,10 @@ def measure_table(name: str, recipes: Sequence[str]) -> list[dict[str, str]]:
         found[recipe] = (np.mean(own["test"], axis=0), own["seconds"])
     estimator, seconds = fitted_regressor(BASE, x, y, SPLIT)
     found[BASE] = (estimator.predict(as_taken(BASE, test)), seconds)
+    processor = run_environment(torch.device("cpu"))["device"].removeprefix("cpu: ")
     lines = [
-        (name, which, f"{mean_log_error(p, target):.5f}", f"{seconds:.2f}") for which, (p, seconds) in found.items()
+        (name, which, f"{mean_log_error(p, target):.5f}", f"{seconds:.2f}", processor)
+        for which, (p, seconds) in found.items()
     ]
     return [dict(zip(COLUMNS, line, strict=True)) for line in lines]
 
@@ -191,8 +196,8 @@ def chosen_default(errors: pd.DataFrame) -> tuple[str, list[str], float]:
 def report_blocks(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
     """Return the blocks of the page."""
     frame = pd.DataFrame(rows)
-    frame = frame.assign(**{name: pd.to_numeric(frame[name]) for name in COLUMNS[2:]})
-    errors, times = (frame.pivot(index="candidate", columns="table", values=name) for name in COLUMNS[2:])
+    frame = frame.assign(**{name: pd.to_numeric(frame[name]) for name in COLUMNS[2:4]})
+    errors, times = (frame.pivot(index="candidate", columns="table", values=name) for name in COLUMNS[2:4])
     beside, ratio = errors - errors.loc[BASE], (times / times.loc[BASE]).median(axis=1)
     words = {name: what for name, (what, _) in WHOLE.items()} | {"clamped": CLAMPED}
     words |= {name: recipe.what for name, recipe in RECIPES.items() if name in errors.index}
@@ -210,7 +215,9 @@ def report_blocks(rows: Sequence[Mapping[str, str]]) -> list[str | list[str]]:
         f"chosen {without.count(best)} of {len(without)} times, and these choices have {100 * mean:+.1f} on the tables "
         "left out."
     )
-    return [ABOUT, markdown_rows(head, body), choice]
+    counts = frame.groupby("processor")["table"].nunique()
+    where = ", ".join(f"{kind} {count}" for kind, count in counts.items())
+    return [ABOUT, markdown_rows(head, body), choice, f"Tables by processor: {where}."]
 
 
 def _span(gaps: pd.Series) -> str:
@@ -226,6 +233,8 @@ def run(given: Args) -> None:
     path = RESULTS / "benchmarks" / "ablation.csv"
     rows = {(r["table"], r["candidate"]): r for r in (read_csv(path) if path.exists() and not short else [])}
     recipes = given.listed("recipes", tuple(RECIPES))
+    if find_spec(BASE) is None:
+        raise InputError(f"the ablation compares with {BASE}, which is not installed: pip install {BASE}")
     for name in given.listed("tables", ("penguin_mass",) if short else CHOSEN_ON):
         for row in measure_table(name, recipes):
             rows[name, row["candidate"]] = row

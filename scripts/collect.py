@@ -21,7 +21,7 @@ from scripts.driver.cli import user_errors
 from scripts.records import names
 from scripts.report.collected import collect_sweeps, collected_page, find_reports, narrowed_reports, to_html, to_rows
 from scripts.report.figures import to_png
-from scripts.report.sweep_figure import draw_panels, make_panel
+from scripts.report.sweep_figure import draw_panels, sweep_panels
 
 MOST_NAMED = 4  # datasets in the name of a file
 WHERE = ("dataset", "method", "preset", "experiment")
@@ -48,10 +48,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         score = ", ".join(dict.fromkeys(names.metric_title(group.metric) for group in groups))
         text = collected_page(groups)
-        panels = {g.title: make_panel(g.points, {names.method_title(m): v for m, v in g.lines.items()}) for g in groups}
         swept = [name for name in methods if name != "erm"] or methods
         drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
-        plot = to_png(draw_panels(panels, over, f"test {score}", drawn))
+        plot = to_png(draw_panels(sweep_panels(groups), over, f"test {score}", drawn))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         page = to_html(f"{', '.join(datasets)}: {over}", text, plot)

@@ -8,6 +8,7 @@ Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 method
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from scripts.plan.schedule import Planned
 from scripts.records.curves import read_curves
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
-from scripts.records.tables import BlockText, ResultTable, block_text, table_page, to_table_csv
+from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.ladder import ladder_page
 from scripts.report.sweep import find_sweeps, sweep_page
 from scripts.report.table import make_table
@@ -65,14 +66,18 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def show_terminal(table: ResultTable, blocks: Sequence[BlockText], more: str = "") -> None:
-    """Print a table, whose blocks are given as text, to the terminal; `more` trains what is not in it."""
+def show_terminal(table: ResultTable, more: str = "") -> None:
+    """Print a table to the terminal, with what is bold on its page; `more` trains what is not in it."""
     console = Console(highlight=False)
-    console.print(f"\n[bold]{table.title}[/bold]", table.legend, sep="\n")
-    for block in blocks:
-        print_table(block.head, block.rows, block.title)
-        for sentence in block.sentences:
-            console.print(sentence, markup=False)
+    console.print(f"\n[bold]{table.title}[/bold]")
+    console.print(table.legend, markup=False)
+    for block in table.blocks:
+        for metric in block.metrics:
+            head, rows = metric_rows(block, metric)
+            bold = [[re.sub(r"\*\*(.+)\*\*", r"[bold]\1[/bold]", cell) for cell in row] for row in rows]
+            print_table(head, bold, block.titles.datasets.get(block.dataset, block.dataset))
+        for note in block.notes:
+            console.print(note, markup=False)
     for note in table.notes:
         console.print(note, markup=False)
     if table.missing:
@@ -148,11 +153,10 @@ def show_table(
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
     texts = {".md": table_page(table), ".csv": to_table_csv(table)}
-    blocks = [block_text(block, "[bold]{}[/bold]") for block in table.blocks]
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
     for suffix, text in texts.items():
         write_atomically(path.with_name(path.name + suffix), text)
-    show_terminal(table, blocks, more)
+    show_terminal(table, more)
     print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
 
 

@@ -1,7 +1,12 @@
-"""Tables as the rows that networks and trees take: columns checked, categories as numbers, everything standardised."""
+"""Tables as the rows that networks and trees take: columns checked, categories as numbers, everything standardised.
+
+What a table may hide is said as warnings: leaking columns, row numbers and labels far outside.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +19,12 @@ from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicator
 from cmixup.sklearn.frames import as_array, check_numbers
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
-from cmixup.sklearn.traps import warn_of_traps
+from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, leak_score, looks_like_id
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
+#: Columns times outputs that are looked at, at most: a millisecond or two each.
+MOST_LOOKS = 200
+MOST_NAMED = 8  # rows in a warning
 
 
 class Inputs(NamedTuple):
@@ -149,3 +157,42 @@ def _check_gaps(labels: Floats, weight: Floats) -> None:
         raise InputError(f"y must have a label of each output, got none of output {int(counts.argmin())}")
     if counts.max() < 2:
         raise InputError(f"y must have an output that two rows have, got one label of each of {len(counts)} outputs")
+
+
+def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object]) -> None:
+    """Warn of what `cmixup.table_checks` finds, a line each; nothing is left out because of it.
+
+    Args:
+        x: (N, d) columns in the order of the table, NaN for gaps and the numbers of levels for categories.
+        y: (N, d_y) labels, NaN where one is missing.
+        levels: of the columns.
+        names: of the columns, or their positions.
+    """
+    n, d = x.shape
+    if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
+        return
+    for place, own in enumerate(levels):
+        column, said = x[:, place], f"column {names[place]} of X"
+        scores = [leak_score(column[known], y[known, output], levels=own is not None) for output, known in _known(y)]
+        if d > 1 and max(scores) >= NEARLY:
+            _warn(f"{said} alone predicts y nearly (rank correlation {max(scores):.3f}): leave it out if it is known "
+                  "only once y is")  # fmt: skip
+        elif d > 1 and own is None and looks_like_id(column):
+            _warn(f"{said} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
+    for output, known in _known(y):
+        if known.sum() < MIN_ROWS:
+            continue
+        rows = np.flatnonzero(known)[far_labels(y[known, output])]
+        if len(rows):
+            each = ", ".join(f"{row} ({y[row, output]:g})" for row in rows[:MOST_NAMED])
+            more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+            _warn(f"y lies far outside in rows {each}{more}: mend them if these are mistakes, or fit its logarithm")
+
+
+def _known(y: Floats) -> list[tuple[int, np.ndarray]]:
+    """Return each output's place and the rows that have its label."""
+    return [(output, ~np.isnan(labels)) for output, labels in enumerate(y.T)]
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=5)  # of the caller of `fit`

@@ -18,6 +18,7 @@ from scripts.report.figures import write_figures
 
 Work = Callable[[], object]
 CPU = torch.device("cpu")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # of a new process
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from cmixup.errors import InputError
 from scripts.bench import partners_case
-from scripts.bench.clock import SHORT, put_page, store_file
+from scripts.bench.clock import ONE_THREAD, SHORT, put_page, store_file
 from scripts.config.arguments import Args
 from scripts.machine.provenance import head_commit
 from scripts.records.experiment import RESULTS
@@ -106,11 +106,10 @@ def compare_commits(
 
 def in_process(cases: Sequence[dict[str, Any]], checkout: Path) -> Iterator[list[dict[str, Any]]]:
     """Yield what each case measures with the library of a checkout, in a process with one thread."""
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # As the Makefile sets them.
     kept = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(1 << 29))
     command = [sys.executable, partners_case.__file__, json.dumps(cases)]
-    environment = {**os.environ, **one, **kept, "PYTHONPATH": str(checkout.resolve())}
+    environment = {**os.environ, **ONE_THREAD, **kept, "PYTHONPATH": str(checkout.resolve())}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from map(json.loads, process.stdout)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.bench.clock import SHORT, put_page, store_figures, store_file
+from scripts.bench.clock import ONE_THREAD, SHORT, put_page, store_figures, store_file
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.config.arguments import Args
 from scripts.records.experiment import RESULTS
@@ -83,9 +83,8 @@ def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:
 
 def in_fresh_process(case: dict[str, Any]) -> dict[str, Any]:
     """Run one case in a process of its own, with one thread."""
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [sys.executable, "-m", "scripts.bench.sampling_case", json.dumps(case)]
-    done = subprocess.run(command, env={**os.environ, **one}, stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, stdout=subprocess.PIPE, check=True, text=True)
     return {**case, **json.loads(done.stdout)}
 
 

@@ -29,6 +29,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.files import sha256_of, write_atomically
 from scripts.machine.kernels import running_kernels
+from scripts.machine.packages import digest_of_record
 
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
@@ -196,11 +197,7 @@ def _bytecode_files(code: Path) -> Iterator[tuple[Path, Path]]:
 @functools.cache
 def record_digest(package: str) -> str:
     """Return a digest of an installed package's RECORD, which lists SHA-256 of its files; empty where it has none."""
-    try:
-        text = metadata.distribution(package).read_text("RECORD")
-    except metadata.PackageNotFoundError:
-        return ""
-    return hashlib.sha256(text.encode()).hexdigest()[:12] if text else ""
+    return digest_of_record(package)[:12]
 
 
 def changed_files(package: str) -> list[Path]:

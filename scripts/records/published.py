@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import gzip
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,8 @@ from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.lines import cell_of, from_lines, to_lines
 from scripts.records.packed import read_cells, targets_file, write_cells
-from scripts.records.records import check_unique, choose_variants, options_text, records_frame
+from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
 
-Report = Mapping[str, Any]
 #: Experiments of the study of when mixing helps begin so. What they say is read where it is asked for: no table has it.
 STUDY = "study"
 EVERY_STUDY = (f"{STUDY}*",)

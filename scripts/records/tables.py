@@ -92,24 +92,20 @@ class ResultTable:
     @property
     def legend(self) -> str:
         """What stands in its columns."""
-        return (
+        ours = (
             "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, weights "
             f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
             "with the most seeds."
         )
-
-    @property
-    def page_legend(self) -> str:
-        """The same for a page, which has more columns."""
-        more = []
+        said = [ours]
         if any(cell.z is not None for block in self.blocks for own in block.cells.values() for cell in own.values()):
-            more.append(
+            said.append(
                 "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
                 "standard deviation / sqrt(n), and n is 3 for the paper."
             )
         if any(block.intervals for block in self.blocks):
-            more.append("Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0.")
-        return " ".join([self.legend, *more])
+            said.append("Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0.")
+        return " ".join(said)
 
 
 def make_block(
@@ -191,56 +187,6 @@ def difference_text(cell: Score) -> str:
     return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
 
 
-@dataclass(frozen=True)
-class BlockText:
-    """What is printed of a block: a title, a table of a head and rows, one for each method, and sentences below it."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    sentences: list[str]
-
-
-def block_text(block: Block, bold: str = "{}") -> BlockText:
-    """Return a block as text; `bold` wraps the best of ours."""
-    titles = block.titles
-    head, rows = ["method", "n"], []
-    # What the paper does not have needs no columns for it.
-    printed = {m for m in block.metrics if any(cells[m].paper is not None for cells in block.cells.values())}
-    for metric in block.metrics:
-        name = titles.metrics.get(metric, metric)
-        head += [f"{name} ours", *(["paper", "diff"] if metric in printed else [])]
-    for method, cells in block.cells.items():
-        counts = {cell.ours.n for cell in cells.values() if cell.ours}
-        row = [titles.methods.get(method, method), "/".join(map(str, sorted(counts))) or "—"]
-        for metric, cell in cells.items():
-            ours = ours_text(cell)
-            row.append(bold.format(ours) if cell.best else ours)
-            row += [paper_text(cell), difference_text(cell)] if metric in printed else []
-        rows.append(row)
-    name = titles.datasets.get(block.dataset, block.dataset)
-    return BlockText(name, head, rows, [*_interval_sentences(block), *block.notes])
-
-
-def _interval_sentences(block: Block) -> list[str]:
-    """Return one sentence a metric: the paired differences of the block's `compare` to the other methods."""
-    sentences, titles = [], block.titles
-    for metric in block.metrics:
-        mine = {method: found[metric] for method, found in block.intervals.items() if metric in found}
-        parts = [
-            f"{titles.methods.get(method, method)} {interval_text(found, block.cells[method][metric].decimals)}"
-            for method, found in mine.items()
-        ]
-        if parts:
-            n = max(found.n for found in mine.values())
-            sentences.append(
-                f"{titles.methods.get(block.compare, block.compare)} minus each other method, "
-                f"{titles.metrics.get(metric, metric)}, paired over {n} seeds, mean [95 % t interval]: "
-                + "; ".join(parts) + "."
-            )  # fmt: skip
-    return sentences
-
-
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """Return the whole table as Markdown, a table for each dataset and metric.
 
@@ -248,7 +194,7 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
         table: which.
         linked: whether methods lead to their runs, as they do on the published page.
     """
-    parts = [f"## {table.title}", "", table.page_legend]
+    parts = [f"## {table.title}", "", table.legend]
     for block in table.blocks:
         parts += ["", f"### {block.titles.datasets.get(block.dataset, block.dataset)}"]
         for metric in block.metrics:

@@ -1,4 +1,4 @@
-"""Which tables are shown: every experiment and preset with published runs, and what is not in them and why."""
+"""Which tables are shown, and their files: every experiment and preset with published runs, and what is missing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 
 import pandas as pd
 
+from cmixup.metrics import with_everywhere
 from scripts.config.compose import option_names, part_file
 from scripts.plan.asked import asked_methods, recorded_under, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, select_records
-from scripts.records.tables import ResultTable
-from scripts.report.sweep import Sweep, find_sweeps
+from scripts.records.register import writes
+from scripts.records.rescored import filled_records
+from scripts.records.tables import ResultTable, table_page, to_table_csv
+from scripts.report.ladder import ladder_page
+from scripts.report.sweep import Sweep, find_sweeps, sweep_page
 from scripts.report.table import experiment_records, make_table
 
 
@@ -107,3 +111,29 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
     cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
     return about.get("absent", "not run yet") + cost
+
+
+@writes("results/runs", "results/predictions", "results/paper")
+def table_files() -> dict[str, str]:
+    """Return every table as a page, and as CSV with the metrics that every run has, too."""
+    records, texts = filled_records(), dict[str, str]()
+    for experiment, preset, table in shown_tables(records):
+        page = table_page(table, linked=True) + made_by(experiment.name, preset)
+        texts[f"tables/{experiment.name}_{preset}.md"] = page
+    for experiment, preset, table in shown_tables(records, more=with_everywhere(())):
+        texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
+    return texts
+
+
+@writes("results/runs", "results/paper")
+def sweep_files() -> dict[str, str]:
+    """Return the page of every sweep and ladder."""
+    texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
+    texts |= {(e.name, preset): ladder_page(e, found, preset) for e, preset, found in published_ladders()}
+    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
+
+
+def made_by(experiment: str, preset: str) -> str:
+    """Return the last line of a page: the commands that make it."""
+    trained = f"python -m scripts.reproduce {experiment} preset={preset}"
+    return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"

@@ -178,12 +178,16 @@ def _log_axis(axis: Any, x: Sequence[float]) -> None:
         axis.minorticks_off()
 
 
+def sweep_panels(sweeps: Sequence[Sweep]) -> dict[str, Panel]:
+    """Return a panel for each sweep, by its title."""
+    return {s.title: make_panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
+
+
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    panels = {s.title: make_panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
     (option,) = {s.option.rpartition(".")[2] for s in sweeps}
     units = ", in units of the label" if option == "bandwidth" else ""
-    return draw_panels(panels, f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}",
+    return draw_panels(sweep_panels(sweeps), f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}",
                        names.method_title(method))  # fmt: skip
 
 

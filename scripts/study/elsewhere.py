@@ -72,15 +72,21 @@ def comparison_rows(every: Sequence[Comparison]) -> list[str]:
     return markdown_rows(HEAD, body)
 
 
+def count_states(every: Sequence[Comparison]) -> tuple[str, dict[str, int]]:
+    """Return in how many of how many pairs mixing has the lower error, and how many comparisons have each state."""
+    pairs = [pair for own in every for pair in own["pairs"]]
+    states = [state_of(own) for own in every]
+    below = sum(mixed < control for control, mixed in pairs)
+    return f"{below} of {len(pairs)}", {state: states.count(state) for state in (LOWER, HIGHER, UNTOLD)}
+
+
 def counts_text(every: Sequence[Comparison]) -> str:
     """Return how many comparisons there are and in how many the error is lower, pair by pair and by the rule."""
-    pairs = [pair for own in every for pair in own["pairs"]]
-    below = sum(mixed < control for control, mixed in pairs)
-    states = [state_of(own) for own in every]
-    told = ", ".join(f"{state} in {states.count(state)}" for state in (LOWER, HIGHER))
+    below, states = count_states(every)
+    told = ", ".join(f"{state} in {states[state]}" for state in (LOWER, HIGHER))
     return (
-        f"In {below} of {len(pairs)} pairs mixing has the lower error. By one rule for all the error is {told} and "
-        f"{UNTOLD} in {states.count(UNTOLD)} of {len(every)} comparisons."
+        f"In {below} pairs mixing has the lower error. By one rule for all the error is {told} and "
+        f"{UNTOLD} in {states[UNTOLD]} of {len(every)} comparisons."
     )
 
 

@@ -15,7 +15,7 @@ from scripts.records.register import fills
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import answers, likelihood
 from scripts.study.answers import Answer
-from scripts.study.elsewhere import Comparison, counts_text, read_comparisons, state_of, tuned_text
+from scripts.study.elsewhere import Comparison, count_states, counts_text, read_comparisons, tuned_text
 from scripts.study.evidence import ENSEMBLE, study_settings
 from scripts.study.page import READS as STUDY
 from scripts.study.page import mixing_methods
@@ -98,10 +98,7 @@ def others_text(every: Sequence[Comparison]) -> str:
         groups.setdefault(list(groups)[-1] if source.startswith("the same") else source, []).append(own)
     body = []
     for source, mine in groups.items():
-        pairs = [pair for own in mine for pair in own["pairs"]]
-        below = sum(mixed < control for control, mixed in pairs)
-        states = [state_of(own) for own in mine]
-        counts = (str(states.count(state)) for state in (LOWER, HIGHER, UNTOLD))
-        body.append([source, mine[0]["task"], f"{below} of {len(pairs)}", *counts])
+        below, states = count_states(mine)
+        body.append([source, mine[0]["task"], below, *map(str, states.values())])
     head = ["source", "task", "pairs with a lower error", LOWER, HIGHER, UNTOLD]
     return f"{fill(said, WIDTH, break_on_hyphens=False)}\n\n" + "\n".join(markdown_rows(head, body))

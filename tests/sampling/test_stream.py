@@ -5,9 +5,9 @@ import pytest
 
 from cmixup import PartnerSampler
 from cmixup.sampling import stream
-from cmixup.sampling.alias import alias_rows
 from cmixup.sampling.distance import Distances
 from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.slots import alias_rows
 from tests.sampling.goodness import exact_row, p_value
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cmixup.sklearn.columns import Levels
-from cmixup.sklearn.traps import MOST_LOOKS, warn_of_traps
+from cmixup.sklearn.table import MOST_LOOKS, warn_of_traps
 from tests.sklearn.test_regressor import X, Y, quick
 
 RNG = np.random.default_rng(7)

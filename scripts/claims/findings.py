@@ -1,6 +1,9 @@
 """What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
 
-The rule is that of `scripts.claims.states`.
+States are tried in this order. "First is better than second" reproduces where the interval of our difference lies on
+the published side of 0; "level" where two one-sided tests put the difference within a margin. It differs where the
+interval of ours minus the paper's excludes 0, or, where the paper prints no number, where ours lies on the other side
+of 0. Else it cannot be told.
 """
 
 from __future__ import annotations
@@ -12,15 +15,58 @@ from dataclasses import dataclass, replace
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, experiment_of, sample_difference
-from scripts.claims.states import IDLE, OPEN, UNKNOWN, Effect, gain_state, level_state, of_interval, unpaired_effect
 from scripts.config.arguments import parse_seeds
 from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.experiment import stands_for
-from scripts.records.stats import Interval
+from scripts.records.stats import LEVEL, Effect, Interval, of_interval, unpaired_effect
 
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
+REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "cannot be told"
+OPEN = "open"  # fewer seeds than the experiment plans
+IDLE = "not counted"  # every row is its own partner: nothing is mixed
+
+
+def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
+    """Return the state of "first is better than second".
+
+    Args:
+        ours: our difference.
+        paper: the published one, if it is printed.
+        lower: whether lower is better.
+        level: confidence of the intervals.
+    """
+    low, high = ours.ends(level)
+    if high < 0 if lower else low > 0:
+        return REPRODUCES
+    if paper is not None:
+        return DIFFERS if _excludes_zero(ours.minus(paper), level) else UNKNOWN
+    return DIFFERS if (low > 0 if lower else high < 0) else UNKNOWN
+
+
+def level_state(ours: Effect, paper: Effect | None, margin: float) -> str:
+    """Return the state of "both are level".
+
+    Args:
+        ours: our difference.
+        paper: the published one, if it is printed.
+        margin: how far apart they may be: the 90 % interval must lie inside it, which is two one-sided tests at 5 %.
+
+    Raises:
+        InputError: a margin below 0.
+    """
+    if margin < 0:
+        raise InputError(f"margin must not be below 0, got {margin}")
+    low, high = ours.ends(2 * LEVEL - 1)
+    if -margin < low and high < margin:
+        return REPRODUCES
+    return DIFFERS if _excludes_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
+
+
+def _excludes_zero(effect: Effect, level: float) -> bool:
+    low, high = effect.ends(level)
+    return low > 0 or high < 0
 
 
 @dataclass(frozen=True)
@@ -29,7 +75,7 @@ class Finding:
 
     Attributes:
         where: a dataset's title, or what the statement is about.
-        state: one of `scripts.claims.states`.
+        state: `REPRODUCES`, `DIFFERS`, `UNKNOWN`, `OPEN` or `IDLE`.
         n: how many seeds or clusters.
         label: which comparison, where there are several of one `where`.
         preset: whose runs; empty where no preset decides.

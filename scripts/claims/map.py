@@ -1,6 +1,6 @@
 """The map: every table, figure and theorem of the paper with its command, whether it reproduces, and what is missing.
 
-results/artefacts.yaml lists them; states are computed from the published records, by `scripts.claims.states`.
+results/artefacts.yaml lists them; states are computed from the published records, by `scripts.claims.findings`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.claims.evidence import Evidence, experiment_of
-from scripts.claims.findings import Finding, find_all, recorded_query
-from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN
+from scripts.claims.findings import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
 from scripts.config.compose import part_file
 from scripts.plan.asked import asked_methods
 from scripts.records import names

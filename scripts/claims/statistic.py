@@ -16,8 +16,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.claims.evidence import Evidence, Query, sample_difference
 from scripts.claims.paper_verdict import means_agree
-from scripts.claims.states import of_interval
-from scripts.records.stats import Summary, clustered_interval
+from scripts.records.stats import Summary, clustered_interval, of_interval
 
 Node = Mapping[str, Any]
 

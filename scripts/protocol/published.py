@@ -6,7 +6,6 @@ and results/ are such stores, so that publishing copies from one to the other, a
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 from collections import Counter
@@ -33,6 +32,7 @@ from scripts.records.published import (
     published_reports,
     stored_files,
     unrounded_scores,
+    with_predictions,
     write_reports,
 )
 from scripts.records.rescored import settle_scores
@@ -238,10 +238,8 @@ def copy_cells(source: Path, target: Path, rules: Rules, *, replace: bool = True
     reports = [r for r in published_reports(source, [experiment_of(rules)]) if key_of(r) in keys]
     check_committed({"/".join(key_of(report)): report for report in reports if "commit" in report})
     reports = corrected_reports(reports, published_reports(target, [experiment_of(rules)]), why)
-    cells = functools.lru_cache(maxsize=1)(read_cells)
-    kept = (cells(predictions_file(source, r)).get(cell_name(r), {}).get(r["seed"]) for r in reports)
     with holding_alone(target / LOCKS, PUBLISHING):
-        write_cells(target, zip(reports, kept, strict=True))
+        write_cells(target, with_predictions(source, reports))
     return len(keys)
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import functools
 import gzip
+import itertools
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -31,6 +32,7 @@ from scripts.records.lines import cell_of, from_lines, to_lines
 from scripts.records.packed import read_cells, targets_file, write_cells
 from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
 
+R = TypeVar("R", bound=Report)
 #: Experiments of the study of when mixing helps begin so. What they say is read where it is asked for: no table has it.
 STUDY = "study"
 EVERY_STUDY = (f"{STUDY}*",)
@@ -182,6 +184,14 @@ def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
         write_atomically(path, to_lines(every.values()))
         old.unlink(missing_ok=True)
     return list(files)
+
+
+def with_predictions(results: Path, reports: Iterable[R]) -> Iterator[tuple[R, Parts]]:
+    """Yield reports, in the order of their files, each with what is kept of its run's predictions by split, or {}."""
+    for path, group in itertools.groupby(reports, lambda report: predictions_file(results, report)):
+        cells = read_cells(path)
+        for report in group:
+            yield report, cells.get(cell_name(report), {}).get(report["seed"], {})
 
 
 def keep_predictions(results: Path, kept: Iterable[tuple[Report, Parts]]) -> None:

@@ -7,6 +7,7 @@ in outputs/.rescored.json until the predictions or the metrics change. Any metri
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -29,7 +30,6 @@ from scripts.driver.predictions import Parts, Scored
 from scripts.driver.runs import UNROUNDED, number_of, strict_json
 from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
-from scripts.records.packed import read_cells
 from scripts.records.published import (
     EVERY_STUDY,
     STUDY,
@@ -40,6 +40,7 @@ from scripts.records.published import (
     read_reports,
     reports_file,
     unrounded_scores,
+    with_predictions,
 )
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.study_errors import error_scores as study_scores
@@ -129,16 +130,13 @@ def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
     every = [*published_reports(results), *published_reports(results, EVERY_STUDY)]
-    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
-        cells = read_cells(path)
-        for report in reports:
-            kept = cells.get(cell_name(report), {}).get(report["seed"], {})
-            if report["scores"].keys() - kept.keys():
-                of_study = report["experiment"].startswith(STUDY)
-                without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
-            for same, line in compare_scores(report, kept):
-                scores, exact, wrong = scores + 1, exact + same, [*wrong, line] if line else wrong
-            runs += bool(kept)
+    for report, kept in with_predictions(results, every):
+        if report["scores"].keys() - kept.keys():
+            of_study = report["experiment"].startswith(STUDY)
+            without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
+        for same, line in compare_scores(report, kept):
+            scores, exact, wrong = scores + 1, exact + same, [*wrong, line] if line else wrong
+        runs += bool(kept)
     return Verified(runs, scores, exact, wrong, without)
 
 
@@ -153,23 +151,21 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
         reports: of runs that are to be published; those without predictions stay as they are.
     """
     made = list[dict[str, Any]]()
-    for path, group in itertools.groupby(reports, lambda r: predictions_file(results, r)):
-        cells, there = read_cells(path), dict[str, Report]()
-        for report in group:
-            there = there or {one["run"]: one for one in read_reports(reports_file(results, report))}
-            old, parts = there.get(report["run"]), cells.get(cell_name(report), {}).get(report["seed"], {})
-            plain = {key: value for key, value in report.items() if key != UNROUNDED}
-            if old and strict_json(unrounded_scores(old)) == strict_json(unrounded_scores(report)):
-                kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
-                made.append(plain | kept)
-            elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
-                std, val = report.get("std", ()), parts.get("val")
-                again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
-                         for part, own in report["scores"].items()}  # fmt: skip
-                rounded = strict_json(again) != strict_json(report["scores"])
-                made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
-            else:
-                made.append(dict(report))
+    published = functools.lru_cache(maxsize=1)(lambda path: {one["run"]: one for one in read_reports(path)})
+    for report, parts in with_predictions(results, reports):
+        old = published(reports_file(results, report)).get(report["run"])
+        plain = {key: value for key, value in report.items() if key != UNROUNDED}
+        if old and strict_json(unrounded_scores(old)) == strict_json(unrounded_scores(report)):
+            kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
+            made.append(plain | kept)
+        elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
+            std, val = report.get("std", ()), parts.get("val")
+            again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
+                     for part, own in report["scores"].items()}  # fmt: skip
+            rounded = strict_json(again) != strict_json(report["scores"])
+            made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
+        else:
+            made.append(dict(report))
     return made
 
 
@@ -190,7 +186,7 @@ def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any
             name, digest = str(path.relative_to(results)), hashlib.sha256(path.read_bytes()).hexdigest()
             known = cache.get(name, {})
             if known.get("sha256") != digest:
-                known = {"sha256": digest, "runs": _lacking_scores(own, path)}
+                known = {"sha256": digest, "runs": _lacking_scores(own, results)}
             found[name] = known
             own = [_filled_report(report, known["runs"].get(_report_key(report), {})) for report in own]
         made += own
@@ -215,18 +211,15 @@ def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
     _, name, predictor = parse_score(metric)
     rows = list[dict[str, Any]]()
     every = [*published_reports(results), *published_reports(results, EVERY_STUDY)]
-    for path, reports in itertools.groupby(every, lambda r: predictions_file(results, r)):
-        cells = read_cells(path)
-        for report in reports:
-            for part, one in cells.get(cell_name(report), {}).get(report["seed"], {}).items():
-                if predictor not in one.prediction or (METRICS[name].normal and len(one.prediction) == 1):
-                    continue
-                val = cells[cell_name(report)][report["seed"]].get("val")
-                value = compute_score(metric, one, report.get("std", ()), val)
-                about = {key: report[key] for key in ("experiment", "dataset", "model", "method", "preset")}
-                options = options_text(report["options"])
-                rows.append({**about, "options": options, "seed": report["seed"], "split": part, "metric": metric,
-                             "value": value, "run": report["run"]})  # fmt: skip
+    for report, kept in with_predictions(results, every):
+        for part, one in kept.items():
+            if predictor not in one.prediction or (METRICS[name].normal and len(one.prediction) == 1):
+                continue
+            value = compute_score(metric, one, report.get("std", ()), kept.get("val"))
+            about = {key: report[key] for key in ("experiment", "dataset", "model", "method", "preset")}
+            options = options_text(report["options"])
+            rows.append({**about, "options": options, "seed": report["seed"], "split": part, "metric": metric,
+                         "value": value, "run": report["run"]})  # fmt: skip
     return rows
 
 
@@ -254,11 +247,10 @@ def _filled_report(report: Report, more: Mapping[str, Mapping[str, float]]) -> d
     return {**report, "scores": scores}
 
 
-def _lacking_scores(reports: Sequence[Report], path: Path) -> dict[str, Found]:
+def _lacking_scores(reports: Sequence[Report], results: Path) -> dict[str, Found]:
     """Return the scores that reports lack of the metrics that every run has, by run."""
-    cells, found = read_cells(path), dict[str, Found]()
-    for report in reports:
-        kept = cells.get(cell_name(report), {}).get(report["seed"], {})
+    found = dict[str, Found]()
+    for report, kept in with_predictions(results, reports):
         for part, one in kept.items():
             own = report["scores"].get(part, {})
             means = mean_names(one.prediction)

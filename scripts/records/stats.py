@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cmixup.errors import InputError
 
+LEVEL = 0.95  # of intervals
 FEW = 3  # with fewer seeds no method is the best, and no interval over seeds is given
 
 
@@ -130,6 +131,67 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], le
     return Interval(mean, mean - half, mean + half, n)
 
 
+def standard_error(interval: Interval, level: float = 0.95) -> float:
+    """Return the standard error that a t interval over n values or clusters was made of."""
+    from scipy.special import stdtrit
+
+    return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + level / 2))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A difference of two means, first minus second.
+
+    Attributes:
+        mean: the difference.
+        parts: the terms whose sum is its variance, each with its degrees of freedom; none if no spread is known.
+    """
+
+    mean: float
+    parts: Sequence[tuple[float, float]] = ()
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return math.sqrt(math.fsum(v for v, _ in self.parts))
+
+    def ends(self, level: float = LEVEL) -> tuple[float, float]:
+        """Return the ends of its t interval."""
+        from scipy.special import stdtrit
+
+        if self.error == 0:
+            return self.mean, self.mean
+        half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.error
+        return self.mean - half, self.mean + half
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of Welch and Satterthwaite."""
+        return self.error**4 / math.fsum(v**2 / df for v, df in self.parts)
+
+    @property
+    def chance(self) -> float:
+        """The two-sided p value of t against no difference."""
+        from scipy.special import stdtr
+
+        return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error)) if self.error else float(self.mean == 0)
+
+    def minus(self, other: Effect) -> Effect:
+        """Return the difference of two independent effects."""
+        return Effect(self.mean - other.mean, (*self.parts, *other.parts))
+
+
+def of_interval(interval: Interval) -> Effect:
+    """Return the effect whose 95 % t interval over n seeds or clusters this is."""
+    return Effect(interval.mean, ((standard_error(interval, LEVEL) ** 2, interval.n - 1),))
+
+
+def unpaired_effect(first: Summary, second: Summary) -> Effect:
+    """Return the effect of two printed means; a standard deviation that is not printed counts as 0."""
+    parts = [(s.std**2 / s.n, s.n - 1) for s in (first, second) if not math.isnan(s.std)]
+    return Effect(first.mean - second.mean, tuple(parts))
+
+
 def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
 
@@ -137,22 +199,8 @@ def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """
     if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
         return None
-    from scipy.special import stdtrit
-
-    parts = [s.std**2 / s.n for s in (first, second)]
-    mean, error = first.mean - second.mean, math.sqrt(sum(parts))
-    if error == 0:
-        return Interval(mean, mean, mean, min(first.n, second.n))
-    freedom = sum(parts) ** 2 / sum(p**2 / (s.n - 1) for p, s in zip(parts, (first, second), strict=True))
-    half = float(stdtrit(freedom, 0.975)) * error
-    return Interval(mean, mean - half, mean + half, min(first.n, second.n))
-
-
-def standard_error(interval: Interval, level: float = 0.95) -> float:
-    """Return the standard error that a t interval over n values or clusters was made of."""
-    from scipy.special import stdtrit
-
-    return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + level / 2))
+    found = unpaired_effect(first, second)
+    return Interval(found.mean, *found.ends(), min(first.n, second.n))
 
 
 def holm_adjusted(p: Sequence[float]) -> list[float]:

@@ -6,14 +6,14 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.claims.evidence import Evidence
-from scripts.claims.findings import find_all
+from scripts.claims.findings import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all
 from scripts.claims.map import effect_lines, missing_datasets, state_words
-from scripts.claims.states import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, of_interval
 from scripts.records import artefacts as artefact_list
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_frame
+from scripts.records.stats import of_interval
 from tests.quickstart.targets import targets
 from tests.scripts.reports import report
 

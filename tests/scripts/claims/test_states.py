@@ -7,17 +7,8 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
-from scripts.claims.states import (
-    DIFFERS,
-    REPRODUCES,
-    UNKNOWN,
-    Effect,
-    gain_state,
-    level_state,
-    of_interval,
-    unpaired_effect,
-)
-from scripts.records.stats import Interval, Summary, paired_or_none
+from scripts.claims.findings import DIFFERS, REPRODUCES, UNKNOWN, gain_state, level_state
+from scripts.records.stats import Effect, Interval, Summary, of_interval, paired_or_none, unpaired_effect
 
 PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 

@@ -27,7 +27,7 @@ from scripts.records.records import records_csv
 from scripts.records.rescored import filled_records
 from scripts.records.tables import table_page
 from scripts.report import rendering
-from scripts.report.shown import shown_tables
+from scripts.report.published_tables import shown_tables
 
 KEYS = {
     "what": "files, claims, tables or records; default files",

@@ -31,8 +31,8 @@ from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.ladder import ladder_page
+from scripts.report.published_tables import make_table
 from scripts.report.sweep import find_sweeps, sweep_page
-from scripts.report.table import make_table
 from scripts.report.terminal import print_table
 
 KEYS = {

@@ -12,8 +12,7 @@ from scripts.records.experiment import RESULTS, all_experiments, load_experiment
 from scripts.records.register import fills
 from scripts.records.rescored import filled_records
 from scripts.report import ablation
-from scripts.report.shown import standard_records
-from scripts.report.table import make_table
+from scripts.report.published_tables import make_table, standard_records
 
 README = f"{RESULTS.name}/README.md"
 PAGES = ("*.md", "docs", "examples", "results/*.md", "results/*/README.md", "tests")

@@ -20,7 +20,7 @@ from scripts.records.register import draws
 from scripts.records.stats import Interval, paired_or_none
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, method_look
-from scripts.report.shown import published_sweeps
+from scripts.report.published_tables import published_sweeps
 from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
 
 ERM, ERM_TITLE = "erm", "ERM"

@@ -18,8 +18,7 @@ from scripts.records.stats import Summary, paired_or_none, welch_interval
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, new_subplots, series_looks
 from scripts.report.palette import COLOURS
-from scripts.report.shown import shown_presets, standard_records
-from scripts.report.table import make_table
+from scripts.report.published_tables import make_table, shown_presets, standard_records
 
 ERM, LED, PAPER_SEEDS = "erm", "cmixup", 3
 PAPER = "the paper, 95 % interval of two means of 3 seeds"

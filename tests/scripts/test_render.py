@@ -28,9 +28,8 @@ from scripts.records.stats import Summary, summarise_values
 from scripts.report import ablation
 from scripts.report.ablation import ablation_panels
 from scripts.report.overfitting import overfitting_figure
+from scripts.report.published_tables import make_table, missing_lines, standard_records
 from scripts.report.rendering import stale_files
-from scripts.report.shown import missing_lines, standard_records
-from scripts.report.table import make_table
 
 
 def report(seed: int = 0, **changes) -> dict:

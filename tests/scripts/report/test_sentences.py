@@ -2,7 +2,7 @@
 
 from scripts.claims.prose import prose_pages
 from scripts.report import rendering, sentences
-from scripts.report.shown import made_by
+from scripts.report.published_tables import made_by
 
 
 def test_every_page_is_among_what_the_sentences_read() -> None:

@@ -60,7 +60,6 @@ BAD = [
     bad("reproduce", "table1", "device=tpu", said="device must be auto"),
     bad("reproduce", "table1", "methods=erm,foo", said="methods must be among"),
     bad("reproduce", "table1", "datasets=foo", said="'foo'"),
-    bad("reproduce", "table1", "preset=foo", said="'foo'"),
     bad("reproduce", "ablation_ood", "preset=tuned", said="preset must be paper"),
     bad("reproduce", said="experiment must be one of"),
     bad("tune", "dataset=nowhere", "method=erm", said="dataset must be among"),

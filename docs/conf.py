@@ -77,7 +77,8 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
         return f'<a href="{link[2].rstrip("/")}/index.html">{link[1]}</a>' if runs else link[1]
 
     def noted(span: re.Match[str]) -> str:
-        mark = f'<a class="record" href="{up}results/claims.html#{span[1]}" title="what this rests on">°</a>'
+        link = f"{up}results/claims.html#{span[1]}"
+        mark = f'<a class="record" href="{link}" title="the runs behind this sentence">data</a>'
         return f"{span[0]}\u2060{mark}" if span[1] in CLAIMS else span[0]
 
     lines = SPAN.sub(noted, LINK.sub(led, source[0])).split("\n")

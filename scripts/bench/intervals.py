@@ -26,7 +26,7 @@ from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws
 from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
-from scripts.report.palette import SERIES
+from scripts.report.palette import COLOURS, SERIES
 
 SPLIT = 0
 KEYS = SHORT | {"tables": "chosen_on or reserved; default both", "page": "1 only makes the page anew; default 0"}
@@ -38,6 +38,11 @@ WORDS = {
     "catboost_deviation": "CatBoost `RMSEWithUncertainty`, normal quantiles",
     "catboost_conformal": "the same, conformalised (residuals in its deviations)",
 }
+TITLES = {
+    "cmixup": "CMixupRegressor", "hist_quantiles": "HistGradientBoosting,\nquantiles",
+    "hist_conformal": "HistGradientBoosting,\nconformalised", "catboost_deviation": "CatBoost, normal",
+    "catboost_conformal": "CatBoost,\nconformalised",
+}  # fmt: skip
 ABOUT = (
     f"Intervals that shall hold {COVERAGE:.0%} of new labels, on the 30 tables of [the regressors](estimators.md), "
     f"split {SPLIT}. Trees are trained on three quarters of the training rows and conformalised on the others (Romano, "
@@ -145,25 +150,16 @@ def coverage_picture(rows: Sequence[Mapping[str, str]]) -> Figure:
     sides = figure.subplots(1, 2, sharey=True)
     for axes, column, unit in zip(sides, ("coverage", "width"), ("%", "standard deviations of labels"), strict=True):
         for place, name in enumerate(names):
-            word = name.replace("_", " ")
+            word, colour = TITLES[name], COLOURS.get(name, SERIES[place % len(SERIES)])
             values = frame.loc[frame["model"] == name, column].to_numpy() * (100 if column == "coverage" else 1)
             shift = np.linspace(-0.25, 0.25, len(values))
-            axes.plot(
-                values, place + shift, "o", ms=3.5, alpha=0.7, color=SERIES[place % len(SERIES)], label=word, gid=word
-            )
-            axes.plot(
-                [values.mean()] * 2,
-                [place - 0.35, place + 0.35],
-                "-",
-                color=SERIES[place % len(SERIES)],
-                lw=2,
-                gid=word,
-            )
-        axes.set(xlabel=f"{column}, {unit}", title=f"{column}: a point a table, the bar is the mean")
+            axes.plot(values, place + shift, "o", ms=3.5, alpha=0.7, color=colour, label=word, gid=word)
+            axes.plot([values.mean()] * 2, [place - 0.35, place + 0.35], "-", color=colour, lw=2, gid=word)
+        axes.set(xlabel=f"{column}, {unit}", title=f"{column} on each table; bar: mean")
         axes.grid(visible=True, axis="x", alpha=0.3)
     sides[0].axvline(100 * COVERAGE, color="0.4", ls="--", lw=1)
     sides[1].set_xlim(left=0)
-    sides[0].set_yticks(range(len(names)), [name.replace("_", " ") for name in names])
+    sides[0].set_yticks(range(len(names)), [TITLES[name] for name in names])
     return figure
 
 

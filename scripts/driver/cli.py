@@ -15,7 +15,9 @@ import logging
 import math
 import os
 import select
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -84,8 +86,18 @@ def user_errors() -> Iterator[None]:
             raise SystemExit(0) from None
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(in_width(f"error: {error}"), file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def in_width(text: str) -> str:
+    """Return text for standard error: on a terminal its lines are broken between words, elsewhere they stay whole."""
+    if not (sys.stderr and sys.stderr.isatty()):
+        return text
+    by_words = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(by_words.fill(line) for line in text.splitlines())
 
 
 def spell_in_any_encoding() -> None:

@@ -1,4 +1,4 @@
-"""Pictures of what methods change on many tables: a forest, wins by pairs, and error against cost."""
+"""Pictures of what methods change on many tables: a forest, and wins by pairs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, FormatStrFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from scipy.stats import binom
 
 from cmixup import CMixup
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text
 from scripts.report.figures import legend_below, new_subplots
-from scripts.report.palette import BY_TITLE, COLOURS, GREEN, GREY, PURPLE, method_look
+from scripts.report.palette import COLOURS, GREEN, PURPLE, method_look
 
 # Of verdicts, in their order: no method's.
 OF_VERDICTS = (GREEN, PURPLE, "#4d4d4d", "#b0b0b0")
@@ -171,11 +171,11 @@ def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: s
         right.errorbar(own.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
         if whole:
             name = list(more)[k - len(rows)]
-            name = f"expected of {name}" if name == NEW else name
+            name = f"for {name}" if name == NEW else name
             right.annotate(name, (own.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
     right.text(-0.5 * equal, -1, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
     right.set_yticks([])
-    right.set_ylim(len(order) + 2 * len(more), -3)
+    right.set_ylim(len(order) + 2 * len(more) + 1, -3)
     right.set_ylabel(f"{len(rows)} tables, one row each")
     right.set_xlim(left=min(-1.4 * equal, right.get_xlim()[0]))
     right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")
@@ -212,60 +212,5 @@ def draw_wins(panels: Mapping[str, tuple[int, Mapping[str, float]]], base: str) 
     axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
     axes[0][0].set_ylim(len(order) - 0.4, -0.6)
     figure.suptitle(f"Tables on which each has a lower error than {base}, %", fontsize=11)
-    legend_below(figure, handles)
-    return figure
-
-
-def cost_looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the look of each: a network's own, an ensemble's hollow and larger, and grey for models of other kinds.
-
-    An ensemble has the colour of the method that it is of; one of two methods is purple.
-    """
-    found, marks, grey = dict[str, dict[str, Any]](), iter("h8pPdH<>"), iter("v^<>pPdX")
-    for name in names:
-        parts = {part.partition(" x ")[0] for part in name.split(" + ")}
-        if name in BY_TITLE:
-            found[name] = method_look(name) | {"markersize": 6}
-        elif parts <= BY_TITLE.keys():
-            colour = BY_TITLE[next(iter(parts))][0] if len(parts) == 1 else PURPLE
-            found[name] = {"color": colour, "marker": next(marks), "markerfacecolor": "white", "markersize": 8}
-        else:
-            found[name] = {"color": GREY, "marker": next(grey), "markersize": 6}
-    return found
-
-
-def draw_costs(panels: Mapping[str, Mapping[str, tuple[float, Interval]]], base: str) -> Figure:
-    """Draw the mean change over tables, with its interval, against seconds; a panel a setting.
-
-    Args:
-        panels: seconds and change by title, by the panel's title.
-        base: what the changes are against, which has none.
-    """
-    across = min(2, len(panels))
-    names = list(dict.fromkeys(name for each in panels.values() for name in each))
-    look = cost_looks(names)
-    figure, axes = new_subplots(
-        math.ceil(len(panels) / across), across, (4.4 * across, 3.4 * math.ceil(len(panels) / across))
-    )
-    for axis in axes.flatten()[len(panels) :]:
-        axis.set_axis_off()
-    handles: dict[str, Any] = {}
-    for axis, (title, each) in zip(axes.flatten(), panels.items(), strict=False):
-        axis.axhline(0, color="0.5", linewidth=0.8)
-        for name, (cost, change) in each.items():
-            ends = [[change.mean - change.low], [change.high - change.mean]]
-            own = look[name] | {"label": name, "linewidth": 1, "linestyle": "none"}
-            handles[name] = axis.errorbar(cost, change.mean, yerr=ends, **own)
-        percent_axis(axis.yaxis, [end for _, change in each.values() for end in (change.low, change.high)])
-        axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axis.xaxis.set_minor_locator(NullLocator())
-        costs = [cost for cost, _ in each.values()]
-        axis.set_xlim(min(costs) / 2, 2 * max(costs))
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("CPU seconds to train a model")
-        axis.set_ylabel(f"error against {base}'s, %")
-        axis.grid(alpha=0.25)
     legend_below(figure, handles)
     return figure

@@ -55,8 +55,9 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
             metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
             epochs = mine[0]["epoch"]
             test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
-            label, colour = f"{names.method_title(method)} (n = {len(mine)})", COLOURS.get(method, GREY)
-            gaps[label] = float((test - train).mean(axis=0)[-1])
+            title, colour = names.method_title(method), COLOURS.get(method, GREY)
+            label = f"{title} (n = {len(mine)})"
+            gaps[title] = float((test - train).mean(axis=0)[-1])
             for axis, values in ((left, test), (right, test - train)):
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
                 axis.plot(epochs, mean, color=colour, label=label)
@@ -66,7 +67,8 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
             right.set_ylabel(f"test minus training {shown}")
         left.set_title(f"{names.dataset_title(dataset)}: test error", fontsize=10)
         right.set_title(
-            f"gap at the end, in the legend's order: {', '.join(f'{gap:.4f}' for gap in gaps.values())}", fontsize=10
+            f"test minus training error at the end:\n{', '.join(f'{name} {gap:.4f}' for name, gap in gaps.items())}",
+            fontsize=10,
         )
         for axis in (left, right):
             axis.set_xlabel("epoch")
@@ -75,6 +77,6 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
         later = np.concatenate([line.get_ydata()[len(line.get_ydata()) // 10 :] for line in left.lines])
         left.set_ylim(0, 1.5 * np.quantile(later, 0.99))
         left.legend(frameon=False, fontsize=9)
-    figure.suptitle("Whole splits, not mixed, in evaluation mode; band: ± standard deviation over seeds", fontsize=10)
+    figure.suptitle("Errors of whole splits, without mixing; band: ± standard deviation over seeds", fontsize=10)
     figure.tight_layout()
     return figure

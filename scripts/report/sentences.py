@@ -1,8 +1,9 @@
-"""What pages say of records: the sentences of the claims, the map of what reproduces, and the tables of an ablation."""
+"""What pages say of records: sentences and tables of claims, the map of what reproduces, and tables of an ablation."""
 
 from __future__ import annotations
 
-from scripts.claims.check import check_all, count_intervals
+from scripts.claims.check import FILE, check_all, count_intervals
+from scripts.claims.difference_tables import claim_tables
 from scripts.claims.evidence import Evidence
 from scripts.claims.map import map_lines, short_lines
 from scripts.claims.paper_verdict import agreement_lines, authors_table
@@ -43,6 +44,7 @@ def sentence_parts() -> dict[str, dict[str, str]]:
                 "authors": authors_table(load_experiment("table3"), experiment.datasets, evidence),
             }
     said = {verdict.claim.name: claim_sentence(verdict) for verdict in verdicts}
+    said |= claim_tables(verdicts, RESULTS / FILE)
     for path in prose_pages():
         mine_said = {name: said[name] for name in page_places(path.read_text()) if name in said}
         if mine_said:

@@ -1,15 +1,15 @@
-"""What all parts of the study say of mixing, in a line each: the first lines of when.md, and the referee's page."""
+"""What all parts of the study say of mixing: the first table of when.md, and the answers of the referee's page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scripts.effects.verdicts import UNTOLD, Effect, chance_text, errors_of, method_effect
+from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD, Effect, chance_text, errors_of, method_effect
 from scripts.protocol.protocols import Protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
-from scripts.records.tables import interval_text
+from scripts.records.tables import interval_text, markdown_rows
 from scripts.study.evidence import METHOD, Setting
 from scripts.study.likelihood import DIGITS
 from scripts.study.parts import (
@@ -23,7 +23,7 @@ from scripts.study.parts import (
     upper_first,
 )
 
-NOT_RUN = "not run yet"
+NOT_RUN = "Not run yet"
 
 
 class Answer(NamedTuple):
@@ -99,32 +99,38 @@ def on_networks() -> Iterator[Answer]:
         yield from of_part(name)
 
 
-def in_a_line(answers: Sequence[Answer], size: str) -> str:
-    """Return what answers of one part say, a sentence for each setting."""
-    said = []
-    for setting in dict.fromkeys(each.setting for each in answers):
-        own = [each for each in answers if each.setting == setting]
-        arms = "; ".join(f"{one.arm} {one.size} ({one.direction})" for one in own)
-        new = ", ".join(chance_text(one.chances[0]) for one in own)
-        said.append(f"{upper_first(setting)}: {arms}. A new table gains {size} with probability {new}.")
-    return " ".join(said) or f"{upper_first(NOT_RUN)}."
+def in_short(answers: Sequence[Answer], size: str) -> str:
+    """Return how many answers of a part have each direction, and the largest probability of a gain."""
+    if not answers:
+        return NOT_RUN
+    lower, higher, untold = (sum(one.own.direction() == way for one in answers) for way in (LOWER, HIGHER, UNTOLD))
+    most = chance_text(max(one.chances[0] for one in answers))
+    return (
+        f"Mean effect in {len(answers)} comparisons: lower in {lower}, higher in {higher}, {untold} cannot be told. "
+        f"A new table gains {size} with probability {most}{' at most' if answers[1:] else ''}."
+    )
 
 
 def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return the first lines of when.md: a question and its answer in each."""
-    last, size = found[-1], f"{rules.equal:g} %"
+    """Return the first lines of when.md: a table of questions and their answers."""
+    last = found[-1]
     own = [each for each in tuned(found, rules, (METHOD,)) if each.setting.startswith(last.title)]
     more, there, of = with_more_splits(last, rules)
-    later = Answer("tuned", "", "", more) if more else None
-    splits = (
-        f"With the later splits: {later.size} ({later.direction}), "
-        f"a gain of {size} with probability {chance_text(later.chances[0])}."
-        if later else f"More splits: {NOT_RUN} ({there} of {of} cells are published)."
-    )  # fmt: skip
+    later = [Answer("tuned", f"{last.title}, all splits", "C-Mixup", more)] if more else []
     mixing = [each for each in of_part(LIKELIHOOD) if each.arm != ARMS["input_noise"]]
-    lines = [f"- **Does C-Mixup help, tuned?** {in_a_line(own, size)} {splits}"]
-    for name, title in NETWORKS.items():
-        said = lower_first(title) if title.startswith("A ") else title
-        lines.append(f"- **On {said}?** {in_a_line([*of_part(name)], size)}")
-    lines.append(f"- **Does mixing improve likelihood beyond rescaling?** {in_a_line(mixing, '0.01 nats')}")
-    return "\n".join(lines)
+    parts = {
+        "Does C-Mixup help, tuned?": own, "With 20 more splits?": later,
+        **{f"On {lower_first(title) if title.startswith('A ') else title}?": [*of_part(name)]
+           for name, title in NETWORKS.items()},
+        "Does mixing improve likelihood beyond rescaling?": mixing,
+    }  # fmt: skip
+    body = []
+    for question, each in parts.items():
+        told = [[upper_first(one.setting), one.arm, one.size, one.own.direction(), *map(chance_text, one.chances)]
+                for one in each]  # fmt: skip
+        nothing = f"{NOT_RUN} ({there} of {of} cells)" if each is later else NOT_RUN
+        rows = told or [[nothing, *["—"] * 5]]
+        body += [[f"**{question}**" if k == 0 else "", *row] for k, row in enumerate(rows)]
+    new = "a new table gains 1 % (0.01 nats)"
+    heads = ["question", "setting", "method", "mean effect", "direction", new, "loses it"]
+    return "\n".join(markdown_rows(heads, body))

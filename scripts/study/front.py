@@ -19,6 +19,7 @@ from scripts.effects.verdicts import (
     UNTOLD,
     VERDICTS,
     Effect,
+    chance_text,
     direction_text,
     mean_text,
     method_verdict,
@@ -35,7 +36,7 @@ from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
 from scripts.study.evidence import ENSEMBLE, METHOD, Record, Setting
 
 PICTURE, FIRST = "front.png", "first.png"
-WHO = {METHOD: "C-Mixup changes the test error", ENSEMBLE: "Averaging five networks of ERM changes it"}
+WHO = {METHOD: "C-Mixup", ENSEMBLE: "An average of five networks of ERM"}
 LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
 NO_ENTRY = "None is published yet."
 
@@ -50,38 +51,51 @@ def short_answer(found: Sequence[Setting], rules: Protocol2) -> str:
     return f"{said}: over {len(own.means)} real tables {mean_text(own)}. {new_text(own, rules.equal).rstrip('.')}"
 
 
-def effect_headline(own: Effect, who: str, equal: float, part: str = "") -> str:
-    """Return the mean effect of a method, its direction and what to expect of a new table, in two sentences.
+def effect_headline(own: Effect, who: str, part: str = "") -> str:
+    """Return the direction of a method's mean effect in a sentence.
 
     Args:
         own: the effect.
-        who: changes the error.
-        equal: percent of ERM's error that count.
+        who: has it.
         part: what is said behind the number of tables, where they are not all.
     """
-    return (
-        f"**{who} by {mean_text(own)} ({len(own.means)} tables{part}); {direction_text(own)}.** {new_text(own, equal)}"
-    )
+    return f"**{who}: {direction_text(own)} ({len(own.means)} tables{part}).**"
 
 
-def sentences(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return what C-Mixup does on its tables, and an ensemble on those that have one, by one rule."""
+def sentences(found: Sequence[Setting], rules: Protocol2, *, every: bool = False) -> str:
+    """Return what C-Mixup does on its tables, and an ensemble on those that have one, by one rule, then the numbers.
+
+    The numbers are those of the first setting, or of every one.
+    """
     first = found[-1]
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
-    said = [effect_headline(own, WHO[METHOD], rules.equal)]
+    said = [effect_headline(own, WHO[METHOD])]
     gains, loses, equal, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
     said.append(
         f"Of these tables it gains {size} or more on {gains}, loses as much on {loses}, stays within on {equal}, and "
         f"on {untold} that cannot be told."
     )
-    if ensemble := found[-1].effect(ENSEMBLE, rules):
-        said.append(effect_headline(ensemble, WHO[ENSEMBLE], rules.equal, "" if found[-1].whole else " so far"))
-    others = [s for s in found if s.whole and s.condition != first.condition]
-    lines = [f"{s.title} {interval_text(one.overall, 1)} %" for s in others if (one := s.effect(METHOD, rules))]
-    if lines:
-        said.append(f"C-Mixup in {'other settings' if lines[1:] else 'another setting'}: {'; '.join(lines)}.")
-    return fill(" ".join(said), WIDTH, break_on_hyphens=False)
+    rows = [(first.title, METHOD, own)]
+    if ensemble := first.effect(ENSEMBLE, rules):
+        said.append(effect_headline(ensemble, WHO[ENSEMBLE], "" if first.whole else " so far"))
+        rows.append((first.title, ENSEMBLE, ensemble))
+    others = [s for s in found if every and s.whole and s.condition != first.condition]
+    rows += [(s.title, METHOD, one) for s in others if (one := s.effect(METHOD, rules))]
+    said_text = fill(" ".join(said), WIDTH, break_on_hyphens=False)
+    return "\n".join([said_text, "", *effect_rows(rows, size)])
+
+
+def effect_rows(rows: Sequence[tuple[str, str, Effect]], size: str) -> list[str]:
+    """Return a table of effects, given with their setting and method."""
+    heads = ["setting", "against ERM", "change of the error by a model of all tables, %", "all tables counted alike, %",
+             "mean error", f"a new table gains {size}", "loses it"]  # fmt: skip
+    body = [
+        [title, method_title(method), interval_text(own.overall, 1), interval_text(own.plain, 1), own.direction(),
+         chance_text(own.posterior.new.chances.gain), chance_text(own.posterior.new.chances.loss)]
+        for title, method, own in rows
+    ]  # fmt: skip
+    return markdown_rows(heads, body)
 
 
 def front_lines(found: Sequence[Setting], rules: Protocol2) -> str:
@@ -92,7 +106,7 @@ def front_lines(found: Sequence[Setting], rules: Protocol2) -> str:
         f"Setting: {found[-1].title}."
     )
     picture = f"![C-Mixup against ERM on every table](results/study/{PICTURE})"
-    return f"{sentences(found, rules)}\n\n{picture}\n\n{fill(caption, WIDTH, break_on_hyphens=False)}"
+    return f"{sentences(found, rules, every=True)}\n\n{picture}\n\n{fill(caption, WIDTH, break_on_hyphens=False)}"
 
 
 def effect_figure(found: Sequence[Setting], rules: Protocol2) -> Figure:

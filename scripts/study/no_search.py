@@ -77,14 +77,14 @@ def answer(
     for setting, method, title, arms in QUESTIONS:
         share, tables, of = lead(records, setting, method, rules.shared, rules.trials_each)
         told = [
-            f"with {ARMS[arm].partition(', ')[2]} its mean error changes by {interval_text(own.overall, 1)} %, "
-            f"{direction_text(own)}, and it is lower on {sign_text(own.means)}"
+            f"With {ARMS[arm].partition(', ')[2]} {direction_text(own)}: {interval_text(own.overall, 1)} %, a lower "
+            f"mean on {sign_text(own.means)}."
             for arm in arms if (own := found.get(setting, {}).get(arm))
         ]  # fmt: skip
-        came = "; ".join(told) or "not run yet"
+        came = " ".join(told) or "not run yet."
         said = (
             f"- **{TITLES[setting]}**: at the same rate and decay, {title} had the lower validation error at "
-            f"{100 * share:.0f} % of the points of protocol 2 ({tables} of {of} tables). On test rows: {came}."
+            f"{100 * share:.0f} % of the points of protocol 2 ({tables} of {of} tables). On test rows: {came}"
         )
         lines.append(fill(said, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return lines
@@ -107,7 +107,7 @@ def write_page() -> dict[str, str]:
     head = ["", "change by a model of all tables, %", "all tables alike, %", "direction of the mean"]
     head += [f"tables: {verdict_name(kind, rules.equal)}" for kind in VERDICTS] + ["a new table gains / loses 1 %"]
     effects = {name: each.effects for name, each in whole.items()}
-    lines += ["What the two leads on validation became:", "", *answer(records, effects, rules), ""]
+    lines += ["The two leads on validation, and the same pairs on test rows:", "", *answer(records, effects, rules), ""]
     for condition in rules.conditions:
         lines += [f"## {TITLES[condition.name]}", ""]
         if not (found := whole.get(condition.name)):

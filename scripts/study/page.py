@@ -33,7 +33,8 @@ from scripts.records.experiment import RESULTS
 from scripts.records.register import draws, fills, writes
 from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.report.effect_figures import draw_costs, draw_forest, draw_wins
+from scripts.report.cost_figure import draw_costs
+from scripts.report.effect_figures import draw_forest, draw_wins
 from scripts.study import answers, front
 from scripts.study.effect_tables import (
     TITLES,
@@ -103,17 +104,17 @@ def verdict_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings."""
     last = found[-1]
     effects = {who: last.effect(who, rules) for who in (METHOD, ENSEMBLE) if last.whole}
-    said = [effect_headline(own, WHO[who], rules.equal) for who, own in effects.items() if own]
+    said = [effect_headline(own, WHO[who]) for who, own in effects.items() if own]
     whole = [setting for setting in found if setting.whole]
     each = [own for s in whole for m in mixing_methods(rules) if (own := s.effect(m, rules))]
     if each:
         total = {kind: sum(own.counts()[kind] for own in each) for kind in VERDICTS}
         methods = joined_words([method_title(method) for method in mixing_methods(rules)])
         said.append(
-            f"Over {len(whole)} settings ({'; '.join(s.title for s in whole)}) and {methods}, "
-            f"{sum(total.values())} pairs of a method and a table: a gain of {rules.equal:g} % or more on "
-            f"{total[GAINS] or 'none'}, a loss on {total[LOSES] or 'none'}, within {rules.equal:g} % on "
-            f"{total[EQUAL] or 'none'}; {total[UNTOLD] or 'none'} cannot be told."
+            f"{methods} have {sum(total.values())} pairs of a method and a table over {len(whole)} settings "
+            f"({'; '.join(s.title for s in whole)}). The error changes by less than {rules.equal:g} % on "
+            f"{total[EQUAL] or 'none'} of them. It is lower by as much or more on {total[GAINS] or 'none'}, higher on "
+            f"{total[LOSES] or 'none'}, and {total[UNTOLD] or 'none'} cannot be told."
         )
     if missing := [setting.heading for setting in found if not setting.whole]:
         said.append(f"Not all tables are trained: {'; '.join(missing)}.")
@@ -139,7 +140,8 @@ def page_parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
         "traits": "\n".join(trait_rows(seen, rules)),
         "settings": "\n\n".join(setting_section(setting, rules) for setting in found),
         "pictures": "\n\n".join([f"![{what}]({name})" for name, what in
-                                 (("wins.png", "win rates"), ("cost.png", "error against cost"))] if seen else []),
+                                 (("wins.png", "Share of tables with a lower error than ERM"),
+                                  ("cost.png", "Change of the error and CPU seconds, by method"))] if seen else []),
         "ranks": "\n".join(rank_rows(seen, rules)), "errors": "\n".join(other_errors(seen, rules)),
         "level_table": "\n".join(level_table(seen)), "ensembles": "\n".join(ensemble_table(seen, rules)),
         "entries": front.submission_rows(front.lite_records(rules), rules),

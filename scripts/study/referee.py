@@ -27,7 +27,7 @@ from scripts.protocol.rules import BASE
 from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import elsewhere
-from scripts.study.answers import Answer, in_a_line, of_part, on_networks, tuned, with_more_splits
+from scripts.study.answers import Answer, in_short, of_part, on_networks, tuned, with_more_splits
 from scripts.study.effect_tables import method_title
 from scripts.study.evidence import METHOD, TITLES, Record, Setting, study_settings
 from scripts.study.parts import ARMS, LIKELIHOOD, MORE_SPLITS, NATS, NETWORKS, NO_SEARCH
@@ -262,17 +262,17 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     run = all_progress()
     return {
         **came_out(found, rules), "equal_again": f"{rules.equal:g}",
-        "no_search": in_a_line(mixed, size), "noise": in_a_line(noise, size),
-        **{name: in_a_line([each for each in others if each.part == name], size) for name in NETWORKS},
-        "likelihood": in_a_line(nats, f"0.01 {NATS}"),
-        "more_splits": in_a_line([Answer("tuned", "all splits", "C-Mixup", more)], size) if more
+        "no_search": in_short(mixed, size), "noise": in_short(noise, size),
+        **{name: in_short([each for each in others if each.part == name], size) for name in NETWORKS},
+        "likelihood": in_short(nats, f"0.01 {NATS}"),
+        "more_splits": in_short([Answer("tuned", "all splits", "C-Mixup", more)], size) if more
         else f"Not whole yet: {there} of {of} cells.",
         **{f"{name}_state": state_text(run, title) for name, title in PARTS.items()},
         "run": "\n".join(progress_rows(run)),
         "others": elsewhere.counts_text(elsewhere.read_comparisons()),
         "best": "\n".join(best(of_cmixup)),
-        "gains": f"Of {len(of_cmixup)} pairs of a setting and a form of C-Mixup, the mean error is lower in "
-        f"{len(told) or 'none'}, and a new table is more likely than not to gain in {len(gains) or 'none'}.",
+        "gains": f"Of {len(of_cmixup)} pairs of a setting and a form of C-Mixup the mean error is lower in "
+        f"{len(told) or 'none'}. A new table is more likely than not to gain in {len(gains) or 'none'}.",
     }  # fmt: skip
 
 

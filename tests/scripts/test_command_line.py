@@ -13,6 +13,7 @@ from cmixup.errors import InputError
 from scripts import train as train_module
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train
+from scripts.driver.cli import in_width
 from scripts.machine.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
 
 REPO = Path(__file__).resolve().parents[2]
@@ -117,6 +118,14 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert (stop.value.code, line.startswith("error: ")) == (2, True)
     assert said in line
     assert not (nothing_yet / "out").exists()
+
+
+def test_an_error_is_broken_between_words_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "error: one two three\n  a/path/that/is/longer: no"
+    assert in_width(text) == text
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "26")
+    assert in_width(text).splitlines() == ["error: one two three", "  a/path/that/is/longer:", "  no"]
 
 
 def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:

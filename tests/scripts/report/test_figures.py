@@ -161,7 +161,7 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
         assert (heights.min(), heights.max()) == pytest.approx((low, high))
     assert (left.get_ylabel(), right.get_ylabel()) == ("test RMSE", "test minus training RMSE")
     assert left.get_title() == "Exchange-Rate: test error"
-    assert right.get_title() == "gap at the end, in the legend's order: 2.5000, 0.0000"
+    assert right.get_title() == "test minus training error at the end:\nERM 2.5000, C-Mixup 0.0000"
     assert [line.get_color() for line in left.lines] == [COLOURS["erm"], COLOURS["cmixup"]]
     other = replace(curves[0], experiment="adhoc")
     assert len(overfitting_figure(experiment, [curves[2], other], "paper").axes[0].lines) == 1

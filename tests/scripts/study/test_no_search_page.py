@@ -29,7 +29,7 @@ def test_only_a_whole_setting_has_a_table(missing, monkeypatch):
     said = " ".join(page.split())
     assert said.count("the 10 tables with the fewest rows, 5 splits, five sets of initial weights") == int(not missing)
     assert said.count("On test rows: not run yet.") == (2 if missing else 1)
-    assert ("On test rows: with alpha 0.2 its mean error changes by -" in said) == (not missing)
+    assert ("On test rows: With alpha 0.2 the mean error is lower: -" in said) == (not missing)
 
 
 def test_the_lead_on_validation_counts_own_trials_beside_erms_of_the_same_rate():

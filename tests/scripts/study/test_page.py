@@ -11,6 +11,7 @@ from scripts.claims.prose import page_places, splice_page
 from scripts.effects.verdicts import chance_text, mean_text
 from scripts.protocol.protocols import Protocol2, load_protocol2
 from scripts.protocol.published import FOLDER
+from scripts.records.tables import interval_text
 from scripts.study import effect_tables, front, page, referee
 from scripts.study.effect_tables import row_head, table_row
 from scripts.study.evidence import Setting
@@ -79,10 +80,9 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
     assert own.overall.mean == pytest.approx(100 * 0.1 / 1.2, abs=0.05)
     said = page.verdict_lines(found, rules)
     assert said.startswith(
-        f"**C-Mixup changes the test error by {mean_text(own)} (3 tables); the mean error is higher.** A new "
-        "table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Over 1 settings (All "
-        "rows, split at random) and mixup, C-Mixup and RegMixup, 9 pairs of a method and a table: a gain of 1 % or "
-        "more on 3, a loss on 3, within 1 % on 3; none cannot be told."
+        "**C-Mixup: the mean error is higher (3 tables).** mixup, C-Mixup and RegMixup have 9 pairs of a method and a "
+        "table over 1 settings (All rows, split at random). The error changes by less than 1 % on 3 of them. It is "
+        "lower by as much or more on 3, higher on 3, and none cannot be told."
     )
     assert said.endswith(
         " Not all tables are trained: 100 training rows (0 of 3 tables so far); 100 training rows, noisy labels (0 of "
@@ -98,14 +98,16 @@ def test_once_all_settings_are_whole_the_page_says_nothing_of_what_is_missing(
 ) -> None:
     said = page.verdict_lines(everything(rules, ["one", "two", "three"]), rules)
     assert said.endswith(
-        "36 pairs of a method and a table: a gain of 1 % or more on 12, a loss on 12, within 1 % on 12; none cannot be "
-        "told."
+        "The error changes by less than 1 % on 12 of them. It is lower by as much or more on 12, higher on 12, and "
+        "none cannot be told."
     )
     monkeypatch.setitem(SHIFTS, "cmixup", 0.0)
     monkeypatch.setitem(SHIFTS, "regmixup", 0.0)
     said = page.verdict_lines(everything(rules, ["one", "two"]), rules)
-    assert "(2 tables); the direction cannot be told.**" in said
-    assert said.endswith("a gain of 1 % or more on none, a loss on none, within 1 % on 24; none cannot be told.")
+    assert "the direction cannot be told (2 tables).**" in said
+    assert said.endswith(
+        "less than 1 % on 24 of them. It is lower by as much or more on none, higher on none, and none cannot be told."
+    )
 
 
 def test_readme_says_what_came_of_each_setting_at_every_stage(
@@ -119,16 +121,19 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     assert whole.startswith(
-        f"**C-Mixup changes the test error by {mean_text(own)} (3 tables); the mean error is "
-        "higher.** A new table gains 1 % or more with probability below 0.01 and loses as much with above 0.99. Of "
-        "these tables it gains 1 % or more on none, loses as much on 3, stays within on none, and on none that cannot "
-        "be told. C-Mixup in other settings: 100 training rows +8.3 ["
+        "**C-Mixup: the mean error is higher (3 tables).** Of these tables it gains 1 % or more on none, loses as much "
+        "on 3, stays within on none, and on none that cannot be told. | setting | against ERM |"
     )
-    assert "veraging" not in whole
+    size = interval_text(own.overall, 1)
+    assert f"| All rows, split at random | C-Mixup | {size} |" in whole
+    assert "| higher | below 0.01 | above 0.99 |" in whole
+    assert "| 100 training rows | C-Mixup | +8.3 [" in whole
+    assert "| 100 training rows |" not in front.sentences(found, rules)
+    assert "average" not in whole
     assert whole.endswith("Setting: All rows, split at random.")
     monkeypatch.setitem(SHIFTS, "cmixup", -0.1)
     better = [*found[:3], everything(rules, ["one", "two", "three"])[3]]
-    assert "; the mean error is lower.** A new table gains 1 % or more with probability above 0.99" in readme(better)
+    assert "**C-Mixup: the mean error is lower (3 tables).**" in readme(better)
     assert "it gains 1 % or more on 3, loses as much on none, " in readme(better)
 
 
@@ -153,10 +158,10 @@ def test_whether_mixing_helps_is_the_direction_of_the_mean(
 @pytest.mark.parametrize(
     ("shift", "of", "said"),
     [
-        (-0.1, 4, "(4 tables); the mean error is lower.**"),
-        (-0.1, 5, "(4 tables so far); the mean error is lower.**"),
-        (0.1, 4, "(4 tables); the mean error is higher.**"),
-        (-0.002, 4, "(4 tables); the direction cannot be told.**"),
+        (-0.1, 4, "the mean error is lower (4 tables).**"),
+        (-0.1, 5, "the mean error is lower (4 tables so far).**"),
+        (0.1, 4, "the mean error is higher (4 tables).**"),
+        (-0.002, 4, "the direction cannot be told (4 tables).**"),
     ],
 )
 def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float, of: int, said: str) -> None:
@@ -171,14 +176,11 @@ def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float,
     assert own is not None
     text = flat(front.front_lines([*found[:-1], last], rules))
     new = own.posterior.new.chances
-    assert (
-        f"**Averaging five networks of ERM changes it by {mean_text(own)} {said} A new table gains "
-        f"1 % or more with probability {chance_text(new.gain)} and loses as much with {chance_text(new.loss)}." in text
-    )
+    assert f"**An average of five networks of ERM: {said}" in text
+    assert f"| {chance_text(new.gain)} | {chance_text(new.loss)} |" in text
     if of == 4:
-        assert f"**Averaging five networks of ERM changes it by {mean_text(own)} {said}" in page.verdict_lines(
-            [*found[:-1], last], rules
-        )
+        whole = page.verdict_lines([*found[:-1], last], rules)
+        assert f"**An average of five networks of ERM: {said}" in whole
 
 
 def test_what_came_out_of_the_objections_is_counted(rules: Protocol2) -> None:
@@ -255,6 +257,11 @@ def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPat
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["gains", "loses", "within 1 %", "mean over tables"]
     assert page.cost_rows(found[-1], rules)["ERM"][0] == pytest.approx(9 * 10 / 50)
+    cost, seconds = figures["study/cost.png"].axes
+    names = [label.get_text() for label in cost.get_yticklabels()]
+    changes = {name: change.mean for name, (_, change) in page.cost_rows(found[-1], rules).items()}
+    assert names == sorted(changes, key=lambda name: changes[name])  # the lowest error above
+    assert seconds.get_ylim() == cost.get_ylim()
     shown = figures["study/front.png"].axes[0]
     assert [label.get_text() for label in shown.get_yticklabels()] == [
         "one", "three", "two", "mean over tables", "a new table",

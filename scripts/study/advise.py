@@ -13,7 +13,7 @@ from scripts.effects.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direct
 from scripts.protocol.protocols import load_protocol2
 from scripts.records.experiment import RESULTS
 from scripts.records.register import writes
-from scripts.study.evidence import ENSEMBLE, METHOD, study_settings
+from scripts.study.evidence import ENSEMBLE, METHOD, READS, with_later_splits
 
 EXPECTED = RESULTS / "study" / "expected.txt"
 WIDTH = 80  # columns of a terminal
@@ -72,7 +72,7 @@ def published_text() -> str:
     return EXPECTED.read_text().rstrip()
 
 
-@writes("results/runs/study", "results/predictions/study", "results/predictions/targets")
+@writes(*READS)
 def expectation_text() -> dict[str, str]:
     """Return the sentences by their path below results/."""
     return {"study/expected.txt": expected() + "\n"}
@@ -84,15 +84,15 @@ def expected() -> str:
     Raises:
         InputError: fewer than two tables are published.
     """
-    rules, setting = load_protocol2(), study_settings()[-1]
+    rules, setting = load_protocol2(), with_later_splits()
     own = setting.effect(METHOD, rules)
     if own is None or len(own.means) < 2:
         raise InputError("results/runs must hold ERM and C-Mixup on two tables or more; it does not")
     told, size, ensemble = own.counts(), f"{rules.equal:g} %", setting.effect(ENSEMBLE, rules)
     lines = [
         (
-            f"On {len(own.means)} real tables, each of {rules.splits} splits tuned by itself, by a model of all tables "
-            "(results/study/when.md):"
+            f"On {len(own.means)} real tables, each of {setting.splits} splits tuned by itself, by a model of all "
+            "tables (results/study/when.md):"
         ),
         f"C-Mixup's test error minus ERM's, in % of ERM's: mean {mean_text(own)}; {direction_text(own)}.",
         (

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD, Effect, chance_text, errors_of, method_effect
+from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD, Effect, chance_text
 from scripts.protocol.protocols import Protocol2, rules_named
-from scripts.protocol.published import read_store
-from scripts.protocol.rules import BASE
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.study.evidence import METHOD, Setting
+from scripts.study.evidence import METHOD, Setting, later_cells, with_later_splits
 from scripts.study.likelihood import DIGITS
 from scripts.study.parts import (
     ARMS,
     LIKELIHOOD,
-    MORE_SPLITS,
     NETWORKS,
     lower_first,
     part_settings,
@@ -69,21 +66,14 @@ def tuned(found: Sequence[Setting], rules: Protocol2, methods: Sequence[str]) ->
                 yield Answer("tuned", where, ARMS.get(method, method), own)
 
 
-def with_more_splits(found: Setting, rules: Protocol2) -> tuple[Effect | None, int, int]:
+def with_more_splits(rules: Protocol2) -> tuple[Effect | None, int, int]:
     """Return C-Mixup's effect over the splits of protocol 2 and the later ones, and how many cells of these there are.
 
     There is none before ERM and C-Mixup have all tables with the later splits.
     """
-    more = rules_named(MORE_SPLITS)
-    wanted = {cell.key for cell in more.cells(methods=[BASE, METHOD])}
-    records = [r for r in read_store(more) if r["method"] in (BASE, METHOD)]
-    if len(records) < len(wanted):
-        return None, len(records), len(wanted)
-    errors = {table: {m: dict(each) for m, each in own.items()} for table, own in found.errors().items()}
-    for table, own in errors_of(records, found.condition.name).items():
-        for method, by_split in own.items():
-            errors[table][method] |= by_split
-    return method_effect(errors, METHOD, rules.level, rules.equal), len(records), len(wanted)
+    there, wanted = later_cells()
+    own = with_later_splits().effect(METHOD, rules) if len(there) == wanted else None
+    return own, len(there), wanted
 
 
 def of_part(name: str) -> Iterator[Answer]:
@@ -115,8 +105,12 @@ def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     """Return the first lines of when.md: a table of questions and their answers."""
     last = found[-1]
     own = [each for each in tuned(found, rules, (METHOD,)) if each.setting.startswith(last.title)]
-    more, there, of = with_more_splits(last, rules)
-    later = [Answer("tuned", f"{last.title}, all splits", "C-Mixup", more)] if more else []
+    more, there, of = with_more_splits(rules)
+    later = (
+        [Answer("tuned", f"{last.title}, {last.progress}, {with_later_splits().splits} splits", "C-Mixup", more)]
+        if more
+        else []
+    )
     mixing = [each for each in of_part(LIKELIHOOD) if each.arm != ARMS["input_noise"]]
     parts = {
         "Does C-Mixup help, tuned?": own, "With 20 more splits?": later,

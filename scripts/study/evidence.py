@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from scripts.driver.predictions import Scored
 from scripts.effects.verdicts import OVERLAP, Effect, Errors, errors_of, is_erm, method_effect
 from scripts.machine.reads import remember_reads
-from scripts.protocol.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules
+from scripts.protocol.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules, rules_named
 from scripts.protocol.published import experiment_of, read_store
 from scripts.protocol.rules import BASE, Condition
 from scripts.records.experiment import RESULTS
@@ -27,6 +27,11 @@ from scripts.records.study_errors import error_scores
 Record = Mapping[str, Any]
 AGAIN = "ERM, other weights"
 METHOD, ENSEMBLE = "cmixup", "ERM x 5"  # that pages lead with
+MORE_SPLITS = "more_splits"  # the rules of later splits
+READS = (
+    "results/runs/study", "results/predictions/study", "results/predictions/targets",
+    "results/runs/study_more_splits", "results/predictions/study_more_splits",
+)  # fmt: skip
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
 #: tuning chose ERM for C-Mixup, runs of the same number are the same run.
 ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -123,6 +128,43 @@ class Setting:
                 for name, values in zip((BASE, AGAIN), pair, strict=True):
                     errors.setdefault(record["table"], {}).setdefault(name, {})[split] = float(np.mean(values))
         return method_effect(errors, AGAIN, rules.level, rules.equal)
+
+    @property
+    def splits(self) -> int:
+        """How many splits a table has."""
+        return len({row["split"] for record in self.records for row in record["seeds"]})
+
+
+def later_cells(store: Path = RESULTS) -> tuple[list[Record], int]:
+    """Return the published cells of ERM and C-Mixup on later splits, and how many there are by the rules."""
+    rules = rules_named(MORE_SPLITS)
+    found: list[Record] = [record for record in read_store(rules, store) if record["method"] in (BASE, METHOD)]
+    return found, len(rules.cells(methods=[BASE, METHOD]))
+
+
+@remember_reads
+def with_later_splits(store: Path = RESULTS) -> Setting:
+    """Return what pages lead with: ERM, C-Mixup and the ensembles of ERM on all splits at random.
+
+    It is the last setting of protocol 2, with later splits once ERM and C-Mixup have all of them on all tables.
+    """
+    setting, (later, wanted) = study_settings(store)[-1], later_cells(store)
+    if len(later) < wanted or not setting.whole:
+        return setting
+    more = [*later, *ensemble_records(later, rules_named(MORE_SPLITS), store)]
+    rows = {(record["table"], record["method"]): record["seeds"] for record in more}
+
+    def joined(records: Sequence[Record]) -> list[Record]:
+        keys = [(record["table"], record["method"]) for record in records]
+        pairs = [(record, rows[key]) for record, key in zip(records, keys, strict=True) if key in rows]
+        return [{**record, "seeds": [*record["seeds"], *own]} for record, own in pairs]
+
+    return replace(setting, records=joined(setting.records), others=joined(setting.others))
+
+
+def leading_settings(store: Path = RESULTS) -> list[Setting]:
+    """Return the settings of protocol 2 as first pages tell of them: the last with all of its splits."""
+    return [*study_settings(store)[:-1], with_later_splits(store)]
 
 
 @remember_reads

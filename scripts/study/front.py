@@ -48,18 +48,16 @@ def short_answer(found: Sequence[Setting], rules: Protocol2) -> str:
     said = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
         own.direction(), "On average that cannot be told"
     )
-    return f"{said}: over {len(own.means)} real tables {mean_text(own)}. {new_text(own, rules.equal).rstrip('.')}"
+    where = f"over {len(own.means)} real tables, {found[-1].splits} splits each,"
+    return f"{said}: {where} {mean_text(own)}. {new_text(own, rules.equal).rstrip('.')}"
 
 
-def effect_headline(own: Effect, who: str, part: str = "") -> str:
-    """Return the direction of a method's mean effect in a sentence.
-
-    Args:
-        own: the effect.
-        who: has it.
-        part: what is said behind the number of tables, where they are not all.
-    """
-    return f"**{who}: {direction_text(own)} ({len(own.means)} tables{part}).**"
+def effect_headline(setting: Setting, method: str, rules: Protocol2) -> str:
+    """Return the direction of a method's mean effect in a sentence, or nothing where a setting lacks the method."""
+    if (own := setting.effect(method, rules)) is None:
+        return ""
+    where = f"{len(own.means)} tables{'' if setting.whole else ' so far'}, {setting.splits} splits each"
+    return f"**{WHO[method]}: {direction_text(own)} ({where}).**"
 
 
 def sentences(found: Sequence[Setting], rules: Protocol2, *, every: bool = False) -> str:
@@ -70,7 +68,7 @@ def sentences(found: Sequence[Setting], rules: Protocol2, *, every: bool = False
     first = found[-1]
     own, size = first.effect(METHOD, rules), f"{rules.equal:g} %"
     assert own is not None
-    said = [effect_headline(own, WHO[METHOD])]
+    said = [effect_headline(first, METHOD, rules)]
     gains, loses, equal, untold = (own.counts()[kind] or "none" for kind in (GAINS, LOSES, EQUAL, UNTOLD))
     said.append(
         f"Of these tables it gains {size} or more on {gains}, loses as much on {loses}, stays within on {equal}, and "
@@ -78,7 +76,7 @@ def sentences(found: Sequence[Setting], rules: Protocol2, *, every: bool = False
     )
     rows = [(first.title, METHOD, own)]
     if ensemble := first.effect(ENSEMBLE, rules):
-        said.append(effect_headline(ensemble, WHO[ENSEMBLE], "" if first.whole else " so far"))
+        said.append(effect_headline(first, ENSEMBLE, rules))
         rows.append((first.title, ENSEMBLE, ensemble))
     others = [s for s in found if every and s.whole and s.condition != first.condition]
     rows += [(s.title, METHOD, one) for s in others if (one := s.effect(METHOD, rules))]
@@ -103,7 +101,7 @@ def front_lines(found: Sequence[Setting], rules: Protocol2) -> str:
     caption = (
         "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
         f"band is {rules.equal:g} % to either side. One small network; both are tuned with as many trials. "
-        f"Setting: {found[-1].title}."
+        f"Setting: {found[-1].title}, {found[-1].splits} splits."
     )
     picture = f"![C-Mixup against ERM on every table](results/study/{PICTURE})"
     return f"{sentences(found, rules, every=True)}\n\n{picture}\n\n{fill(caption, WIDTH, break_on_hyphens=False)}"

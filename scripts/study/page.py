@@ -46,12 +46,21 @@ from scripts.study.effect_tables import (
     table_row,
     trait_rows,
 )
-from scripts.study.evidence import ENSEMBLE, ENSEMBLES, METHOD, Setting, model_seconds, study_settings
-from scripts.study.front import WHO, effect_headline
+from scripts.study.evidence import (
+    ENSEMBLE,
+    ENSEMBLES,
+    METHOD,
+    READS,
+    Setting,
+    leading_settings,
+    model_seconds,
+    study_settings,
+    with_later_splits,
+)
+from scripts.study.front import effect_headline
 
 CONTROL = "resample"  # which mixes nothing
 OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
-READS = ("results/runs/study", "results/predictions/study", "results/predictions/targets")
 FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
@@ -65,7 +74,7 @@ def study_texts() -> dict[str, str]:
 @fills(*READS)
 def front_pages() -> dict[str, dict[str, str]]:
     """Return what README, results/README.md and docs/bench.md say of the study, by page and place."""
-    rules, found = load_protocol2(), study_settings()
+    rules, found = load_protocol2(), leading_settings()
     lines = front.front_lines(found, rules)
     return {
         "README.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
@@ -78,8 +87,8 @@ def front_pages() -> dict[str, dict[str, str]]:
 @draws(*READS)
 def study_figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
-    rules, every = load_protocol2(), study_settings()
-    found = drawable_settings(every)
+    rules, every = load_protocol2(), leading_settings()
+    found = drawable_settings(study_settings())
     made = {front.PICTURE: front.effect_figure(every, rules), front.FIRST: front.first_figure(every, rules)} | {
         forest_name(setting): forest_figure(setting, rules) for setting in found
     }
@@ -100,11 +109,15 @@ def forest_name(setting: Setting) -> str:
     return f"forest_{setting.condition.name}.png"
 
 
-def verdict_lines(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings."""
-    last = found[-1]
-    effects = {who: last.effect(who, rules) for who in (METHOD, ENSEMBLE) if last.whole}
-    said = [effect_headline(own, WHO[who]) for who, own in effects.items() if own]
+def verdict_lines(found: Sequence[Setting], rules: Protocol2, lead: Setting) -> str:
+    """Return what mixing and an ensemble change, by one rule: a sentence each, then the counts over all settings.
+
+    Args:
+        found: the settings of protocol 2.
+        rules: of it.
+        lead: the setting that the first sentences are about.
+    """
+    said = [text for who in (METHOD, ENSEMBLE) if lead.whole and (text := effect_headline(lead, who, rules))]
     whole = [setting for setting in found if setting.whole]
     each = [own for s in whole for m in mixing_methods(rules) if (own := s.effect(m, rules))]
     if each:
@@ -132,7 +145,8 @@ def page_parts(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     seen, sea = drawable_settings(found), load_rules(SEA_LEVEL)
     return {
         **origin_lines(rules, read_store(rules)), **origin_lines(sea, read_store(sea), "sea_"),
-        "verdict": verdict_lines(found, rules), "tables": str(len(rules.tables)), "splits": str(rules.splits),
+        "verdict": verdict_lines(found, rules, with_later_splits()),
+        "tables": str(len(rules.tables)), "splits": str(rules.splits),
         "trials": str(rules.trials_each), "shared": str(rules.shared), "epochs": str(rules.epochs),
         "patience": str(rules.patience), "weights": str(rules.weights),
         "equal": f"{rules.equal:g}", "sure": f"{1 - rules.level:g}",

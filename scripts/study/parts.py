@@ -12,7 +12,7 @@ from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE, Condition
 from scripts.study.evidence import TITLES, Record
 
-NO_SEARCH, LIKELIHOOD, MORE_SPLITS = "no_search", "likelihood", "more_splits"
+NO_SEARCH, LIKELIHOOD = "no_search", "likelihood"
 #: Titles of rules of another network than the study's.
 NETWORKS = {"network_wide": "A wide network", "network_realmlp": "RealMLP", "network_tabm": "TabM"}
 #: Titles of the methods of these rules.

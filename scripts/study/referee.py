@@ -29,8 +29,8 @@ from scripts.records.tables import interval_text, markdown_rows
 from scripts.study import elsewhere
 from scripts.study.answers import Answer, in_short, of_part, on_networks, tuned, with_more_splits
 from scripts.study.effect_tables import method_title
-from scripts.study.evidence import METHOD, TITLES, Record, Setting, study_settings
-from scripts.study.parts import ARMS, LIKELIHOOD, MORE_SPLITS, NATS, NETWORKS, NO_SEARCH
+from scripts.study.evidence import METHOD, MORE_SPLITS, TITLES, Record, Setting, study_settings
+from scripts.study.parts import ARMS, LIKELIHOOD, NATS, NETWORKS, NO_SEARCH
 
 PAGE = "study/referee.md"
 LINKS = {
@@ -252,7 +252,7 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     """Return what is filled into the page, by its place."""
     size = f"{rules.equal:g} %"
     others, nats, plain = list(on_networks()), list(of_part(LIKELIHOOD)), list(of_part(NO_SEARCH))
-    more, there, of = with_more_splits(found[-1], rules)
+    more, there, of = with_more_splits(rules)
     noise = [each for each in plain if each.arm == ARMS["input_noise"]]
     mixed = [each for each in plain if each not in noise]
     named = [Answer("tuned", each.setting, "C-Mixup", each.own) for each in tuned(found, rules, (METHOD,))]

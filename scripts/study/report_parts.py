@@ -17,7 +17,7 @@ from scripts.study import answers, likelihood
 from scripts.study.answers import Answer
 from scripts.study.elsewhere import Comparison, count_states, counts_text, read_comparisons, tuned_text
 from scripts.study.evidence import ENSEMBLE, study_settings
-from scripts.study.page import READS as STUDY
+from scripts.study.evidence import READS as STUDY
 from scripts.study.page import mixing_methods
 from scripts.study.parts import (
     LIKELIHOOD,

@@ -35,12 +35,12 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
         for m in ("erm", "cmixup")
     ]
     setting = Setting(random, 4, records)
-    monkeypatch.setattr(advise, "study_settings", lambda: [setting])
+    monkeypatch.setattr(advise, "with_later_splits", lambda: setting)
     said = advise.expected()
     own = setting.effect("cmixup", rules)
     assert own is not None
     assert own.means == {t: pytest.approx(200 * s, abs=1e-6) for t, s in shifts.items()}
-    assert "On 4 real tables, each of 5 splits tuned by itself, by a model" in said
+    assert "On 4 real tables, each of 4 splits tuned by itself, by a model" in said
     assert f"mean {mean_text(own)}; the direction cannot be told.\n" in said
     assert "It gains 1 % or more on 1 tables, loses as much on 2, lies within on 1, and on 0 that cannot" in said
     new, chances = own.of_new, own.posterior.new.chances
@@ -52,14 +52,14 @@ def test_effects_and_the_range_are_those_of_the_records(monkeypatch: pytest.Monk
     )
     assert "averaged networks" not in said
     five = [{**r, "method": ENSEMBLE} for r in records if r["method"] == "cmixup"]
-    monkeypatch.setattr(advise, "study_settings", lambda: [Setting(random, 4, records, five)])
+    monkeypatch.setattr(advise, "with_later_splits", lambda: Setting(random, 4, records, five))
     assert f"\nFive averaged networks of ERM: mean {mean_text(own)}; the direction" in advise.expected()
 
 
 def test_without_two_published_tables_nothing_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     random = next(c for c in load_protocol2().conditions if c.name == "random")
     one = [record("one", m, 0.5, "random") for m in ("erm", "cmixup")]
-    monkeypatch.setattr(advise, "study_settings", lambda: [Setting(random, 1, one)])
+    monkeypatch.setattr(advise, "with_later_splits", lambda: Setting(random, 1, one))
     with pytest.raises(InputError, match="on two tables or more; it does not"):
         advise.expected()
 

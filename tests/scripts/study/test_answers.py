@@ -1,6 +1,7 @@
 """The pages of networks, of likelihood and of the referee: what is told, and that only whole parts are told of."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scripts.driver.predictions import Scored
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
-from scripts.study import answers, likelihood, no_search, parts, referee
+from scripts.study import answers, evidence, likelihood, no_search, parts, referee
 from tests.scripts.study.test_page import everything
 
 Records = list[dict[str, Any]]
@@ -45,7 +46,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Records], None]:
     def read(rules: Rules, *_: object, **__: object) -> Records:
         return by_name.get(rules.name, [])
 
-    for module in (answers, no_search, parts, referee):
+    for module in (evidence, no_search, parts, referee):
         monkeypatch.setattr(module, "read_store", read)
     return by_name.__setitem__
 
@@ -157,22 +158,31 @@ def test_a_part_is_answered_once_every_table_of_every_setting_has_all_methods(
 
 
 def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables(
-    stored: Callable[[str, Records], None],
+    stored: Callable[[str, Records], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = load_protocol2()
-    (random,) = (s for s in everything(rules, [t.name for t in rules.tables]) if s.condition.name == "random")
-    more = rules_named("more_splits")
-    later = [
-        r for r in cells_of(more, "random", [t.name for t in rules.tables], 0.2) if r["method"] in ("erm", "cmixup")
-    ]
+    found = everything(rules, [t.name for t in rules.tables])
+    names, both = [t.name for t in rules.tables], ("erm", "cmixup")
+    later = [r for r in cells_of(rules_named("more_splits"), "random", names, 0.2) if r["method"] in both]
     for record in later:
         for row in record["seeds"]:
             row["split"] += 5
+    averaged = [{**r, "method": evidence.ENSEMBLE} for r in later if r["method"] == "erm"]
+    first = [{**r, "method": evidence.ENSEMBLE} for r in found[-1].records if r["method"] == "erm"]
+    found[-1] = replace(found[-1], others=first)
+    monkeypatch.setattr(evidence, "study_settings", lambda _: found)
+    monkeypatch.setattr(evidence, "ensemble_records", lambda *_: averaged)
     stored("more_splits", later)
-    own, there, of = answers.with_more_splits(random, rules)
+    own, there, of = answers.with_more_splits(rules)
     assert (there, of) == (60, 60)
     assert own is not None
-    expected = [np.mean([100 * 0.1 / 1.2] * 5 + [100 * 0.2 / 1.5] * 20)]
-    assert own.overall.mean == pytest.approx(expected[0], abs=2.0)
+    assert own.overall.mean == pytest.approx(np.mean([100 * 0.1 / 1.2] * 5 + [100 * 0.2 / 1.5] * 20), abs=2.0)
+    wide = evidence.with_later_splits()
+    assert wide.splits == 25
+    control = wide.effect(evidence.ENSEMBLE, rules)
+    assert control is not None
+    assert control.overall.mean == pytest.approx(0.0, abs=1e-9)
+    assert evidence.leading_settings()[:-1] == found[:-1]
     stored("more_splits", later[1:])
-    assert answers.with_more_splits(random, rules) == (None, 59, 60)
+    assert answers.with_more_splits(rules) == (None, 59, 60)
+    assert evidence.with_later_splits() is found[-1]

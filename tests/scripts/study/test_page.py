@@ -51,6 +51,7 @@ def test_every_place_of_the_page_has_its_part_whatever_is_trained(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "read_store", lambda _: [])
+    monkeypatch.setattr(page, "with_later_splits", lambda: made(rules, [])[-1])
     monkeypatch.setattr(page.answers, "first_lines", lambda *_: "")
     monkeypatch.setattr(page.front, "read_store", lambda *_, **__: [])
     text = (FOLDER / "when.md").read_text()
@@ -69,6 +70,11 @@ def everything(rules: Protocol2, tables: Sequence[str]) -> list[Setting]:
     ]
 
 
+def verdict_of(found: Sequence[Setting], rules: Protocol2) -> str:
+    """Return the verdict that leads with the last setting."""
+    return page.verdict_lines(found, rules, found[-1])
+
+
 def flat(text: str) -> str:
     return " ".join(text.split())
 
@@ -78,17 +84,17 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     assert own.overall.mean == pytest.approx(100 * 0.1 / 1.2, abs=0.05)
-    said = page.verdict_lines(found, rules)
+    said = verdict_of(found, rules)
     assert said.startswith(
-        "**C-Mixup: the mean error is higher (3 tables).** mixup, C-Mixup and RegMixup have 9 pairs of a method and a "
-        "table over 1 settings (All rows, split at random). The error changes by less than 1 % on 3 of them. It is "
-        "lower by as much or more on 3, higher on 3, and none cannot be told."
+        "**C-Mixup: the mean error is higher (3 tables, 5 splits each).** mixup, C-Mixup and RegMixup have 9 pairs of "
+        "a method and a table over 1 settings (All rows, split at random). The error changes by less than 1 % on 3 of "
+        "them. It is lower by as much or more on 3, higher on 3, and none cannot be told."
     )
     assert said.endswith(
         " Not all tables are trained: 100 training rows (0 of 3 tables so far); 100 training rows, noisy labels (0 of "
         "3 tables so far); Whole groups held out (0 of 3 tables so far)."
     )
-    part = page.verdict_lines(made(rules, ["one", "two", "three"], of=30), rules)
+    part = verdict_of(made(rules, ["one", "two", "three"], of=30), rules)
     assert part.startswith("Not all tables are trained: 100 training rows (0 of 30 tables so far)")
     assert part.endswith("All rows, split at random (3 of 30 tables so far).")
 
@@ -96,15 +102,15 @@ def test_the_page_opens_with_what_was_found_in_whole_settings_alone(rules: Proto
 def test_once_all_settings_are_whole_the_page_says_nothing_of_what_is_missing(
     rules: Protocol2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = page.verdict_lines(everything(rules, ["one", "two", "three"]), rules)
+    said = verdict_of(everything(rules, ["one", "two", "three"]), rules)
     assert said.endswith(
         "The error changes by less than 1 % on 12 of them. It is lower by as much or more on 12, higher on 12, and "
         "none cannot be told."
     )
     monkeypatch.setitem(SHIFTS, "cmixup", 0.0)
     monkeypatch.setitem(SHIFTS, "regmixup", 0.0)
-    said = page.verdict_lines(everything(rules, ["one", "two"]), rules)
-    assert "the direction cannot be told (2 tables).**" in said
+    said = verdict_of(everything(rules, ["one", "two"]), rules)
+    assert "the direction cannot be told (2 tables, 5 splits each).**" in said
     assert said.endswith(
         "less than 1 % on 24 of them. It is lower by as much or more on none, higher on none, and none cannot be told."
     )
@@ -121,8 +127,8 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     own = found[-1].effect("cmixup", rules)
     assert own is not None
     assert whole.startswith(
-        "**C-Mixup: the mean error is higher (3 tables).** Of these tables it gains 1 % or more on none, loses as much "
-        "on 3, stays within on none, and on none that cannot be told. | setting | against ERM |"
+        "**C-Mixup: the mean error is higher (3 tables, 5 splits each).** Of these tables it gains 1 % or more on "
+        "none, loses as much on 3, stays within on none, and on none that cannot be told. | setting | against ERM |"
     )
     size = interval_text(own.overall, 1)
     assert f"| All rows, split at random | C-Mixup | {size} |" in whole
@@ -130,10 +136,10 @@ def test_readme_says_what_came_of_each_setting_at_every_stage(
     assert "| 100 training rows | C-Mixup | +8.3 [" in whole
     assert "| 100 training rows |" not in front.sentences(found, rules)
     assert "average" not in whole
-    assert whole.endswith("Setting: All rows, split at random.")
+    assert whole.endswith("Setting: All rows, split at random, 5 splits.")
     monkeypatch.setitem(SHIFTS, "cmixup", -0.1)
     better = [*found[:3], everything(rules, ["one", "two", "three"])[3]]
-    assert "**C-Mixup: the mean error is lower (3 tables).**" in readme(better)
+    assert "**C-Mixup: the mean error is lower (3 tables, 5 splits each).**" in readme(better)
     assert "it gains 1 % or more on 3, loses as much on none, " in readme(better)
 
 
@@ -150,7 +156,7 @@ def test_whether_mixing_helps_is_the_direction_of_the_mean(
     assert own is not None
     new = own.posterior.new.chances
     assert front.short_answer(found, rules) == (
-        f"{said}: over 4 real tables {mean_text(own)}. A new table gains 1 % or more with "
+        f"{said}: over 4 real tables, 5 splits each, {mean_text(own)}. A new table gains 1 % or more with "
         f"probability {chance_text(new.gain)} and loses as much with {chance_text(new.loss)}"
     )
 
@@ -158,10 +164,10 @@ def test_whether_mixing_helps_is_the_direction_of_the_mean(
 @pytest.mark.parametrize(
     ("shift", "of", "said"),
     [
-        (-0.1, 4, "the mean error is lower (4 tables).**"),
-        (-0.1, 5, "the mean error is lower (4 tables so far).**"),
-        (0.1, 4, "the mean error is higher (4 tables).**"),
-        (-0.002, 4, "the direction cannot be told (4 tables).**"),
+        (-0.1, 4, "the mean error is lower (4 tables, 5 splits each).**"),
+        (-0.1, 5, "the mean error is lower (4 tables so far, 5 splits each).**"),
+        (0.1, 4, "the mean error is higher (4 tables, 5 splits each).**"),
+        (-0.002, 4, "the direction cannot be told (4 tables, 5 splits each).**"),
     ],
 )
 def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float, of: int, said: str) -> None:
@@ -179,7 +185,7 @@ def test_an_ensemble_is_told_of_by_the_same_rule(rules: Protocol2, shift: float,
     assert f"**An average of five networks of ERM: {said}" in text
     assert f"| {chance_text(new.gain)} | {chance_text(new.loss)} |" in text
     if of == 4:
-        whole = page.verdict_lines([*found[:-1], last], rules)
+        whole = page.verdict_lines(found, rules, last)
         assert f"**An average of five networks of ERM: {said}" in whole
 
 
@@ -241,7 +247,8 @@ def test_controls_and_calibration_have_a_row_for_each_setting(rules: Protocol2) 
 
 def test_pictures_have_no_faults(rules: Protocol2, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made(rules, ["one", "two", "three"])
-    monkeypatch.setattr(page, "study_settings", lambda: found)
+    for name in ("study_settings", "leading_settings"):
+        monkeypatch.setattr(page, name, lambda: found)
     figures = page.study_figures()
     assert figures.keys() == {"study/forest_random.png", "study/wins.png", "study/cost.png", "study/front.png",
                               "study/first.png"}  # fmt: skip

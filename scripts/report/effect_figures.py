@@ -173,9 +173,9 @@ def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: s
             name = list(more)[k - len(rows)]
             name = f"for {name}" if name == NEW else name
             right.annotate(name, (own.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
-    right.text(-0.5 * equal, -1, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
+    right.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
     right.set_yticks([])
-    right.set_ylim(len(order) + 2 * len(more) + 1, -3)
+    right.set_ylim(len(order) + 2 * len(more) + 1, -4.5)
     right.set_ylabel(f"{len(rows)} tables, one row each")
     right.set_xlim(left=min(-1.4 * equal, right.get_xlim()[0]))
     right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")

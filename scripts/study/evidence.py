@@ -208,9 +208,16 @@ def kept_predictions(
     """Return what a store has predicted on a record's table and setting, by method, seed and split of the rows."""
     about = {"experiment": experiment_of(rules), "dataset": record["table"], "model": rules.backbone,
              "preset": "default", "options": {"condition": record["condition"]}}  # fmt: skip
-    names = {method: cell_name({**about, "method": method}) for method in methods}
-    kept = read_cells(predictions_file(store, {**about, "method": methods[0]}), names.values())
-    return {method: kept.get(name, {}) for method, name in names.items()}
+    cells = {method: {**about, "method": method} for method in methods}
+    files: dict[Path, list[str]] = {}  # those of later studies hold one method each
+    for method, cell in cells.items():
+        files.setdefault(predictions_file(store, cell), []).append(method)
+    found = dict[str, dict[int, dict[str, Scored]]]()
+    for path, own in files.items():
+        names = {method: cell_name(cells[method]) for method in own}
+        kept = read_cells(path, names.values())
+        found |= {method: kept.get(name, {}) for method, name in names.items()}
+    return {method: found[method] for method in methods}
 
 
 def model_seconds(setting: Setting, rules: Protocol2) -> dict[str, float]:

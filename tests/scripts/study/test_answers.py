@@ -12,6 +12,7 @@ from scripts.driver.predictions import Scored
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
+from scripts.records.study_errors import error_scores
 from scripts.study import answers, evidence, likelihood, no_search, parts, referee
 from tests.scripts.study.test_page import everything
 
@@ -186,3 +187,15 @@ def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables
     stored("more_splits", later[1:])
     assert answers.with_more_splits(rules) == (None, 59, 60)
     assert evidence.with_later_splits() is found[-1]
+
+
+def test_predictions_of_later_splits_are_those_of_their_method() -> None:
+    """Each method has a file of its own there: an ensemble must not average the runs of another."""
+    rules = rules_named("more_splits")
+    records = [r for r in evidence.later_cells()[0] if r["table"] == "penguin_mass"]
+    kept = evidence.kept_predictions(records[0], rules, ("cmixup", "erm"))
+    for record in records:
+        for row in record["seeds"][:4]:
+            (error,) = (v for k, v in error_scores(kept[record["method"]][row["seed"]]["test"], np.array(record["std"]),
+                                                   grouped=False).items() if k == "nrmse")  # fmt: skip
+            assert error == row["test"]

@@ -102,29 +102,28 @@ def in_short(answers: Sequence[Answer], size: str) -> str:
 
 
 def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
-    """Return the first lines of when.md: a table of questions and their answers."""
+    """Return the first lines of when.md: a table of questions on C-Mixup, with an answer in a row each."""
     last = found[-1]
     own = [each for each in tuned(found, rules, (METHOD,)) if each.setting.startswith(last.title)]
     more, there, of = with_more_splits(rules)
-    later = (
-        [Answer("tuned", f"{last.title}, {last.progress}, {with_later_splits().splits} splits", "C-Mixup", more)]
-        if more
-        else []
-    )
-    mixing = [each for each in of_part(LIKELIHOOD) if each.arm != ARMS["input_noise"]]
+    if more:
+        own.append(Answer("tuned", f"{with_later_splits().splits} splits", "C-Mixup", more))
     parts = {
-        "Does C-Mixup help, tuned?": own, "With 20 more splits?": later,
+        "Does C-Mixup help, tuned?": own,
         **{f"On {lower_first(title) if title.startswith('A ') else title}?": [*of_part(name)]
            for name, title in NETWORKS.items()},
-        "Does mixing improve likelihood beyond rescaling?": mixing,
+        "Does it improve likelihood beyond rescaling?": [*of_part(LIKELIHOOD)],
     }  # fmt: skip
     body = []
     for question, each in parts.items():
-        told = [[upper_first(one.setting), one.arm, one.size, one.own.direction(), *map(chance_text, one.chances)]
-                for one in each]  # fmt: skip
-        nothing = f"{NOT_RUN} ({there} of {of} cells)" if each is later else NOT_RUN
-        rows = told or [[nothing, *["—"] * 5]]
-        body += [[f"**{question}**" if k == 0 else "", *row] for k, row in enumerate(rows)]
-    new = "a new table gains 1 % (0.01 nats)"
-    heads = ["question", "setting", "method", "mean effect", "direction", new, "loses it"]
+        mine = [one for one in each if one.arm.startswith("C-Mixup")]
+        settings = [upper_first("; ".join(dict.fromkeys(one.setting for one in mine)) or NOT_RUN)]
+        if each is own and not more:
+            settings.append(f"more splits: {lower_first(NOT_RUN)} ({there} of {of} cells)")
+        names = [one.arm.removeprefix("C-Mixup").removeprefix(", ") for one in mine]
+        sizes = [f"{name}{': ' if name else ''}{one.size} ({one.own.direction()})"
+                 for name, one in zip(names, mine, strict=True)]  # fmt: skip
+        chances = (", ".join(chance_text(one.chances[k]) for one in mine) for k in (0, 1))
+        body.append([f"**{question}**", "; ".join(settings), "; ".join(sizes) or "—", *(c or "—" for c in chances)])
+    heads = ["question", "setting", "mean effect", "a new table gains 1 % (0.01 nats)", "loses it"]
     return "\n".join(markdown_rows(heads, body))

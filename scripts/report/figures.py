@@ -81,9 +81,8 @@ def bandwidth_figure(
             axis.plot(at, [getattr(r, name) for r in marked], linestyle="", label=title, **look)
         for place, report in zip(at, marked, strict=True):
             if report.self_probability > IDLE:
-                said = f"{title}, {report.bandwidth:g}:\nno mixing"
-                right.annotate(said, (place, report.self_probability), (0, -14), textcoords="offset points", ha="left",
-                               va="top", fontsize=8)  # fmt: skip
+                right.annotate("no mixing", (place, report.self_probability), (9, 0), textcoords="offset points",
+                               ha="left", va="center", fontsize=8)  # fmt: skip
     for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
         axis.set_xscale("log")
         axis.set_xlabel("bandwidth / standard deviation of the labels")

@@ -54,7 +54,7 @@ def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
     assert not imports(path) & set(OURS)
 
 
-DISTRIBUTIONS = {
+DISTRIBUTIONS = {"mpl_toolkits": "matplotlib", 
     "sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "PyYAML", "PIL": "Pillow", "tdc": "PyTDC",
 }  # fmt: skip
 

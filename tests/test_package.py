@@ -54,8 +54,9 @@ def test_the_library_imports_neither_datasets_nor_models(path: Path) -> None:
     assert not imports(path) & set(OURS)
 
 
-DISTRIBUTIONS = {"mpl_toolkits": "matplotlib", 
+DISTRIBUTIONS = {
     "sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "PyYAML", "PIL": "Pillow", "tdc": "PyTDC",
+    "mpl_toolkits": "matplotlib",
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from scripts.study.likelihood import DIGITS
 from scripts.study.parts import (
     ARMS,
     LIKELIHOOD,
+    NATS,
     NETWORKS,
     lower_first,
     part_settings,
@@ -125,5 +126,6 @@ def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
                  for name, one in zip(names, mine, strict=True)]  # fmt: skip
         chances = (", ".join(chance_text(one.chances[k]) for one in mine) for k in (0, 1))
         body.append([f"**{question}**", "; ".join(settings), "; ".join(sizes) or "—", *(c or "—" for c in chances)])
-    heads = ["question", "setting", "mean effect", "a new table gains 1 % (0.01 nats)", "loses it"]
+    size = f"a new table gains {rules.equal:g} % ({rules.equal / 100:g} {NATS})"
+    heads = ["question", "setting", "mean effect", size, "loses it"]
     return "\n".join(markdown_rows(heads, body))

@@ -89,7 +89,7 @@ def effect_rows(rows: Sequence[tuple[str, str, Effect]], size: str) -> list[str]
     heads = ["setting", "against ERM", "change of the error by a model of all tables, %", "all tables counted alike, %",
              "mean error", f"a new table gains {size}", "loses it"]  # fmt: skip
     body = [
-        [title, method_title(method), interval_text(own.overall, 1), interval_text(own.plain, 1), own.direction(),
+        [title, WHO[method], interval_text(own.overall, 1), interval_text(own.plain, 1), own.direction(),
          chance_text(own.posterior.new.chances.gain), chance_text(own.posterior.new.chances.loss)]
         for title, method, own in rows
     ]  # fmt: skip

@@ -27,10 +27,19 @@ REPO = Path(__file__).resolve().parents[2]
 TINY = ("dataset=no2", "debug=tiny", "train.batch_size=100")
 
 
-def swept(out: Path, *words: str) -> subprocess.CompletedProcess[str]:
+#: The command with submitit's debug executor, which runs each job in the process of the sweep.
+DEBUG = """
+import runpy
+from hydra_plugins.hydra_submitit_launcher.submitit_launcher import LocalLauncher
+LocalLauncher._EXECUTOR = "debug"
+runpy.run_module("scripts.train", run_name="__main__", alter_sys=True)
+"""
+
+
+def swept(out: Path, *words: str, start: tuple[str, str] = ("-m", "scripts.train")) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CMIXUP_")} | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "scripts.train", "-m", *TINY, f"out={out}", *words],
+        [sys.executable, *start, "-m", *TINY, f"out={out}", *words],
         cwd=REPO, capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
 
@@ -116,6 +125,18 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
     assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(tmp_path / "runs")) == [(2, 0), (2, 1)]
     again = swept(tmp_path, "method.bandwidth=2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options)
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.slow
+def test_a_sweep_by_submitits_debug_executor_goes_on_past_a_bad_job(tmp_path: Path) -> None:
+    if not installed(LAUNCHERS["submitit_local"][0]):
+        pytest.skip("hydra_submitit_launcher is not installed: pip install '.[sweep]'")
+    done = swept(tmp_path, "method.bandwidth=-1,2", "hydra/launcher=submitit_local", start=("-c", DEBUG))
+    assert done.returncode == 1, done.stderr
+    assert "1 of the sweep's jobs failed" in done.stderr
+    assert "method.bandwidth=-1: bandwidth must be 0 or more" in done.stderr
+    assert [r["bandwidth"] for r in load_reports(tmp_path / "runs")] == [2]
+    assert not list(tmp_path.rglob("*_submission.sh"))  # nothing was sent anywhere
 
 
 @pytest.mark.slow

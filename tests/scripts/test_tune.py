@@ -114,6 +114,10 @@ def scored(val: float, test: float, metric: str = "rmse") -> dict[str, Any]:
     return {"selection": metric, "scores": {"val": {metric: val, "mape": -val}, "test": {metric: test}}}
 
 
+def test_the_winner_is_best_on_validation_not_on_test() -> None:
+    assert choose_trial([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
+
+
 def test_higher_wins_where_higher_is_better() -> None:
     assert choose_trial([scored(0.2, 0.1, "r"), scored(0.1, 0.3, "r"), scored(0.9, 0.0, "r")]) == 2
 

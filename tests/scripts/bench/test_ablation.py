@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 import torch
 
+from cmixup.errors import InputError
 from cmixup.sklearn.trees import weigh_trees
 from scripts.bench import ablation, intervals
 from scripts.bench.estimators import interval_coverage
 from scripts.bench.recipes import RECIPES, prepared_columns
+from scripts.config.arguments import parse_args
 from scripts.records.records import read_csv
 from tests.robustness.pictures import faults_of
 
@@ -30,6 +32,13 @@ def test_the_page_of_the_ablation_is_that_of_its_record() -> None:
     text = path.with_suffix(".md").read_text()
     assert "\n".join(table) in text
     assert all(str(part) in text for part in rest)
+
+
+def test_a_model_that_is_not_installed_is_named_before_any_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablation, "find_spec", lambda _: None)
+    monkeypatch.setattr(ablation, "measure_table", lambda *_: pytest.fail("fitted first"))
+    with pytest.raises(InputError, match="compares with catboost, which is not installed"):
+        ablation.run(parse_args(["short=1"], ablation.KEYS))
 
 
 def test_the_blend_of_the_ablation_is_that_of_the_library() -> None:

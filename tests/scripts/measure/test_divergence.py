@@ -76,6 +76,16 @@ def test_it_is_what_the_definition_gives(
     assert found == Invariance(found.value, pairs, pairs / (bins * 9))
 
 
+def test_names_of_domains_and_order_of_rows_do_not_matter() -> None:
+    h, y, domain = rows(shift=1)
+    found = learned_invariance(h, y, domain)
+    renamed = torch.tensor([17, -4, 5])[domain]
+    order = torch.from_numpy(np.random.default_rng(1).permutation(len(y)))
+    assert learned_invariance(h, y, renamed).value == pytest.approx(found.value, rel=1e-9)
+    assert learned_invariance(h[order], y[order, None], domain[order]).value == pytest.approx(found.value, rel=1e-9)
+    assert found.value > 0.1
+
+
 def test_affine_maps_of_the_features_do_not_matter() -> None:
     h, y, domain = rows(shift=1)
     scale = torch.tensor([1e-4, -2, 3, 50, -0.1, 1e3], dtype=torch.float64)

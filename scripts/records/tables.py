@@ -236,9 +236,9 @@ def z_text(cell: Score) -> str:
     return "—" if cell.z is None else f"{cell.z:+.1f}"
 
 
-def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Return a Markdown table, its first column left, the others right."""
-    rule = ["---", *["---:"] * (len(head) - 1)]
+def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Return a Markdown table, its first columns left, the others right; cells on the right do not wrap on the site."""
+    rule = [*["---"] * left, *["---:"] * (len(head) - left)]
     return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
 
 

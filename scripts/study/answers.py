@@ -128,4 +128,4 @@ def first_lines(found: Sequence[Setting], rules: Protocol2) -> str:
         body.append([f"**{question}**", "; ".join(settings), "; ".join(sizes) or "—", *(c or "—" for c in chances)])
     size = f"a new table gains {rules.equal:g} % ({rules.equal / 100:g} {NATS})"
     heads = ["question", "setting", "mean effect", size, "loses it"]
-    return "\n".join(markdown_rows(heads, body))
+    return "\n".join(markdown_rows(heads, body, left=3))

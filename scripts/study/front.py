@@ -93,7 +93,7 @@ def effect_rows(rows: Sequence[tuple[str, str, Effect]], size: str) -> list[str]
          chance_text(own.posterior.new.chances.gain), chance_text(own.posterior.new.chances.loss)]
         for title, method, own in rows
     ]  # fmt: skip
-    return markdown_rows(heads, body)
+    return markdown_rows(heads, body, left=2)
 
 
 def front_lines(found: Sequence[Setting], rules: Protocol2) -> str:

@@ -110,7 +110,7 @@ def progress_rows(every: Sequence[Progress]) -> list[str]:
         [one.part, f"[{one.rules}](../../configs/study/{one.rules}.yaml)", one.setting, f"{one.tables} of {one.of}",
          f"{one.cells} of {one.planned}"] for one in every
     ]  # fmt: skip
-    return markdown_rows(HEAD, body)
+    return markdown_rows(HEAD, body, left=3)
 
 
 def came_out(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
@@ -245,7 +245,7 @@ def best(answers: Sequence[Answer]) -> list[str]:
     body = [[LINKS[each.part], each.setting, each.arm, each.size, each.direction,
              *map(chance_text, each.chances)] for each in order]  # fmt: skip
     heads = ["part", "setting", "method", "mean effect", "direction", "a new table gains 1 %", "loses 1 %"]
-    return markdown_rows(heads, body)
+    return markdown_rows(heads, body, left=3)
 
 
 def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:

@@ -91,14 +91,18 @@ def on_networks() -> Iterator[Answer]:
 
 
 def in_short(answers: Sequence[Answer], size: str) -> str:
-    """Return how many answers of a part have each direction, and the largest probability of a gain."""
+    """Return the one answer of a part, or how many have each direction, and the largest probability of a gain."""
     if not answers:
         return NOT_RUN
+    if len(answers) == 1:
+        (one,) = answers
+        new = f"A new table gains {size} with probability {chance_text(one.chances[0])}."
+        return f"Mean effect {one.size} ({one.direction}). {new}"
     lower, higher, untold = (sum(one.own.direction() == way for one in answers) for way in (LOWER, HIGHER, UNTOLD))
     most = chance_text(max(one.chances[0] for one in answers))
     return (
         f"Mean effect in {len(answers)} comparisons: lower in {lower}, higher in {higher}, {untold} cannot be told. "
-        f"A new table gains {size} with probability {most}{' at most' if answers[1:] else ''}."
+        f"A new table gains {size} with probability {most} at most."
     )
 
 

@@ -181,6 +181,10 @@ def test_later_splits_join_those_of_protocol_2_once_both_methods_have_all_tables
     assert (there, of) == (60, 60)
     assert own is not None
     assert own.overall.mean == pytest.approx(np.mean([100 * 0.1 / 1.2] * 5 + [100 * 0.2 / 1.5] * 20), abs=2.0)
+    alone = answers.Answer("tuned", "", "C-Mixup", own)
+    assert answers.in_short([alone], "1 %") == (
+        f"Mean effect {alone.size} (higher). A new table gains 1 % with probability below 0.01."
+    )
     wide = evidence.with_later_splits()
     assert wide.splits == 25
     control = wide.effect(evidence.ENSEMBLE, rules)

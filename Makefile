@@ -98,11 +98,6 @@ docs: $(VENV)/.ready ## Build all pages as a site in outputs/site
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(PY) -m sphinx -q -W --keep-going -b html -c docs . outputs/site
 
-report: $(VENV)/.ready ## Make docs/report.md a PDF: outputs/report.pdf
-	@$(PY) -c 'import pypandoc, typst' 2>/dev/null || \
-	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
-	$(PY) docs/report_pdf.py outputs/report.pdf
-
 ##@ Reproduce the paper
 
 reproduce: ## Make one of them by its name: NAME=table3 [NAME= SEEDS= DATASETS= METHODS= PRESET=]
@@ -273,6 +268,6 @@ wheel-check: $(VENV)/.ready ### Try the wheel in empty environments [PYTHONS=pyt
 	$(PY) -m tests.robustness.wheel_check pythons="$(PYTHONS)"
 
 release-check: $(VENV)/.ready ### A release's steps up to the upload [TAG=v0.1.0]
-	@$(PY) -c 'import mlcroissant, twine' 2>/dev/null || \
+	@$(PY) -c 'import twine' 2>/dev/null || \
 	    $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
 	$(PY) -m tests.robustness.release_check "tag=$$TAG"

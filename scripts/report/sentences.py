@@ -33,7 +33,6 @@ def sentence_parts() -> dict[str, dict[str, str]]:
     agreement = "\n".join(agreement_lines(table, evidence, "released", count_intervals(verdicts)))
     found = {
         "README.md": {"reproduces": short},
-        "docs/report.md": {"reproduces": short},
         README: {"reproduces": short, "map": map_lines(evidence, RESULTS), "agreement": agreement},
     }
     for experiment in all_experiments():

@@ -79,7 +79,6 @@ def front_pages() -> dict[str, dict[str, str]]:
     return {
         "README.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         f"{RESULTS.name}/README.md": {"study": lines.replace(f"({RESULTS.name}/", "(")},
-        "docs/report.md": {"study": front.sentences(found, rules), "helps": front.short_answer(found, rules)},
         "docs/bench.md": {"entry": front.submission_output(front.lite_records(rules), rules)},
     }
 

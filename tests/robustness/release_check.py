@@ -22,8 +22,6 @@ from pathlib import Path
 from cmixup.errors import InputError
 from scripts.config.arguments import parse_args
 from scripts.driver.cli import user_errors
-from scripts.records.experiment import RESULTS
-from scripts.report.croissant import FILE
 from tests.robustness.wheel_check import ROOT, SOURCES, check, run
 
 KEYS = {
@@ -32,7 +30,6 @@ KEYS = {
     "link": "1 links torch and numpy into the empty environment instead of installing them; default 0",
 }
 WITHOUT_GIT = 315532800  # seconds of 1 January 1980, the first time that a zip archive can hold
-CROISSANT = "import sys, mlcroissant as ml; data = ml.Dataset(sys.argv[1]); next(iter(data.records('theory')))"
 SDIST = "import sys, setuptools.build_meta as backend; print(backend.build_sdist(sys.argv[1]))"
 
 
@@ -46,8 +43,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         check_bytes(first, second)
         run([sys.executable, "-m", "twine", "check", "--strict", *map(str, first)], folder)
         print("twine check: passed")
-        run([sys.executable, "-c", CROISSANT, str(RESULTS / FILE)], folder)
-        print(f"{FILE}: read by MLCommons' library")
         (wheel,) = (path for path in first if path.suffix == ".whl")
         print(check(sys.executable, wheel, folder / "environment", link=given.switch("link")))
         out = Path(given.get("out", "outputs/dist"))

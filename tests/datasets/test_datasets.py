@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Dataset, RawTable, TabularDataset, min_max, permuted, smooth_labels, standardise
+from datasets.common.base import Dataset, RawTable, TabularDataset, permuted, standardise
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from scripts.config.compose import option_names
@@ -67,17 +67,6 @@ def test_the_twin_has_the_cards_shapes_and_sizes(name: str) -> None:
         assert split.domain.dtype == torch.int64
         assert split.name == f"{name}/{part}"
     assert card.rows in (0, sum(sizes))
-
-
-@pytest.mark.parametrize(
-    ("name", "d", "sizes"),
-    [("airfoil", 5, (1003, 300, 200)), ("no2", 7, (200, 200, 100)), ("diabetes", 10, (262, 90, 90))],
-)
-def test_sizes_of_the_papers_table(name: str, d: int, sizes: tuple[int, int, int]) -> None:
-    data = twin(name)
-    assert tuple(len(getattr(data, part)) for part in SPLITS) == sizes
-    assert data.train.x.shape[1] == d
-    assert data.train.y.shape[1] == 1
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -137,21 +126,6 @@ def test_the_twin_is_scaled_finite_and_says_so(name: str) -> None:
     assert "synthetic twin: not real data" in data.notes
 
 
-@pytest.mark.parametrize("name", TABULAR)
-def test_the_twin_is_the_same_every_time(name: str) -> None:
-    one, other = twin(name, 3), twin(name, 3)
-    for part in SPLITS:
-        assert torch.equal(getattr(one, part).x, getattr(other, part).x)
-        assert torch.equal(getattr(one, part).y, getattr(other, part).y)
-
-
-@pytest.mark.parametrize("name", TABULAR)
-def test_no_row_is_in_two_splits(name: str) -> None:
-    data = twin(name)
-    every = torch.cat([torch.cat([getattr(data, p).x, getattr(data, p).y], dim=1) for p in SPLITS])
-    assert len(every.unique(dim=0)) == len(every)
-
-
 # ---- splits
 
 
@@ -173,13 +147,6 @@ def test_airfoil_splits_as_the_released_code(seed: int, monkeypatch: pytest.Monk
     assert rows == {"train": order[:1003], "val": order[1003:1303], "test": order[1303:]}
 
 
-def test_airfoil_splits_as_numpy_when_seeded_globally(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels_as_row_numbers(monkeypatch, Airfoil, 1503, 5)
-    np.random.seed(4)  # noqa: NPY002 - what the released code does
-    order = np.random.permutation(1503)  # noqa: NPY002
-    assert rows_of(Airfoil().load(4))["train"] == order[:1003].tolist()
-
-
 def test_no2_has_one_split_for_every_seed_and_another_for_another_split_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     labels_as_row_numbers(monkeypatch, NO2, 500, 7)
     first = rows_of(NO2().load(0))
@@ -187,18 +154,6 @@ def test_no2_has_one_split_for_every_seed_and_another_for_another_split_seed(mon
     assert sorted(row for rows in first.values() for row in rows) == list(range(500))
     assert rows_of(NO2(split_seed=1).load(0)) != first
     assert rows_of(NO2(split_seed=1).load(9)) == rows_of(NO2(split_seed=1).load(0))
-
-
-def test_no2_says_that_its_split_is_ours() -> None:
-    assert any("split_seed 3" in note and "not public" in note for note in NO2(split_seed=3, synthetic=True).notes())
-
-
-def test_diabetes_splits_by_seed() -> None:
-    one, other = twin("diabetes", 0), twin("diabetes", 1)
-    assert not torch.equal(one.train.y, other.train.y)
-    assert sorted(torch.cat([one.train.y, one.val.y, one.test.y])[:, 0].tolist()) == sorted(
-        torch.cat([other.train.y, other.val.y, other.test.y])[:, 0].tolist()
-    )
 
 
 # ---- what tabular datasets share
@@ -242,13 +197,6 @@ def test_scaling_on_all_is_fitted_on_every_row() -> None:
     assert data.val.x[:, 0].tolist() == [1, 0]
 
 
-def test_a_constant_column_becomes_zero() -> None:
-    data = Toy(toy_x(), np.zeros((10, 1))).load(0)
-    assert data.train.x[:, 1].tolist() == [0] * 6
-    assert data.test.x[:, 1].tolist() == [1, 0]  # not constant outside the training rows: clipped
-    assert min_max(np.full((4, 1), 3.0), None).tolist() == [[0.0]] * 4
-
-
 def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:
     x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
     found = standardise(x, np.array([0, 1])).astype(np.float32)
@@ -272,23 +220,6 @@ def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value
     {"x": x, "y": y}[which][7, 0] = value
     with pytest.raises(InputError, match=f"{which} of toy has values that are not finite, first in row 7"):
         Toy(x, y).load(0)
-
-
-def test_smooth_labels_have_the_mean_and_std_asked_for() -> None:
-    rng = np.random.default_rng(0)
-    y = smooth_labels(rng.random((300, 4)), rng, 50.0, 3.0)
-    assert y.shape == (300, 1)
-    assert y.mean() == pytest.approx(50)
-    assert y.std() == pytest.approx(3)
-
-
-def test_smooth_labels_are_nearer_for_nearer_inputs() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.random((400, 2))
-    y = smooth_labels(x, rng, 0.0, 1.0)[:, 0]
-    distance = np.abs(x[:, None] - x[None]).max(axis=2)
-    gap = np.abs(y[:, None] - y[None])
-    assert gap[distance < 0.05].mean() < 0.3 * gap.mean()
 
 
 def test_diabetes_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:

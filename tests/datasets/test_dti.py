@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from datasets import dti as module
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, PairTable
 from datasets.common.fetch import FetchError
-from datasets.dti import DTI, FOLDER, equalised, holdout
+from datasets.dti import DTI, FOLDER, equalised
 
 PARTS = ("train", "val", "test")
 
@@ -24,15 +23,6 @@ def years(counts: dict[int, int]) -> PairTable:
     year = np.repeat(list(counts), list(counts.values()))
     n = len(year)
     return PairTable(["C"], ["A"], np.zeros(n, int), np.zeros(n, int), np.arange(float(n)), year, {})
-
-
-def test_years_of_the_splits() -> None:
-    data = DTI(synthetic=True).load(0)
-    assert sorted(set(data.train.domain.tolist())) == list(range(2013, 2019))
-    assert sorted(set(data.val.domain.tolist())) == list(range(2013, 2019))
-    assert sorted(set(data.test.domain.tolist())) == [2019, 2020]  # 2021 is too small
-    assert (data.selection, data.worst) == ("r", ("r",))
-    assert data.train.x.shape[1] == 32_300
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -81,12 +71,6 @@ def test_a_year_gets_100_batches_at_most_and_fewer_than_one_if_there_are_no_more
     assert [len(rows) for rows in equalised([np.arange(9000), np.arange(7000)], rng, replace=True)] == [6400, 6400]
     assert [len(rows) for rows in equalised([np.arange(9000), np.arange(130)], rng, replace=False)] == [128, 128]
     assert [len(rows) for rows in equalised([np.arange(9000), np.arange(63)], rng, replace=False)] == [63, 63]
-
-
-def test_the_held_out_part_is_about_a_fifth() -> None:
-    kept, others = holdout(np.arange(10_000, 20_000), 5)
-    assert len(others) == pytest.approx(2000, abs=120)
-    assert sorted([*kept, *others]) == list(range(10_000, 20_000))
 
 
 def write_tdc(root: Path, **changes: Any) -> Path:
@@ -161,14 +145,6 @@ def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert asked == ["BindingDB_Patent"] * 2
 
 
-@pytest.mark.slow
-def test_dti_reads_through_the_real_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tdc.benchmark_group")
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    check_tiny(tmp_path)
-
-
 def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_tdc(monkeypatch)
     write_tdc(tmp_path / "raw", Y=1e5)
@@ -211,22 +187,3 @@ def test_missing_files_are_named_with_address_and_commands(tmp_path: Path, monke
     (path / "test.csv").unlink()
     with pytest.raises(FetchError, match=r"bindingdb_patent: lacks test.csv"):
         DTI().fetch()
-
-
-def test_a_folder_in_the_mirror_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_tdc(tmp_path / "mirror")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
-    assert FOLDER.find() == path
-    assert not (tmp_path / "data").exists()
-    monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
-    assert not FOLDER.present()
-
-
-def test_dti_keeps_its_table_between_run_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = module.DTI(synthetic=True)
-    first = dataset.load(0)
-    monkeypatch.setattr(DTI, "synthetic_rows", lambda *_: pytest.fail("read again"))
-    other = dataset.load(1)
-    assert other.train.x.drugs is first.train.x.drugs
-    assert not torch.equal(other.val.y, first.val.y)

@@ -1,5 +1,4 @@
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.video.avi import Avi, write_avi
 from datasets.common.video.pulses import BEAT, Pulse
 from datasets.echo import FOLDER, Echo, read_listing
-from scripts import data as data_command
 
 COUNTS = {"train": 4, "val": 2, "test": 3}
 SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}
@@ -93,12 +91,6 @@ def test_a_row_is_the_clip_of_its_own_video(root: Path) -> None:
         np.testing.assert_allclose(seen, frames, atol=1e-3)
 
 
-def test_training_pixels_have_mean_zero_and_deviation_one(root: Path) -> None:
-    x = Echo(**SMALL).load(0).train.x[torch.arange(4)]
-    torch.testing.assert_close(x.mean(dim=(0, 2, 3, 4)), torch.zeros(3), atol=1e-5, rtol=0)
-    torch.testing.assert_close(x.std(dim=(0, 2, 3, 4), correction=0), torch.ones(3))
-
-
 def test_clips_of_validation_are_fixed_by_the_seed(root: Path) -> None:
     index = torch.arange(2)
     one, again, other = (Echo(**SMALL).load(seed).val.x.where for seed in (3, 3, 4))
@@ -123,22 +115,6 @@ def test_videos_with_fewer_than_two_traced_frames_are_left_out(root: Path) -> No
     assert len(found["train"].fractions) == 3
 
 
-def test_names_with_a_suffix_and_splits_in_small_letters_are_the_same(root: Path) -> None:
-    expected = read_listing(root)
-    edit(root / "FileList.csv", "GENERATED_val_00001,", "GENERATED_val_00001.avi,")
-    text = (root / "FileList.csv").read_text().replace("TRAIN", "train")
-    (root / "FileList.csv").write_text(text)
-    found = read_listing(root)
-    assert all(found[part].paths == expected[part].paths for part in SPLITS)
-
-
-def test_other_columns_are_not_needed(root: Path) -> None:
-    rows = listed(root)
-    text = "Split,Extra,EF,FileName\n" + "".join(f"{r['Split']},x,{r['EF']},{r['FileName']}\n" for r in rows)
-    (root / "FileList.csv").write_text(text)
-    assert {part: len(found.paths) for part, found in read_listing(root).items()} == COUNTS
-
-
 # ---- what is missing or damaged
 
 
@@ -154,30 +130,6 @@ def test_without_the_folder_the_message_says_how_to_get_it(tmp_path: Path, monke
         for place in (tmp_path / "data/EchoNet-Dynamic", tmp_path / "mirror/echonet/EchoNet-Dynamic"):
             assert f"{place}: no such folder" in message
     assert not FOLDER.present()
-
-
-def test_status_and_fetch_know_what_only_a_person_can_get(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(data_command, "option_names", lambda _: ["echo"])
-    data_command.print_status()
-    assert re.search(r"echo +EchoNet-Dynamic/ +here", capsys.readouterr().out)
-    data_command.fetch_all(["echo"])
-    assert str(root) in capsys.readouterr().out
-    (root / "FileList.csv").unlink()
-    data_command.print_status()
-    shown = capsys.readouterr().out
-    assert "https://echonet" in shown
-    assert "needs an agreement" in shown
-    with pytest.raises(FetchError, match="needs an agreement"):
-        data_command.fetch_all(["echo"])
-
-
-def test_a_folder_that_lacks_something_is_refused(root: Path) -> None:
-    assert FOLDER.present()
-    (root / "VolumeTracings.csv").unlink()
-    with pytest.raises(FetchError, match=r"lacks VolumeTracings\.csv"):
-        Echo().fetch()
 
 
 def test_a_mirror_is_used_where_it_lies(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,12 +184,6 @@ def test_a_list_without_a_column_is_refused(column: str, root: Path) -> None:
         read_listing(root)
 
 
-def test_tracings_without_a_column_are_refused(root: Path) -> None:
-    edit(root / "VolumeTracings.csv", "Frame", "Image")
-    with pytest.raises(InputError, match=r"VolumeTracings\.csv has no column 'Frame'"):
-        read_listing(root)
-
-
 @pytest.mark.parametrize("value", ["nan", "", "-1", "100.5", "inf", "normal"])
 def test_an_ejection_fraction_that_cannot_be_is_refused_with_its_line(value: str, root: Path) -> None:
     edit(root / "FileList.csv", listed(root)[2]["EF"], value)
@@ -282,12 +228,3 @@ def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) ->
     assert data.train.y.std() > 5
     assert data.checksums == {}
     assert data.notes == ("synthetic twin: not real data",)
-
-
-def test_the_twin_follows_the_form_and_is_the_same_every_time() -> None:
-    one, other = (Echo(frames=4, size=16, synthetic=True).load(2) for _ in range(2))
-    index = torch.arange(8)
-    assert one.val.x[index].shape == (8, 3, 4, 16, 16)
-    assert torch.equal(one.val.x[index], other.val.x[index])
-    assert torch.equal(one.test.y, other.test.y)
-    assert sum(len(block) for block in one.test.x.all_views(0, 3)) == len(one.test.x.videos.open(0)) - 6 >= 2

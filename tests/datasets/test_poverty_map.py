@@ -1,8 +1,6 @@
-import os
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +8,8 @@ import torch
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.methods.erm import ERM
 from datasets.common.fetch import FetchError
 from datasets.poverty_map import FOLDER, Images, PovertyMap
-from tests.helpers import make_data, train_one
-
-COUNTRIES = [
-    "angola", "benin", "burkina_faso", "cameroon", "cote_d_ivoire", "democratic_republic_of_congo", "ethiopia", "ghana",
-    "guinea", "kenya", "lesotho", "malawi", "mali", "mozambique", "nigeria", "rwanda", "senegal", "sierra_leone",
-    "tanzania", "togo", "uganda", "zambia", "zimbabwe",
-]  # fmt: skip
 
 
 def parts(data: RegressionData) -> tuple[Split, Split, Split]:
@@ -159,63 +149,3 @@ def test_what_is_missing_is_said_in_one_message(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
     with pytest.raises(InputError, match="poverty_map needs the package wilds"):
         PovertyMap().load(0)
-
-
-# ---- the real package
-
-
-@pytest.fixture
-def fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """WILDS' own layout: 190 rows a country, since 2,000 of the training rows are set aside; one image, linked."""
-    path = in_place(tmp_path, monkeypatch)
-    rows = [(country, k % 3 == 0, 0.1 * (k % 40) - 1.5) for country in COUNTRIES for k in range(190)]
-    text = "\n".join(f"{country},{urban},{y:.2f}" for country, urban, y in rows)
-    (path / "dhs_metadata.csv").write_text(f"country,urban,wealthpooled\n{text}\n")
-    first = path / "images" / "landsat_poverty_img_0.npz"
-    np.savez_compressed(first, x=np.arange(8, dtype=np.float32)[:, None, None] * np.ones((1, 224, 224), np.float32))
-    for k in range(1, len(rows)):
-        os.link(first, first.with_name(f"landsat_poverty_img_{k}.npz"))
-    monkeypatch.setattr(PovertyMap, "rows", len(rows))
-    return path
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # wilds asks the network for its latest version, and reads arrays it cannot write
-def test_through_the_real_package(fixture: Path) -> None:
-    pytest.importorskip("pandas")
-    from models.vision import import_torchvision
-
-    try:
-        import_torchvision()
-        pytest.importorskip("wilds")
-    except ImportError as error:
-        pytest.skip(str(error))
-    test_countries: list[set[Any]] = []
-    for seed in range(5):
-        data = PovertyMap().load(seed)
-        countries = data.train.domain.unique()
-        assert len(countries) in (13, 14)
-        assert len(data.train) == 190 * len(countries) - 2000
-        assert len(data.val) % 190 == len(data.test) % 190 == 0
-        assert data.val.domain.unique().tolist() == data.test.domain.unique().tolist() == [0, 1]
-        test_countries.append(set(data.test.x.rows.div(190, rounding_mode="floor").tolist()))
-        assert not test_countries[-1] & set(countries.tolist())
-    assert set.union(*test_countries) == set(range(23))  # every country is tested once
-    assert sum(map(len, test_countries)) == 23
-    x = data.train.x[torch.tensor([0, 5])]
-    assert x.shape == (2, 8, 224, 224)
-    assert x[0, :, 3, 3].tolist() == list(range(8))
-    assert data.train.y.shape == (len(data.train), 1)
-
-
-# ---- selection by the worst of urban and rural
-
-
-def test_the_checkpoint_is_the_best_of_the_worse_half() -> None:
-    """`worst_r` in history is the lower of both correlations, and the chosen epoch is its best."""
-    data = make_data(selection="worst_r", worst=("r",))
-    result = train_one(ERM(), data=data, epochs=6)
-    found = [row["val_worst_r"] for row in result.history]
-    assert result.best_epoch == 1 + int(np.argmax(found))
-    assert result.scores["val"]["worst_r"] == pytest.approx(max(found), abs=1e-6)
-    assert result.scores["val"]["worst_r"] <= result.scores["val"]["r"] + 0.2

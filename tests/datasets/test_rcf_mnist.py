@@ -9,7 +9,6 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from datasets import rcf_mnist as module
-from datasets.common.fetch import FetchError
 from datasets.rcf_mnist import DEBIAN, FILE, RCFMNIST, Coloured, read_idx, rotate
 
 N = 2000
@@ -83,15 +82,6 @@ def test_green_is_zero_where_there_is_colour_and_black_stays_black() -> None:
     torch.testing.assert_close(lit[grey > 5], grey[grey > 5] / 255)  # rho + (1 - rho)
 
 
-def test_rows_are_gathered_in_the_order_asked_for() -> None:
-    split = RCFMNIST(synthetic=True).load(0).train
-    index = torch.tensor([5, 0, 5])
-    assert torch.equal(split.x[index], everything(split)[index])
-    assert split.x.shape == (64, 3, 28, 28)
-    assert everything(split).amin() == -1
-    assert split.x.grey.dtype == torch.uint8
-
-
 # ---- rotation
 
 
@@ -118,13 +108,6 @@ def test_rotation_takes_the_nearest_pixel(height: int) -> None:
     )
 
 
-def test_rotation_is_counter_clockwise() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (7, 28, 28)).astype(np.uint8)
-    for turns in (1, 2, 3):
-        expected = np.rot90(images, turns, axes=(1, 2))
-        np.testing.assert_array_equal(rotate(images, np.full(7, 90.0 * turns)), expected)
-
-
 def as_made(train: torch.Tensor) -> torch.Tensor:
     """The rows of the twin's training split as they were before the last step, which puts them in random order."""
     made = torch.empty_like(train)
@@ -136,15 +119,6 @@ def test_the_twins_pixels_are_those_of_the_published_runs() -> None:
     train, *others = parts(RCFMNIST(synthetic=True).load(0))
     pixels = b"".join(grey.numpy().tobytes() for grey in (as_made(train.x.grey), *(s.x.grey for s in others)))
     assert hashlib.sha256(pixels).hexdigest() == "96d9f0bbcc9eabbc9770977f4c994bc2146f3f3a159228a7a3178c5dea0131a2"
-
-
-def test_labels_are_the_turns_that_images_were_rotated_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(module, "rotate", lambda images, degrees: seen.append(degrees) or images)
-    train, *others = parts(RCFMNIST(synthetic=True).load(0))
-    y = torch.cat([as_made(train.y), *(split.y for split in others)])[:, 0].double()
-    assert torch.equal(360 * y, torch.from_numpy(seen[0]))
-    assert 0 <= y.min() < y.max() < 1
 
 
 # ---- splits
@@ -211,9 +185,3 @@ def test_debians_copy_is_another_way_to_have_the_images() -> None:
     assert RCFMNIST.files == ((FILE, DEBIAN),)
     assert DEBIAN.size == 16 + 60_000 * 28 * 28
     assert DEBIAN.urls[0].startswith("file:///usr/share/datasets/fashion-mnist/")
-
-
-def test_nothing_is_built_without_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(RCFMNIST, "fetch", lambda _: (_ for _ in ()).throw(FetchError("could not get it")))
-    with pytest.raises(FetchError, match="could not get it"):
-        RCFMNIST().load(0)

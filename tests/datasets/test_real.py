@@ -1,6 +1,5 @@
 """The real files: `CMIXUP_MIRROR=<folder> pytest -m data`, which `make test-data` does."""
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.sampling.bandwidth import diagnose
 from datasets import electricity_fragment, exchange_rate, rcf_mnist
-from datasets import no2 as no2_module
 from datasets.airfoil import FILE, Airfoil
 from datasets.common.fetch import fetch, sha256_of
 from datasets.crime import Crime
@@ -169,14 +167,6 @@ def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyP
     assert first.x[:, 6].max() == 608
 
 
-def test_no2_reads_pmlb_where_there_is_no_csv(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetch(TSV)
-    monkeypatch.setenv("CMIXUP_MIRROR", str(root / "nowhere"))
-    data = no2_module.NO2().load(0)
-    assert data.checksums == {TSV.path: TSV.sha256}
-    assert labels(data).max().item() == pytest.approx(6.39509, abs=1e-5)
-
-
 def test_exchange_rate() -> None:
     data = ExchangeRate().load(0)
     assert (len(data.train), len(data.val), len(data.test)) == (4373, 1518, 1518)
@@ -215,17 +205,6 @@ def test_rcf_mnist() -> None:
         rho = split.x.rho
         assert np.corrcoef(rho, split.y[:, 0])[0, 1] == pytest.approx(wanted, abs=0.03)
     assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
-
-
-def test_rcf_mnist_from_debians_copy(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unpacked it is the same file; here it stands where Debian's would have been copied to."""
-    _, path = fetch(rcf_mnist.FILE)
-    first = rcf_mnist.read_idx(path, (60_000, 28, 28))
-    (root / rcf_mnist.DEBIAN.path).write_bytes(gzip.decompress(path.read_bytes()))
-    monkeypatch.setattr(RCFMNIST, "files", ((rcf_mnist.DEBIAN,),))
-    ((file, path),) = RCFMNIST().fetch()
-    assert file is rcf_mnist.DEBIAN
-    np.testing.assert_array_equal(rcf_mnist.read_idx(path, (60_000, 28, 28)), first)
 
 
 @pytest.mark.parametrize(

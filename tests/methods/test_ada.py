@@ -22,13 +22,6 @@ from tests.helpers import (
 )
 
 
-def test_rows_move_along_the_line_from_the_mean_of_their_cluster() -> None:
-    """By hand: cluster 0 is {1, 3} with mean 2, cluster 1 is {10} alone; gamma 4 halves, gamma 1/4 doubles."""
-    values, means = torch.tensor([[1.0], [10.0], [3.0]]), Means(torch.tensor([0, 1, 0]))
-    for gamma, expected in ((4.0, [1.5, 10.0, 2.5]), (0.25, [0.0, 10.0, 4.0]), (1.0, [1.0, 10.0, 3.0])):
-        torch.testing.assert_close(moved(values, means, torch.full((3,), gamma)).flatten(), torch.tensor(expected))
-
-
 def test_it_is_the_papers_anchor_regression_with_one_hot_anchors() -> None:
     """Eq. 5: (X + (sqrt(gamma) - 1) P X) / (1 + (sqrt(gamma) - 1) P 1), P the projection on the anchors' columns."""
     x, cluster, gamma = torch.randn(7, 2, 3), torch.tensor([2, 0, 0, 1, 2, 2, 0]), 2.5
@@ -37,18 +30,6 @@ def test_it_is_the_papers_anchor_regression_with_one_hot_anchors() -> None:
     change = gamma**0.5 - 1
     expected = (x.flatten(1) + change * p @ x.flatten(1)) / (1 + change * p.sum(dim=1, keepdim=True))
     torch.testing.assert_close(moved(x, Means(cluster), torch.full((7,), gamma)), expected.reshape(x.shape))
-
-
-def test_k_means_finds_clusters_far_apart_in_every_batch() -> None:
-    rng = np.random.default_rng(0)
-    centre = np.array([0.0, 100.0, 300.0])
-    truth = rng.permuted(np.tile([0, 1, 2, 2, 0, 1, 1], (40, 1)), axis=1)
-    points = centre[truth][..., None] + rng.normal(size=(40, 7, 1))
-    found = k_means(points, 3, rng)
-    for ours, theirs in zip(found, truth, strict=True):
-        assert len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == 3
-    assert (k_means(points, 1, rng) == 0).all()
-    assert all(sorted(row) == list(range(7)) for row in k_means(points, 7, rng))
 
 
 def test_k_means_goes_on_until_every_row_is_nearest_to_the_mean_of_its_cluster() -> None:

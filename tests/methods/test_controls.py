@@ -17,8 +17,7 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Uniform
-from cmixup.training.trainer import train
-from tests.helpers import assert_states_close, epoch_batches, make_run, refuses, settings, states_differ, train_one
+from tests.helpers import assert_states_close, epoch_batches, make_run, refuses, states_differ, train_one
 
 SGD = {"optimizer": "sgd", "epochs": 2}
 
@@ -37,12 +36,6 @@ def test_regmixup_adds_eta_times_the_mixed_loss() -> None:
     torch.testing.assert_close(run.method.loss(run.model, batch), expected)
 
 
-def test_regmixup_without_weight_is_erm() -> None:
-    ours = train_one(RegMixup(Uniform(), Beta(10.0), eta=0.0), **SGD)
-    assert_states_close(ours.state_dict, train_one(ERM(), **SGD).state_dict, 1e-6)
-    assert states_differ(ours.state_dict, train_one(RegMixup(Uniform(), Beta(10.0), eta=1.0), **SGD).state_dict)
-
-
 def test_resampling_fits_partners_with_their_own_labels() -> None:
     run, batch = first_batch(Resample(LabelDistance(0.2), Beta(2.0)))
     expected = squared_error(run.model(batch.partner.x), batch.partner.y)
@@ -54,13 +47,6 @@ def test_both_ends_count_by_lambda(lam: float) -> None:
     run, batch = first_batch(Resample(LabelDistance(0.2), Constant(lam), "both"))
     own, other = squared_error(run.model(batch.x), batch.y), squared_error(run.model(batch.partner.x), batch.partner.y)
     torch.testing.assert_close(run.method.loss(run.model, batch), lam * own + (1 - lam) * other)
-
-
-@pytest.mark.filterwarnings("ignore:bandwidth 1e-09 leaves every row its own partner")
-def test_a_narrow_kernel_and_a_weight_of_one_leave_erm() -> None:
-    erm = train_one(ERM(), **SGD)
-    for method in (Resample(LabelDistance(1e-9), Beta(2.0)), Resample(LabelDistance(9.0), Constant(1.0), "both")):
-        assert_states_close(train_one(method, **SGD).state_dict, erm.state_dict, 1e-6)
 
 
 def test_noise_of_a_width_moves_the_inputs_and_without_width_is_erm() -> None:
@@ -76,14 +62,6 @@ def test_noise_of_a_width_moves_the_inputs_and_without_width_is_erm() -> None:
     erm = train_one(ERM(), **SGD)
     assert_states_close(train_one(InputNoise(0.0), **SGD).state_dict, erm.state_dict, 1e-6)
     assert states_differ(train_one(InputNoise(0.5), **SGD).state_dict, erm.state_dict)
-
-
-def test_runs_of_a_stack_have_noise_of_their_own_width() -> None:
-    runs = [make_run(InputNoise(std), seed) for std, seed in ((0.0, 0), (0.7, 1))]
-    stacked = train(runs, settings(**SGD))
-    for std, seed, found in zip((0.0, 0.7), (0, 1), stacked, strict=True):
-        alone = train([make_run(InputNoise(std), seed)], settings(**SGD))[0]
-        assert_states_close(found.state_dict, alone.state_dict, 1e-5)
 
 
 def quantile(level: float, tau: float) -> float:
@@ -138,17 +116,6 @@ def test_labels_may_have_a_weight_of_their_own(layer: str) -> None:
         prediction = run.model.decode(lam * states[0] + (1 - lam) * states[1], "block1")
     torch.testing.assert_close(run.method.loss(run.model, batch), squared_error(prediction, target))
     assert not torch.equal(lam, weight)
-
-
-def test_the_weight_of_labels_goes_by_their_own_distance() -> None:
-    own, drawn = {"tau_max": 2.0, "tau_std": 0.5, "label_tau_max": 2.0, "label_tau_std": 0.5}, {}
-    for distance in ("labels", "inputs"):
-        run = make_run(SKMixup(Uniform(), Beta(0.7), distance=distance, **own))
-        order, _ = epoch_batches(run)
-        drawn[distance] = run.method.draw(order, run.streams)
-    np.testing.assert_array_equal(drawn["inputs"]["label_lam"], drawn["labels"]["label_lam"])
-    np.testing.assert_array_equal(drawn["labels"]["lam"], drawn["labels"]["label_lam"])
-    assert not np.allclose(drawn["inputs"]["lam"], drawn["inputs"]["label_lam"])
 
 
 test_bad_values_are_refused = refuses(

@@ -20,13 +20,11 @@ from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
-from cmixup.methods.penalised import Penalised, Term
+from cmixup.methods.penalised import Penalised
 from cmixup.methods.vrex import vrex
-from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import train
 from models.lstnet import LSTNet
 from tests.helpers import (
-    CPU,
     DOMAIN_METHODS,
     METHODS,
     assert_states_close,
@@ -152,13 +150,6 @@ def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
     assert counted(method(), 5) == (weights, resets)
 
 
-def test_before_its_annealing_ends_ib_irm_is_irm() -> None:
-    data = make_data(4)
-    one = train_one(ib_irm(2, anneal=1, ib_anneal=3), 4, data)
-    assert_states_close(one.state_dict, train_one(irm(2, anneal=1), 4, data).state_dict, 1e-6)
-    assert states_differ(one.state_dict, train_one(ib_irm(2, anneal=1, ib_anneal=1), 4, data).state_dict)
-
-
 @pytest.mark.parametrize(("weight", "ratio"), [(100.0, 100.0), (1.0, 1.0), (0.1, 1.0)])
 def test_the_loss_is_divided_by_the_first_weight_where_it_is_above_1(weight: float, ratio: float) -> None:
     losses = []
@@ -264,12 +255,6 @@ def test_models_without_features_are_refused(name: str) -> None:
         fitted(make_run(METHODS[name](), model=nn.Linear))
 
 
-@pytest.mark.parametrize("name", ["irm", "vrex", "group_dro", "fish"])
-def test_others_train_any_module(name: str) -> None:
-    (result,) = train([make_run(METHODS[name](), model=nn.Linear)], settings())
-    assert result.failure is None
-
-
 def test_models_that_predict_past_their_features_are_refused() -> None:
     """LSTNet's highway does not pass through its features: training `head(features)` would leave it out."""
     data = make_data()
@@ -279,15 +264,3 @@ def test_models_that_predict_past_their_features_are_refused() -> None:
         fitted(make_run(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
     run = fitted(make_run(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
     assert run.model.training
-
-
-def test_a_term_without_weight_is_not_computed() -> None:
-    def fails(_: object) -> Tensor:
-        raise AssertionError
-
-    run = make_run(Penalised(2, [Term("weight", fails, 1.0, anneal=1)]))
-    _, batches = epoch_batches(run)
-    stack = ModelStack([run.model], CPU)
-    run.method.step(stack, batches[0])
-    with pytest.raises(AssertionError):
-        run.method.step(stack, batches[1])

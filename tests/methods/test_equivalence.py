@@ -72,15 +72,6 @@ def test_local_mixup_that_keeps_every_pair_is_mixup(name: str, layer: str, pairi
     assert left.diagnostics == {"kept_fraction": 1.0, "empty_steps": 0.0}
 
 
-def test_local_mixup_with_eps_0_trains_on_self_pairs_only() -> None:
-    """An ordinary draw has self pairs here and there, and steps without any are skipped."""
-    data = make_data(5, ONE_EPOCH)
-    run = fitted(make_run(composed("local_mixup", quantile=0.0), 5, data))
-    order = run.method.order(data.train, 16, run.streams, drop_last=False)
-    draws = run.method.draw(order, run.streams)
-    assert draws["weight"].tolist() == (draws["partner"] == order.index).tolist()
-
-
 @LENGTHS
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 @pytest.mark.parametrize("lam_per", ["batch", "example"])
@@ -105,19 +96,6 @@ def test_equals_erm(name: str, sizes: tuple[int, int, int]) -> None:
     right = train_one(ERM(), 5, data)
     assert_states_close(left.state_dict, right.state_dict, 1e-6)
     assert left.scores["test"]["rmse"] == pytest.approx(right.scores["test"]["rmse"], abs=1e-6)
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "erm"])
-def test_otherwise_the_methods_differ_from_erm(name: str) -> None:
-    data = make_data(5, ONE_EPOCH)
-    assert states_differ(train_one(METHODS[name](), 5, data).state_dict, train_one(ERM(), 5, data).state_dict)
-
-
-def test_bandwidth_0_is_not_erm_where_labels_repeat() -> None:
-    data = make_data(5, THREE_STEPS)
-    data.train.y.copy_((data.train.y > data.train.y.median()).float())
-    left, right = train_one(composed("cmixup", bandwidth=0.0, alpha=2.0), 5, data), train_one(ERM(), 5, data)
-    assert states_differ(left.state_dict, right.state_dict)
 
 
 @LENGTHS
@@ -165,11 +143,6 @@ def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callabl
     assert abs(distance_from_uniform(partner_counts(method()))) < 4
 
 
-def test_partners_of_a_finite_bandwidth_are_not_uniform() -> None:
-    assert distance_from_uniform(partner_counts(composed("cmixup"))) > 20
-    assert distance_from_uniform(partner_counts(composed("cmixup_batch", factor=INF))) > 20
-
-
 def test_a_second_batch_at_infinite_bandwidth_is_mixup_without_the_row_itself() -> None:
     counts = partner_counts(composed("cmixup_batch", bandwidth=INF), epochs=400)
     assert not counts.diagonal().any()
@@ -187,14 +160,6 @@ def test_manifold_mixup_at_the_input_is_mixup(lam_per: str, sizes: tuple[int, in
     right = train_one(composed("mixup", lam_per=lam_per), 7, data)
     assert_states_equal(left.state_dict, right.state_dict)
     assert left.scores == right.scores
-
-
-@LENGTHS
-def test_cmixup_is_mixup_with_another_pairing(sizes: tuple[int, int, int]) -> None:
-    data = make_data(7, sizes)
-    left = train_one(composed("cmixup", lam_per="batch", layer="hidden"), 7, data)
-    right = train_one(Mix(LabelDistance(0.3), Beta(0.5, "batch"), layer="block1"), 7, data)
-    assert_states_equal(left.state_dict, right.state_dict)
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in DOMAIN_METHODS])

@@ -55,14 +55,6 @@ def test_meta_lr_1_trains_on_one_domain_after_another(optimizer: str) -> None:
     assert_states_equal(state(stack.model), sequential(batches, optimizer))
 
 
-def test_meta_lr_0_changes_nothing() -> None:
-    method, stack, batches = fish(0.0)
-    before = state(stack.model)
-    for batch in batches:
-        method.step(stack, batch)
-    assert_states_equal(state(stack.model), before)
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
     method, stack, batches = fish(0.3, optimizer)
@@ -76,24 +68,6 @@ def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
     other = ModelStack([twin.model], CPU, optimizer, lr=0.01)
     losses = [twin.method.step(other, half).item() for half in (first, second)]
     assert loss.item() == pytest.approx(sum(losses) / 2)
-
-
-def test_one_domain_and_meta_lr_1_is_erm() -> None:
-    data = make_data(0, SIZES)
-    one, other = make_run(Fish(1, 1.0), 0, data), make_run(ERM(), 0, data)
-    _, batches = epoch_batches(other)
-    stacks = make_stack([one])[0], make_stack([other])[0]
-    for batch in batches:
-        for run, stack in zip((one, other), stacks, strict=True):
-            run.method.step(stack, batch)
-    assert_states_equal(state(one.model), state(other.model))
-
-
-def test_the_optimisers_state_is_carried_over_outer_steps() -> None:
-    method, stack, batches = fish(0.5, "adam")
-    for batch in batches[:3]:
-        method.step(stack, batch)
-    assert stack.optimizer._count.tolist() == [6.0] * len(stack.optimizer.params)  # type: ignore[attr-defined]
 
 
 def test_floating_buffers_are_interpolated_and_counters_copied() -> None:

@@ -1,7 +1,5 @@
 """FOMA: hand-made singular values, its limits, gradients, and its batches."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -38,15 +36,6 @@ def test_rho_1_chooses_nothing_however_sums_round() -> None:
     """The cumulative share of the last value came out above 1 for a third of such rows."""
     for z in torch.randn(100, 16, 12):
         assert torch.equal(shrunk(z, torch.tensor(0.0), 1.0, leading=False), z)
-
-
-def test_raw_labels_far_from_0_are_the_leading_direction_and_centred_ones_are_not() -> None:
-    """Why it helps on Airfoil with labels of 103 to 141: leading shrinks the offset of the labels with the inputs."""
-    x, y = 0.1 * torch.randn(16, 3), 120 + torch.randn(16, 1)
-    raw = shrunk(torch.cat([x, y], dim=1), torch.tensor(0.5), 0.999, leading=True)
-    assert raw[:, 3].mean() < 61
-    centred = shrunk(torch.cat([x, y - y.mean()], dim=1), torch.tensor(0.5), 0.999, leading=True)
-    assert centred[:, 3].mean().abs() < 0.1
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])
@@ -91,13 +80,6 @@ def test_batches_of_neighbours_hold_the_nearest_labels() -> None:
         assert len(set(rows)) == len(rows)
         reach = [np.sort(np.abs(y - y[row]))[len(rows) - 1] for row in rows]
         assert any(np.abs(y[rows] - y[row]).max() <= far for row, far in zip(rows, reach, strict=True))
-
-
-def test_batches_of_neighbours_hold_their_own_row_where_labels_are_equal() -> None:
-    data = make_data(2, (60, 8, 8))
-    equal = replace(data, train=replace(data.train, y=torch.zeros_like(data.train.y)))
-    plain, near = (epoch_batches(make_run(FOMA(batches=how), data=equal))[0] for how in ("shuffled", "neighbours"))
-    assert all(rows[0] in found for rows, found in zip(plain.batches(), near.batches(), strict=True))
 
 
 def test_batches_of_the_kernel_have_labels_near_each_other() -> None:

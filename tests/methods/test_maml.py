@@ -13,7 +13,7 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.maml import MAML, InnerLoop, adapt
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
-from cmixup.tasks import Episode, Tasks
+from cmixup.tasks import Episode
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, composed, make_data, refuses
@@ -27,7 +27,6 @@ from tests.methods.episodes import (
     loop,
     make_fitted,
     make_run,
-    make_split,
     one_batch,
     with_draws,
 )
@@ -72,12 +71,6 @@ def test_every_inner_step_of_a_long_loop_is_taken() -> None:
     torch.testing.assert_close((reported - batch.y).square().mean(), slow_query_loss(model, batch.x, batch.y, 20))
     once_less = slow_query_loss(model, batch.x, batch.y, 19)
     assert not torch.isclose((reported - batch.y).square().mean(), once_less, rtol=1e-4)
-
-
-def test_first_and_second_order_differ_here() -> None:
-    one, other = make_fitted(MAML(loop(2))), make_fitted(MAML(loop(first_order=True)))
-    first, second = (gradients(m.model, m.method.loss(m.model, one_batch(m))) for m in (one, other))
-    assert any(not torch.allclose(a, b, atol=1e-5) for a, b in zip(first, second, strict=True))
 
 
 def test_no_inner_rate_leaves_the_decoder_as_it_is() -> None:
@@ -156,29 +149,6 @@ def test_the_meta_gradient_equals_finite_differences() -> None:
         assert float(slope) == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
 
-class Root(nn.Module):
-    """f = sqrt(w) x, so that the error against 0 is linear in w and its Hessian is 0."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor(2.0))
-
-    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
-        return (self.w.sqrt() * state)[:, None]
-
-
-def test_without_a_hessian_first_order_is_second_order() -> None:
-    model = TwoParameters()
-    model.decoder = Root()
-    x = Episode(torch.randn(2, 4), torch.zeros(2, 4), torch.randn(2, 3))
-    y = torch.randn(2, 3)
-    slopes = []
-    for first_order in (False, True):
-        method = MAML(InnerLoop(0.05, 3, first_order=first_order))
-        slopes.append(gradients(model, (method.adapted(model, x, 3) - y).square().mean())[0])
-    torch.testing.assert_close(*slopes)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
     run = make_fitted(METHODS[name]())
@@ -206,12 +176,6 @@ def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
     expected = (run.method.adapted(run.model, split.x[torch.arange(4)], more) - split.y).square().mean()
     assert result.scores["test"][f"mse_{more}_steps"] == pytest.approx(expected.item(), rel=1e-5)
     assert result.scores["test"]["mse"] != result.scores["test"][f"mse_{more}_steps"]
-
-
-def test_training_learns_what_the_tasks_share() -> None:
-    (result,) = train([make_run(MAML(loop(2)), n=12)], TrainSettings(25, 4, 0.03))
-    losses = [row["train_loss"] for row in result.history]
-    assert losses[-1] < 0.5 * losses[0]
 
 
 # ---- MR-MAML
@@ -253,17 +217,6 @@ def test_the_penalty_trains_the_weights_of_the_encoder_alone() -> None:
         same = torch.equal(slopes[0][name], slopes[1][name])
         assert same == (name.startswith("decoder") or name.endswith("bias")), name
     assert len(run.model.rho) == sum(name.endswith("weight") for name, _ in run.model.encoder.named_parameters())
-
-
-def test_support_and_query_see_weights_of_their_own() -> None:
-    run = make_fitted(MRMAML(loop()))
-    for rho in run.model.rho:
-        nn.init.constant_(rho, 0.0)
-    x = one_batch(run).x.support
-    first, second = run.method.codes(run.model.train(), x, x)
-    assert not torch.equal(first, second)
-    first, second = run.method.codes(run.model.eval(), x, x)
-    assert torch.equal(first, second)
 
 
 def test_weights_are_drawn_in_training_and_the_means_predict() -> None:
@@ -319,12 +272,6 @@ def test_offsets_are_equally_frequent_and_one_offset_is_maml() -> None:
     )
 
 
-def test_test_tasks_are_untouched() -> None:
-    run, plain = make_fitted(MetaAug(loop(2))), make_fitted(MAML(loop(2)))
-    x = one_batch(plain).x
-    assert torch.equal(run.method.predictors()[""](run.model, x), plain.method.predictors()[""](plain.model, x))
-
-
 # ---- what is refused
 
 
@@ -365,7 +312,3 @@ test_bad_values_are_refused_by_name = refuses(
         (lambda: composed("cmixup_meta", bandwidth=-1.0), "bandwidth must be 0 or more"),
     ]
 )
-
-
-def test_tasks_are_tasks() -> None:
-    assert isinstance(make_split(2).x, Tasks)

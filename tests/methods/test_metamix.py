@@ -13,7 +13,7 @@ from cmixup.mixing import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.tasks import Episode
 from tests.helpers import composed
-from tests.methods.episodes import LR, METHODS, SHOTS, call, loop, make_fitted, make_split, one_batch, with_draws
+from tests.methods.episodes import LR, SHOTS, call, loop, make_fitted, make_split, one_batch, with_draws
 
 # ---- MetaMix
 
@@ -73,13 +73,6 @@ def test_random_layers_are_one_for_each_batch_and_all_occur() -> None:
     layers = run.method.draw(order, run.streams)["layer"].reshape(-1, 4)
     assert (np.ptp(layers, axis=1) == 0).all()
     assert set(layers[:, 0].tolist()) == {0, 1}
-
-
-@pytest.mark.parametrize("name", ["metamix", "k_metamix", "local_metamix", "cmixup_meta"])
-def test_prediction_has_no_mixing(name: str) -> None:
-    run, plain = make_fitted(METHODS[name]()), make_fitted(MAML(loop(2)))
-    x = one_batch(plain).x
-    assert torch.equal(run.method.predictors()[""](run.model, x), plain.method.predictors()[""](plain.model, x))
 
 
 # ---- k-MetaMix and Local MetaMix
@@ -192,9 +185,3 @@ def test_draws_follow_the_probabilities() -> None:
     p = pairing.probabilities(rows[:1])[0]
     counts = np.stack([np.bincount(drawn[:, q], minlength=SHOTS) for q in range(SHOTS)])
     assert (np.abs(counts - 20000 * p) < 5 * np.sqrt(20000 * p * (1 - p)) + 1).all()
-
-
-def test_diagnostics_of_the_bandwidth() -> None:
-    found = make_fitted(composed("cmixup_meta", bandwidth=2.0)).method.diagnostics()
-    assert found["bandwidth"] == 2.0
-    assert 1 / SHOTS < found["effective_fraction"] < 1

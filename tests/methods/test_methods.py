@@ -16,7 +16,6 @@ from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.decay import Threshold
-from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
 from models.fcn3 import FCN3
@@ -57,18 +56,6 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     torch.testing.assert_close(run.method.loss(model, batch), expected)
     prediction = forward_mixed(model, batch.x, batch.partner.x, lam, layer)
     torch.testing.assert_close((prediction - target).square().mean(), expected)
-
-
-def test_hidden_gradients_flow_through_both_branches() -> None:
-    run = make_run(Mix(Uniform(), Constant(0.5), layer="hidden"))
-    _, batches = epoch_batches(run)
-    batch = batches[0]
-    assert batch.partner is not None
-    batch.x.requires_grad_()
-    batch.partner.x.requires_grad_()
-    mine, theirs = torch.autograd.grad(run.method.loss(run.model, batch), [batch.x, batch.partner.x])
-    assert mine.abs().sum() > 0
-    assert theirs.abs().sum() > 0
 
 
 def test_another_mixing_sets_the_label_weight() -> None:
@@ -133,23 +120,6 @@ test_a_draw_of_two_parts_is_refused_by_their_names = refuses(
 )
 
 
-def test_a_draw_of_a_name_of_its_own_reaches_the_batches() -> None:
-    _, batches = epoch_batches(make_run(Mix(Uniform(), Beta(0.5), mixing=Draws("noise"))))
-    assert batches[0].draws["noise"].shape == (16,)
-
-
-@pytest.mark.parametrize("pairing", [Uniform(), Permutation(), LabelDistance(0.3)])
-def test_pairings_draw_rows_of_the_training_split(pairing: Uniform | Permutation | LabelDistance) -> None:
-    pairing.fit(make_split(50))
-    order = shuffled(50, 16, np.random.default_rng(0))
-    partner = pairing.draw(order, np.random.default_rng(1))
-    assert partner.shape == (50,)
-    assert partner.dtype == np.int64
-    assert partner.min() >= 0
-    assert partner.max() < 50
-    assert partner.tolist() == pairing.draw(order, np.random.default_rng(1)).tolist()
-
-
 def test_a_permutation_stays_inside_its_batch() -> None:
     pairing = Permutation()
     pairing.fit(make_split(50))
@@ -160,15 +130,6 @@ def test_a_permutation_stays_inside_its_batch() -> None:
         assert sorted(partner[start : start + len(batch)].tolist()) == sorted(batch.tolist())
         start += len(batch)
     assert partner.tolist() != order.index.tolist()
-
-
-def test_uniform_reaches_every_row_and_itself() -> None:
-    pairing = Uniform()
-    pairing.fit(make_split(5))
-    order = shuffled(5, 2, np.random.default_rng(0))
-    rng = np.random.default_rng(0)
-    pairs = {(int(i), int(j)) for _ in range(100) for i, j in zip(order.index, pairing.draw(order, rng), strict=True)}
-    assert pairs == {(i, j) for i in range(5) for j in range(5)}
 
 
 def test_diagnostics_of_the_pairing() -> None:

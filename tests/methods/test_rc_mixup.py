@@ -66,14 +66,6 @@ def test_an_epoch_has_the_rows_with_the_smallest_losses_and_partners_among_them(
                 parameter.mul_(-2.0)
 
 
-def test_partners_follow_the_kernel_of_the_kept_rows() -> None:
-    """With a tiny bandwidth a row's partner is itself: rows and partners are numbered alike on a subset, too."""
-    run = make_run(rc_mixup(1e-6, noise=0.4, warm_up=0), 2)
-    _, method = make_stack([run])
-    order = method.order(run.data.train, 16, run.streams, drop_last=False)
-    assert method.draw(order, run.streams)["partner"].tolist() == order.index.tolist()
-
-
 def test_it_chooses_the_bandwidth_of_the_best_validation_score_of_any_trial_epoch() -> None:
     data = make_data(4)
     listed = [1e-3, 0.3, 1e3]
@@ -113,27 +105,6 @@ def test_trials_leave_their_choice_and_nothing_else(trial_epochs: int, model: An
     assert ours.diagnostics["kept_rows"] == 36
 
 
-def test_what_a_trial_reached_is_what_the_epochs_after_it_reach() -> None:
-    """Training goes on from the end of the chosen trial, whether or not its last epoch was its best one."""
-    seen: list[float] = []
-
-    class Watched(RCMixup):
-        def begin(self, training: Any) -> None:
-            super().begin(training)
-            validate = training.validate
-            training.validate = lambda: (seen.append(float(validate())), validate())[1]
-
-    data = make_data(4)
-    method = Watched(
-        LabelDistance(0.1), Beta(0.5), noise=0.25, warm_up=1, bandwidths=[0.3, 1e-3], every=4, trial_epochs=3
-    )
-    result = train_one(method, 4, data, epochs=4, lr=0.03)
-    trials = [seen[:3], seen[3:]]
-    best = min(trials, key=min)
-    assert best.index(min(best)) < 2  # the case in question
-    assert [row["val_rmse"] for row in result.history[1:]] == pytest.approx(best, rel=1e-6)
-
-
 def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:
     data = make_data(4)
     result = train_one(rc_mixup(noise=0.9, warm_up=6), 4, data, epochs=10)
@@ -143,10 +114,6 @@ def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:
     assert result.scores["val"]["rmse"] == pytest.approx(min(errors[6:]), rel=1e-6)
     within = train_one(rc_mixup(noise=0.9, warm_up=6), 4, data, epochs=6)
     assert within.best_epoch == 1 + int(np.argmin(errors[:6]))
-
-
-def test_the_share_of_noisy_rows_is_rounded_down() -> None:
-    assert train_one(rc_mixup(noise=0.37, warm_up=0), 2).diagnostics["kept_rows"] == 48 - 17  # of 17.76
 
 
 def val_error(stack: Any, data: Any) -> float:

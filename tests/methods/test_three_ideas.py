@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -25,9 +24,7 @@ from scripts.study.submission import SUBMISSIONS, load_module
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
-    composed,
     epoch_batches,
-    fitted,
     make_data,
     make_run,
     make_training,
@@ -70,33 +67,6 @@ def test_each_idea_goes_on_after_a_stop(name: str, tmp_path: Path) -> None:
     assert_same(interrupted(make, checkpoints(tmp_path), 2), straight)
 
 
-def test_the_weight_of_a_bandwidth_follows_validation() -> None:
-    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], 0.5, rate=0.3))).method
-    method.arm = 1
-    for epoch, validation in enumerate((2.0, 1.5), start=1):  # the first has none to compare with
-        method.end_epoch(epoch, validation)
-    assert method.log_weight.tolist() == pytest.approx([0, 0.3 / 3 * 3, 0])
-    chance = 0.7 * np.exp(0.3) / (2 + np.exp(0.3)) + 0.1
-    assert method.chances[1] == pytest.approx(chance)
-    method.end_epoch(3, 1.5)
-    after = [0, 0.3 + 0.1 * 0.5 / chance, 0]
-    assert method.log_weight.tolist() == pytest.approx(after)
-    method.arm = 2
-    for epoch, validation in enumerate((1.6, float("nan"), float("inf")), start=4):
-        method.end_epoch(epoch, validation)
-    assert method.log_weight.tolist() == pytest.approx(after)
-    assert sum(method.chances) == pytest.approx(1)
-
-
-def test_the_bandwidth_that_gains_is_found_and_none_dies_out() -> None:
-    method: Any = fitted(make_run(LearnedBandwidth([0.1, 0.3, 2.0], 0.5, rate=0.3))).method
-    rng = np.random.default_rng(0)
-    for epoch in range(1, 501):
-        method.arm, method.last = int(rng.choice(3, p=method.chances)), 1.0
-        method.end_epoch(epoch, 0.9 if method.arm == 0 else 1.1)
-    assert method.chances == pytest.approx([0.8, 0.1, 0.1])
-
-
 def test_a_pairing_that_gives_no_partners_is_named() -> None:
     class Forgetful(Centres):  # type: ignore[misc, valid-type]
         def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
@@ -129,40 +99,6 @@ def test_a_transformation_that_returns_another_shape_is_named(layer: str) -> Non
             InputError, match=r"transform Narrow must return a state of shape \(\d+, \d+\), got \(\d+, 1\)"
         ):
             train_one(method, 0)
-
-
-def test_one_bandwidth_is_cmixup_and_each_has_its_own_kernel() -> None:
-    data = make_data(3)
-    plain = train_one(composed("cmixup", bandwidth=0.3), 3, data, epochs=3)
-    ours = train_one(LearnedBandwidth([0.3], 0.5), 3, data, epochs=3)
-    assert_states_equal(ours.state_dict, plain.state_dict)
-    run = make_run(LearnedBandwidth([1e-6, 1e6], 0.5, rate=0), 3, data)
-    (order, _), method = epoch_batches(run), run.method
-    assert isinstance(method, LearnedBandwidth)
-    own = []
-    for method.log_weight in np.array([[9.0, -99.0], [-99.0, 9.0]]):
-        own.append(float((method.draw(order, run.streams)["partner"] == order.index).mean()))
-    assert own[0] == 1
-    assert own[1] < 0.2
-
-
-@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
-def test_centres_are_means_of_the_batch_in_a_quantile_of_labels(seeds: tuple[int, ...]) -> None:
-    runs = [make_run(Mix(Centres(3), Beta(0.5)), seed) for seed in seeds]
-    training = make_training(runs, label_scaling="standard")
-    orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
-    draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
-    batch = next(training.batches(orders, draws))
-    partner = training.method.pairing.with_partners(training.stack.model, batch).partner
-    for e, run in enumerate(runs):
-        split, rows = run.data.train, orders[e].index[:16]
-        third = np.searchsorted(np.quantile(split.y.numpy(), [1 / 3, 2 / 3]), split.y.numpy().ravel())[rows]
-        for i in range(16):
-            same = torch.from_numpy(rows[third == third[i]])
-            of = partner.picked(lambda part, e=e: part if len(seeds) == 1 else part[e])  # type: ignore[misc]
-            torch.testing.assert_close(of.x[i], split.x[same].mean(dim=0))
-            torch.testing.assert_close(of.labels[i], split.y[same].mean(dim=0))
-    torch.testing.assert_close(partner.y, training.stack.labels.scale(partner.labels), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])

@@ -19,13 +19,10 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.pairing.label import LabelDistance
-from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Uniform
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
-    Own,
     assert_states_equal,
-    check_same_training,
     check_stopped_run,
     epoch_batches,
     fitted,
@@ -197,22 +194,7 @@ def test_both_draws_come_from_the_pairing_and_are_independent() -> None:
     assert not torch.equal(batches[0].other.x, batches[0].partner.x)
 
 
-def test_a_row_mixed_with_itself_stays() -> None:
-    run = auto_run(Own())
-    stack, method, batch = ready(run)
-    model = copy.deepcopy(run.model)
-    clean = squared_error(model(batch.x), batch.y)
-    twice = 2 * clean + squared_error(method.mixing.copy(batch.x), batch.y)
-    method.mixing.mask_weight = 0.0
-    assert method.step(stack, batch).item() == pytest.approx(twice.item(), rel=1e-5)
-
-
 # ---- runs
-
-
-@pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
-def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    check_same_training(auto_run(), auto_run(SecondBatch(bandwidth, factor=math.inf)))
 
 
 def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:

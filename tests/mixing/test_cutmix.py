@@ -66,17 +66,6 @@ def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(cha
     assert cut > 150
 
 
-def test_a_batch_mixed_with_itself_is_not_corrupted() -> None:
-    """Every image is a partner of another one: a box pasted in place would be pasted on."""
-    images, draws = pictures(50), drawn(50)
-    before, turned = images.clone(), torch.arange(50).roll(1)
-    mixed, _ = CutMix(box_per="example")(images, images[turned], draws)
-    assert torch.equal(images, before)
-    for k in range(50):
-        inside = slow_inside(draws["lam"][k].item(), draws["box"][k].tolist())
-        assert torch.equal(mixed[k], torch.where(torch.from_numpy(inside), before[turned[k]], before[k]))
-
-
 def test_lambda_one_is_the_identity_and_zero_takes_the_partner_but_for_clipping() -> None:
     first, second, draws = pictures(300), pictures(300, seed=1), drawn(300)
     mixed, weight = CutMix(box_per="example")(first, second, draws | {"lam": torch.ones(300)})
@@ -95,12 +84,6 @@ def test_lambda_one_is_the_identity_and_zero_takes_the_partner_but_for_clipping(
     assert weight.item() == pytest.approx(1 / 9)
 
 
-def test_equal_labels_stay() -> None:
-    _, weight = CutMix(box_per="example")(pictures(100), pictures(100, seed=1), drawn(100))
-    y = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(mix(y, y, weight), y)
-
-
 @pytest.mark.parametrize("box_per", ["batch", "example"])
 def test_frequencies_of_cuts(box_per: str) -> None:
     order = EpochBatches(np.arange(80_000), np.full(20_000, 4))
@@ -110,13 +93,6 @@ def test_frequencies_of_cuts(box_per: str) -> None:
         independent = flags if box_per == "example" else flags[::4]
         spread = (probability * (1 - probability) / len(independent)) ** 0.5
         assert abs(independent.mean() - probability) <= 4 * spread
-
-
-def test_without_probability_nothing_changes() -> None:
-    first = pictures(40)
-    mixed, weight = CutMix(0.0, "example")(first, pictures(40, seed=1), drawn(40, probability=0.0))
-    assert torch.equal(mixed, first)
-    assert (weight == 1).all()
 
 
 def test_one_box_a_batch_or_an_example() -> None:

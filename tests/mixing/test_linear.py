@@ -10,12 +10,6 @@ from models.fcn3 import FCN3
 from tests.helpers import composed, make_data, make_split
 
 
-def test_values() -> None:
-    first, second = torch.tensor([[0.0, 8.0], [1.0, 1.0]]), torch.tensor([[4.0, 0.0], [3.0, -1.0]])
-    mixed = mix(first, second, torch.tensor([0.25, 0.5]))
-    assert mixed.tolist() == [[3.0, 2.0], [2.0, 0.0]]
-
-
 @pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 3, 4, 5)])
 @pytest.mark.parametrize("lead", [(6,), (2, 6)])
 def test_lambda_broadcasts_over_features_of_any_rank(lead: tuple[int, ...], shape: tuple[int, ...]) -> None:
@@ -27,14 +21,6 @@ def test_lambda_broadcasts_over_features_of_any_rank(lead: tuple[int, ...], shap
     for index in torch.cartesian_prod(*(torch.arange(n) for n in lead)).reshape(-1, len(lead)).tolist():
         at = tuple(index)
         torch.testing.assert_close(mixed[at], lam[at] * first[at] + (1 - lam[at]) * second[at])
-
-
-def test_tuples_mix_element_by_element() -> None:
-    first = (torch.zeros(2, 3), torch.ones(2))
-    second = (torch.full((2, 3), 4.0), torch.full((2,), 3.0))
-    one, two = mix(first, second, torch.tensor([0.75, 0.0]))
-    assert one.tolist() == [[1.0] * 3, [4.0] * 3]
-    assert two.tolist() == [1.5, 3.0]
 
 
 def test_tuples_of_different_lengths_are_refused() -> None:
@@ -71,13 +57,6 @@ def test_any_dtype_of_states_and_lambda(dtype: torch.dtype, kind: str) -> None:
     eps = torch.finfo(dtype).eps
     rtol, atol = (0.51 * eps, 1e-6) if dtype.itemsize == 2 else (2 * eps, max(4 * eps, 1e-7 * (kind == "float32")))
     torch.testing.assert_close(mixed.double(), expected, rtol=rtol, atol=atol)
-
-
-def test_half_states_are_rounded_once() -> None:
-    """1 + 2^-11 * 2 would be lost if the product were rounded before the sum."""
-    first, second = torch.tensor([3.0], dtype=torch.bfloat16), torch.tensor([1.0], dtype=torch.bfloat16)
-    lam = torch.tensor([0.1], dtype=torch.float64)
-    assert mix(first, second, lam).item() == torch.tensor(1.2).bfloat16().item()
 
 
 def test_one_weight_for_all_and_one_for_each_model_of_a_stack() -> None:
@@ -147,20 +126,6 @@ def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
     assert any(g.abs().max() > 1e-3 for g in ours)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
-
-
-def test_mixed_labels_lie_between_the_pair() -> None:
-    _, batch = mixed_batch(2)
-    assert batch.partner is not None
-    y = mix(batch.y, batch.partner.y, batch.draws["lam"])
-    assert (y >= torch.minimum(batch.y, batch.partner.y) - 1e-12).all()
-    assert (y <= torch.maximum(batch.y, batch.partner.y) + 1e-12).all()
-
-
-def test_squared_error_is_one_mean_a_model() -> None:
-    prediction, target = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [2.0, 0.0]])
-    assert squared_error(prediction, target).item() == 3.5
-    assert squared_error(torch.stack([prediction, target]), torch.stack([target, target])).tolist() == [3.5, 0.0]
 
 
 def test_a_flat_target_does_not_broadcast() -> None:

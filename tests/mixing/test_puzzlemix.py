@@ -20,21 +20,16 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
 from cmixup.order import EpochBatches
-from cmixup.pairing.label import LabelDistance
-from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.trainer import Run, train
+from cmixup.training.trainer import Run
 from tests.helpers import (
     assert_states_equal,
-    check_same_training,
     check_stopped_run,
     epoch_batches,
     fitted,
     make_data,
     make_run,
     make_stack,
-    settings,
-    states_differ,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
 
@@ -136,33 +131,6 @@ def test_levels_share_lambda_by_the_binomial_and_fractions_cost_squares() -> Non
     assert right.shape == (1, 4, 3)
 
 
-def test_borders_that_fit_worse_kept_than_swapped_cost_nothing_less() -> None:
-    pair = torch.zeros(2, 1, 1, 4, 4)
-    pair[0, ..., :2, :], pair[1, ..., 2:, :] = 50.0, 50.0  # the first's top fits the second's bottom
-    _, down, _ = PuzzleMix(2, neighbourhood=1).energy(pair, torch.ones(2, 1, 2, 2), torch.tensor([0.5]))
-    assert (down == 0).all()
-
-
-def test_lambda_of_one_and_a_large_prior_take_the_first_image() -> None:
-    pair = a_pair(30)
-    for lam, own in ((1.0, 0), (0.0, 1)):
-        draws = drawn(30) | {"lam": torch.full((30,), lam)}
-        mixed, weight = PuzzleMix(eta=100.0)(pair[0], pair[1], draws)
-        assert torch.equal(mixed, pair[own])
-        assert (weight == lam).all()
-
-
-def test_the_more_salient_image_is_taken() -> None:
-    pair, draws = a_pair(1), drawn(1)
-    left = torch.zeros(1, *SIZE)
-    left[..., :6] = 1
-    draws |= {"saliency": left, "partner_saliency": 1 - left, "lam": torch.tensor([0.5])}
-    mixed, weight = PuzzleMix(transport=False)(pair[0], pair[1], draws)
-    assert torch.equal(mixed[..., :6], pair[0][..., :6])
-    assert torch.equal(mixed[..., 6:], pair[1][..., 6:])
-    assert weight.item() == 0.5
-
-
 # ---- transport
 
 
@@ -200,16 +168,6 @@ def test_blocks_move_as_the_plan_says() -> None:
                 assert found[k].tolist() == expected.tolist()
                 moved += int((found[k] != np.arange(n * n)).sum())
     assert moved > 100
-
-
-def test_a_salient_block_moves_into_the_mask() -> None:
-    salient = torch.full((1, 16), 0.01)
-    salient[0, 5] = 0.85
-    inside = torch.zeros(1, 16, dtype=torch.bool)
-    inside[0, 6] = True
-    assert move(salient, inside, 0.8)[0, 6] == 5
-    assert move(salient, inside, 100.0)[0].tolist() == list(range(16))
-    assert move(salient, torch.ones(1, 16, dtype=torch.bool), 0.8)[0].tolist() == list(range(16))
 
 
 def test_transport_moves_tiles_of_each_image_and_leaves_weights() -> None:
@@ -326,13 +284,6 @@ def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
         alone, share = PuzzleMix()(pair[0][k : k + 1], pair[1][k : k + 1], {n: v[k : k + 1] for n, v in draws.items()})
         torch.testing.assert_close(mixed.flatten(0, 1)[k], alone[0], atol=1e-6, rtol=0)
         assert weight.flatten()[k] == share[0]
-
-
-@pytest.mark.parametrize("bandwidth", [float("inf"), 1e12])
-def test_partners_by_label_with_an_infinite_bandwidth_are_the_plain_method(bandwidth: float) -> None:
-    plain = check_same_training(puzzle_run(), puzzle_run(SecondBatch(bandwidth, factor=math.inf)))
-    (near,) = train([puzzle_run(LabelDistance(0.05))], settings(epochs=2))
-    assert states_differ(near.state_dict, plain.state_dict)
 
 
 def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:

@@ -10,25 +10,10 @@ from tests.helpers import forward_mixed
 LAYERS = ("input", "block1", "block2")
 
 
-def model_and_inputs(d: int = 5, d_y: int = 2, n: int = 7) -> tuple[FCN3, torch.Tensor, torch.Tensor]:
-    torch.manual_seed(0)
-    return FCN3((d,), d_y), torch.randn(n, d), torch.randn(n, d)
-
-
 @pytest.mark.parametrize(("d", "count"), [(5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385)])
 def test_parameter_counts(d: int, count: int) -> None:
     """Three linear layers: d x 128, 128 x 128 and 128 x d_y weights, and their biases."""
     assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
-
-
-def test_it_is_the_network_of_the_card() -> None:
-    model, x, _ = model_and_inputs()
-    a, b, c = model.linear1, model.linear2, model.out
-    leaky = nn.functional.leaky_relu
-    hidden = leaky(nn.functional.linear(x, a.weight, a.bias), 0.1)
-    hidden = leaky(nn.functional.linear(hidden, b.weight, b.bias), 0.1)
-    torch.testing.assert_close(model(x), nn.functional.linear(hidden, c.weight, c.bias))
-    torch.testing.assert_close(model.features(x), hidden)
 
 
 @pytest.mark.parametrize(("width", "depth"), [(512, 2), (64, 1), (32, 4)])
@@ -59,25 +44,6 @@ def test_initialisation_is_pytorchs_default() -> None:
         assert torch.equal(one.bias, other.bias)
 
 
-@pytest.mark.parametrize(("layer", "width"), [("input", 5), ("block1", 128), ("block2", 128)])
-def test_states_have_the_width_of_their_layer(layer: str, width: int) -> None:
-    model, x, _ = model_and_inputs()
-    assert model.encode(x, layer).shape == (7, width)
-
-
-def test_mixing_after_the_last_nonlinearity_is_output_mixing() -> None:
-    model, x, other = model_and_inputs()
-    lam = torch.rand(7)
-    expected = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
-    torch.testing.assert_close(forward_mixed(model, x, other, lam, "block2"), expected, atol=1e-6, rtol=1e-5)
-    assert not torch.allclose(forward_mixed(model, x, other, lam, "input"), expected, atol=1e-3)
-
-
-def test_features_are_the_last_hidden_state() -> None:
-    model, x, _ = model_and_inputs()
-    assert torch.equal(model.features(x), model.encode(x, "block2"))
-
-
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
     torch.manual_seed(0)
@@ -93,22 +59,3 @@ def test_a_stack_predicts_as_its_models_do(layer: str) -> None:
             atol=1e-6,
             rtol=1e-5,
         )
-
-
-def test_stacking_copies() -> None:
-    models = [FCN3((5,), 1) for _ in range(2)]
-    before = models[1].out.weight.detach().clone()
-    together = stack_modules(models)
-    with torch.no_grad():
-        for parameter in together.parameters():
-            parameter.zero_()
-    assert torch.equal(models[1].out.weight, before)
-
-
-def test_gradients_of_a_stack_stay_with_their_model() -> None:
-    together = stack_modules([FCN3((5,), 1) for _ in range(3)])
-    together(torch.randn(3, 4, 5))[1].sum().backward()
-    for parameter in together.parameters():
-        assert parameter.grad is not None
-        assert parameter.grad[0].abs().sum() == parameter.grad[2].abs().sum() == 0
-    assert together.out.bias.grad[1].item() == 4

@@ -5,15 +5,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.data import Split
-from cmixup.label_scaling import LabelScaling
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from models.lstnet import Attention, LSTNet, Skip
 from tests.helpers import forward_mixed
 
 WINDOW, M, N = 53, 3, 4  # 48 steps after the convolution: two whole jumps of 24
-VARIANTS = ("skip", "attention")
 
 
 def model_and_inputs(variant: str = "skip", score: str = "dot") -> tuple[LSTNet, Tensor, Tensor]:
@@ -83,30 +80,6 @@ def test_it_is_the_network_of_the_spec() -> None:
     torch.testing.assert_close(model(x), expected)
 
 
-def test_the_skip_branch_leaves_out_the_oldest_steps() -> None:
-    """163 steps hold six jumps of 24; the first 19 are for the other GRU only."""
-    torch.manual_seed(0)
-    model = LSTNet((168, M), M, 4, 4).eval()
-    assert isinstance(model.branch, Skip)
-    assert model.branch.jumps == 6
-    convolved, states = torch.rand(2, 4, 163), torch.zeros(1)
-    changed = convolved.clone()
-    changed[:, :, :19] += 1
-    assert torch.equal(model.branch(changed, states), model.branch(convolved, states))
-    changed[:, :, 19] += 1
-    assert not torch.equal(model.branch(changed, states), model.branch(convolved, states))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_shapes(variant: str) -> None:
-    model, x, _ = model_and_inputs(variant)
-    assert model(x).shape == (N, M)
-    assert model.features(x).shape == (N, 7 + 120 if variant == "skip" else 14)
-    convolved, recent = model.encode(x, "conv")
-    assert convolved.shape == (N, 6, WINDOW - 5)
-    assert torch.equal(recent, x[:, -24:])
-
-
 # ---- mix points
 
 
@@ -133,29 +106,6 @@ def test_the_two_conv_passes_have_separate_dropout_masks() -> None:
     torch.testing.assert_close(first[kept], conv_by_hand(model, x)[kept] / 0.8)
 
 
-def test_dropout_is_a_fifth() -> None:
-    torch.manual_seed(0)
-    model = LSTNet((168, M), M, 50, 50)
-    x = torch.rand(64, 168, M)
-    alive = conv_by_hand(model, x) > 0
-    assert (model.encode(x, "conv")[0] == 0)[alive].float().mean().item() == pytest.approx(0.2, abs=0.01)
-
-
-def test_features_carry_all_but_the_highway() -> None:
-    model, x, _ = model_and_inputs()
-    model.eval()
-    torch.testing.assert_close(model(x) - model.head(model.features(x)), highway_by_hand(model, x))
-
-
-@pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])
-def test_every_parameter_gets_a_gradient(variant: str, score: str) -> None:
-    model, x, other = model_and_inputs(variant, score)
-    forward_mixed(model, x, other, torch.rand(N), "conv").square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().sum() > 0, name
-
-
 # ---- attention
 
 
@@ -174,16 +124,6 @@ def test_cosine_attention_by_hand() -> None:
     powers = [1.0, math.e, math.e]
     expected = torch.tensor([p / sum(powers) for p in powers])
     torch.testing.assert_close(Attention(2, "cosine").weights(states)[:, 0], expected)
-
-
-@pytest.mark.parametrize("score", ["dot", "cosine", "mlp"])
-def test_attention_sums_to_one_and_rows_are_separate(score: str) -> None:
-    torch.manual_seed(0)
-    attention, states = Attention(5, score), torch.randn(9, 4, 5)
-    weights = attention.weights(states)
-    assert weights.shape == (9, 4)
-    torch.testing.assert_close(weights.sum(dim=0), torch.ones(4))
-    torch.testing.assert_close(attention.weights(states[:, 1:2])[:, 0], weights[:, 1])
 
 
 def test_the_attention_variant_by_hand() -> None:
@@ -230,40 +170,3 @@ def test_a_stack_trains_as_its_models_alone(variant: str, score: str) -> None:
         )
         for mine, own in zip(stack.encode(x, "conv"), model.encode(x[e], "conv"), strict=True):
             torch.testing.assert_close(mine[e], own, atol=1e-5, rtol=1e-4)
-
-
-def test_models_of_a_stack_drop_different_places() -> None:
-    torch.manual_seed(0)
-    model = LSTNet((WINDOW, M), M, channels=6, hidden=7)
-    stack = ModelStack([model, copy.deepcopy(model)], torch.device("cpu")).model
-    x = torch.rand(1, N, WINDOW, M).expand(2, -1, -1, -1)
-    assert isinstance(stack, LSTNet)
-    first, second = stack.train().encode(x, "conv")[0]
-    assert not torch.equal(first, second)
-
-
-# ---- refusals
-
-
-def error_of_the_best_highway(model: LSTNet, x: Tensor, y: Tensor, form: str) -> float:
-    """The largest error in label units of the weights, and a bias for each series, with the least squared loss."""
-    labels = LabelScaling.fit(form, [Split(x, y, torch.zeros(len(x), dtype=torch.int64))])
-    recent = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
-    given = torch.cat([recent, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
-    best = torch.linalg.lstsq(given, labels.scale(y).reshape(-1, 1)).solution
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.highway.weight[0] = best[:24, 0]
-        model.out.bias.copy_(best[24:, 0])
-        return float((labels.to_labels(model.eval()(x)) - y).abs().max())
-
-
-def test_its_highway_follows_labels_in_the_unit_of_its_input_but_not_each_in_a_unit_of_its_own() -> None:
-    """Tomorrow is today: raw and centred labels have an exact answer, those divided by each series' std have none."""
-    x = torch.randn(200, WINDOW, M, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    x = x * torch.tensor([1.0, 2.0, 4.0]) + torch.tensor([3.0, 0.0, -5.0])
-    model = LSTNet((WINDOW, M), M, 2, 2).double()
-    error = {form: error_of_the_best_highway(model, x, x[:, -1], form) for form in ("none", "centre", "standard")}
-    assert max(error["none"], error["centre"]) < 1e-9
-    assert error["standard"] > 1

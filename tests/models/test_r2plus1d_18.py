@@ -9,10 +9,8 @@ from cmixup.errors import InputError
 from models import vision
 from models.r2plus1d_18 import R2Plus1D18, _trunk
 from models.vision import import_torchvision
-from tests.helpers import forward_mixed
 
 SHAPE, N = (3, 4, 16, 16), 3
-LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
 
 
 def model_and_inputs(**given: Any) -> tuple[R2Plus1D18, Tensor, Tensor]:
@@ -56,35 +54,6 @@ def test_random_weights_are_noted() -> None:
     assert "random weights instead of Kinetics-400" in model.notes[0]
 
 
-def test_the_bias_starts_where_it_is_told() -> None:
-    model, x, _ = model_and_inputs(bias=55.6)
-    assert model.fc.bias.item() == pytest.approx(55.6)
-    model.eval()
-    assert (model(x) - 55.6).abs().max() < 5
-    assert abs(model_and_inputs()[0].fc.bias.item()) < 1
-
-
-def test_a_width_scales_every_stage() -> None:
-    model, x, _ = model_and_inputs(width=8)
-    channels = [model.encode(x, layer).shape[1] for layer in LAYERS]
-    assert channels == [3, 64, 8, 16, 32, 64]
-    assert model.features(x).shape == (N, 64)
-    assert model(x).shape == (N, 1)
-    assert R2Plus1D18(SHAPE, 2, width=1)(x).shape == (N, 2)
-
-
-# ---- mix points
-
-
-def test_mixing_the_last_stage_is_mixing_outputs_and_mixing_the_second_is_not() -> None:
-    model, x, other = model_and_inputs()
-    model.eval()
-    lam = torch.tensor([0.3, 0.9, 0.5])
-    outputs = lam[:, None] * model(x) + (1 - lam[:, None]) * model(other)
-    torch.testing.assert_close(forward_mixed(model, x, other, lam, "layer4"), outputs)
-    assert not torch.allclose(forward_mixed(model, x, other, lam, "layer2"), outputs, atol=1e-5)
-
-
 # ---- refusals
 
 
@@ -105,15 +74,6 @@ def test_weights_that_do_not_fit_are_refused(content: str, tmp_path: Path) -> No
 
 
 # ---- importing torchvision
-
-
-def test_other_errors_of_the_import_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> None:
-        raise RuntimeError("something else")
-
-    monkeypatch.setattr(vision.importlib, "import_module", fail)
-    with pytest.raises(RuntimeError, match="something else"):
-        import_torchvision()
 
 
 def test_operators_are_declared_only_when_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,14 +108,6 @@ def test_training_mixes_at_a_mix_point_and_moves_every_parameter(layer: str) -> 
     assert all(not torch.equal(value, before[name]) for name, value in result.state_dict.items())
 
 
-def test_hidden_units_are_dropped_in_training_alone() -> None:
-    model, x = made(dropout=0.5)
-    assert not torch.equal(model.train().features(x), model.features(x))
-    share = float((model.features(x) == 0).float().mean())
-    assert share == pytest.approx(0.5, abs=0.15)
-    assert torch.equal(model.eval().features(x), model.features(x))
-
-
 def check_stack(model: Callable[[int, int], nn.Module]) -> None:
     """Check that a stack of two runs of a model predicts as each of them does alone."""
 

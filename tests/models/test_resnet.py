@@ -5,14 +5,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import resolve_layer
 from cmixup.errors import InputError
 from models.resnet import ResNet, resnet18, resnet50
-from models.vision import import_torchvision
-from tests.helpers import forward_mixed as mix_at
 
 SHAPE = (3, 20, 24)
-LAYERS = ("input", "stem", "layer1", "layer2", "layer3", "layer4")
 
 
 def count(model: nn.Module) -> int:
@@ -86,19 +82,6 @@ def test_channels_last_is_the_same_network_in_another_layout() -> None:
         torch.testing.assert_close(first, second)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("depth", [18, 50])
-def test_it_is_torchvisions_network(depth: int) -> None:
-    """Same names, same weights, same numbers, so its weight files load."""
-    reference = import_torchvision("torchvision.models.resnet")
-    torch.manual_seed(0)
-    theirs = getattr(reference, f"resnet{depth}")(num_classes=2).eval()
-    ours = ResNet((3, 64, 64), 2, depth).eval()
-    ours.load_state_dict(theirs.state_dict())
-    x = torch.rand(2, 3, 64, 64)
-    torch.testing.assert_close(ours(x), theirs(x))
-
-
 @pytest.mark.parametrize(("depth", "convs"), [(18, 2), (50, 3)])
 def test_parameters_are_drawn_in_the_order_of_the_published_runs(depth: int, convs: int) -> None:
     """Twice over all layers, in a block first the shortcut: PyTorch's own start, then Kaiming's for convolutions."""
@@ -123,45 +106,6 @@ def test_parameters_are_drawn_in_the_order_of_the_published_runs(depth: int, con
     assert torch.equal(model.fc.weight, linear.weight)
     assert torch.equal(model.fc.bias, linear.bias)
     assert torch.equal(torch.rand(1), after)
-
-
-def test_normalisation_starts_as_the_identity() -> None:
-    norms = [module for module in ResNet(SHAPE, 1, width=2).modules() if isinstance(module, nn.BatchNorm2d)]
-    assert len(norms) == 20
-    for norm in norms:
-        assert (norm.weight == 1).all()
-        assert (norm.running_var == 1).all()
-        assert not any(value.any() for value in (norm.bias, norm.running_mean, norm.num_batches_tracked))
-
-
-def test_initialisation_is_kaimings() -> None:
-    torch.manual_seed(0)
-    model = resnet18((3, 28, 28), 1)
-    weight = model.layer4[1].conv2.weight
-    assert weight.std().item() == pytest.approx((2 / (512 * 9)) ** 0.5, rel=0.01)
-    assert (model.bn1.weight == 1).all()
-
-
-# ---- mix points
-
-
-def test_sizes_of_the_maps_of_rcf_mnist() -> None:
-    """28 pixels become 7 after the pool, then 7, 4, 2 and 1; there are 512 features."""
-    model, x = resnet18((3, 28, 28), 1), torch.rand(2, 3, 28, 28)
-    sizes = [model.encode(x, layer).shape[-1] for layer in LAYERS]
-    assert sizes == [28, 7, 7, 4, 2, 1]
-    assert model.features(x).shape == (2, 512)
-    assert model(x).shape == (2, 1)
-
-
-def test_the_released_mix_point_mixes_predictions() -> None:
-    """After layer 4 only pooling and a linear layer follow, so mixing states there mixes predictions."""
-    model = narrow(18)
-    assert resolve_layer(model, "hidden") == "layer4"
-    a, b, lam = torch.rand(3, *SHAPE), torch.rand(3, *SHAPE), torch.tensor([0.0, 0.3, 1.0])
-    mixed, other = (mix_at(model, a, b, lam, k) for k in ("layer4", "layer2"))
-    torch.testing.assert_close(mixed, lam[:, None] * model(a) + (1 - lam[:, None]) * model(b))
-    assert not torch.allclose(other[1], mixed[1])
 
 
 # ---- weights

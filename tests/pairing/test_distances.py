@@ -20,7 +20,6 @@ from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.sampling.bandwidth import resolve_bandwidth
-from models.fcn3 import FCN3
 from tests.helpers import (
     assert_states_equal,
     composed,
@@ -72,15 +71,6 @@ def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:
     assert not (drawn == index).any()
     p = pairing.probabilities()
     assert max(chi_square(drawn[index == i], p[i]) for i in range(12)) < 5
-
-
-def test_constant_labels_make_x_and_y_the_distance_of_x() -> None:
-    split = make_split(30)
-    constant = replace(split, y=torch.full_like(split.y, 7.0))
-    one, other = InputDistance(["median", 0.1]), InputDistance(["median", 0.1], labels=True)
-    one.fit(constant)
-    other.fit(constant)
-    np.testing.assert_allclose(one.probabilities(), other.probabilities(), atol=1e-9)
 
 
 def test_limits_of_the_bandwidth_for_inputs() -> None:
@@ -153,21 +143,6 @@ def test_p_over_candidates_is_the_kernel() -> None:
         torch.softmax(-both / (2 * variance), 1),
         rtol=1e-4,
     )
-
-
-@pytest.mark.parametrize("distance", ["euclidean", "cosine"])
-def test_a_rotation_of_the_representation_changes_nothing(distance: str) -> None:
-    pairing = RepresentationDistance(["median", 0.1], distance)
-    rotation, _ = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0)))
-    np.testing.assert_allclose(p_of(pairing, rotation), p_of(pairing, torch.eye(3)), rtol=1e-3, atol=1e-7)
-
-
-def test_scale_matters_to_euclidean_distances_and_not_to_cosine() -> None:
-    cosine, euclidean = RepresentationDistance(0.3, "cosine"), RepresentationDistance(0.3)
-    np.testing.assert_allclose(p_of(cosine, 9 * torch.eye(3)), p_of(cosine, torch.eye(3)), rtol=1e-5)
-    assert np.abs(p_of(euclidean, 9 * torch.eye(3)) - p_of(euclidean, torch.eye(3))).max() > 0.1
-    relative = RepresentationDistance(["median", 0.1])  # its sigma follows the scale
-    np.testing.assert_allclose(p_of(relative, 9 * torch.eye(3)), p_of(relative, torch.eye(3)), rtol=1e-3, atol=1e-9)
 
 
 def test_limits_of_the_bandwidth_for_representations() -> None:
@@ -320,8 +295,3 @@ test_bad_options_are_refused = refuses(
     ],
     lambda options: RepresentationDistance(**options),
 )
-
-
-def test_the_last_hidden_layer_is_what_is_compared() -> None:
-    model, x = FCN3((3,), 1), torch.rand(5, 3)
-    assert torch.equal(encode(model, x), model.encode(x, "block2").detach())

@@ -48,12 +48,6 @@ def test_the_second_batch_has_distinct_rows_outside_the_first_until_it_is_everyt
     assert bool(np.isin(second, first).any()) is (expected == 60)
 
 
-def test_a_row_of_an_earlier_batch_is_a_candidate_of_a_later_one() -> None:
-    pairing, rng = fitted(60, 0.3), np.random.default_rng(0)
-    for first in np.arange(60).reshape(4, 15):
-        assert sorted(pairing.second(first, 45, rng)) == sorted(set(range(60)) - set(first.tolist()))
-
-
 def test_every_row_outside_is_as_likely_in_the_second_batch() -> None:
     pairing, first, rng = fitted(30, 0.3), np.array([3, 7, 20, 29]), np.random.default_rng(0)
     counts = np.zeros(30)
@@ -63,14 +57,6 @@ def test_every_row_outside_is_as_likely_in_the_second_batch() -> None:
     outside = np.delete(counts, first)
     chi_square = ((outside - outside.mean()) ** 2 / outside.mean()).sum()
     assert chi_square < 60  # 25 degrees of freedom, p < 1e-4
-
-
-def test_a_smaller_last_batch_has_as_many_candidates() -> None:
-    pairing, sizes = fitted(50, INF), []
-    second = pairing.second
-    pairing.second = lambda first, size, rng: sizes.append(size) or second(first, size, rng)  # type: ignore[method-assign, func-returns-value]
-    drawn(pairing, 50)
-    assert sizes == [16, 16, 16, 16]
 
 
 @pytest.mark.parametrize("row", [0, 5, 11])
@@ -84,14 +70,6 @@ def test_all_data_as_second_batch_gives_the_full_rows(row: int) -> None:
     other = p_value(partner, exact_row(labels, 0.5, row, "gaussian"))
     assert other is not None
     assert other < 1e-3
-
-
-def test_an_infinite_bandwidth_with_all_data_is_uniform() -> None:
-    pairing = fitted(24, INF, factor=INF)
-    partner = pairing.draw(EpochBatches(np.arange(24).repeat(400), np.full(600, 16)), np.random.default_rng(0))
-    p = p_value(partner, np.full(24, 1 / 24))
-    assert p is not None
-    assert p > 1e-3
 
 
 def test_candidates_of_both_batches_hold_the_row_itself() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from cmixup.batch import Batch, read_rows
 from cmixup.data import RegressionData
@@ -17,7 +16,7 @@ from cmixup.pairing import whole_pool
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.training.trainer import train
-from tests.helpers import make_data, make_run, make_split, make_training, settings
+from tests.helpers import make_run, make_split, make_training, settings
 from tests.pairing.test_distances import Straight, chi_square
 
 N = 12
@@ -70,24 +69,6 @@ def test_representations_are_as_old_as_the_last_encoding() -> None:
         assert pairing.encoded is first
     pairing.with_partners(model, replace(batch, draws={**batch.draws, "step": torch.full((N,), 3)}))
     torch.testing.assert_close(pairing.encoded, 2 * first)
-
-
-def test_labels_of_partners_have_the_unit_of_the_batch() -> None:
-    data = make_data(0)
-    shifted = replace(data, train=replace(data.train, y=100 + 10 * data.train.y))
-    seen: list[torch.Tensor] = []
-
-    class Watch(WholePool):
-        def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
-            found = super().with_partners(model, batch)
-            assert found.partner is not None
-            seen.append(found.partner.y)
-            return found
-
-    train([make_run(Mix(Watch(0.5), Beta(2.0)), 0, shifted)], settings(epochs=1, label_scaling="standard"))
-    labels = torch.cat(seen)
-    assert abs(float(labels.mean())) < 0.5
-    assert 0.5 < float(labels.std()) < 2
 
 
 def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

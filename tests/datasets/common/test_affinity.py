@@ -11,7 +11,6 @@ import torch
 from cmixup.errors import InputError
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
 from datasets.common.affinity_matrix import balanced_groups, families, strings
-from datasets.dti import DTI
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
 
@@ -20,25 +19,11 @@ PARTS = ("train", "val", "test")
 # ---- encoders
 
 
-def test_alphabets() -> None:
-    """TDC's encoders: 63 symbols of SMILES and 26 of proteins, '?' first."""
-    assert (len(DRUG_SYMBOLS), len(set(DRUG_SYMBOLS)), DRUG_SYMBOLS[0]) == (63, 63, "?")
-    assert (len(PROTEIN_SYMBOLS), len(set(PROTEIN_SYMBOLS)), PROTEIN_SYMBOLS[0]) == (26, 26, "?")
-    assert set("ACDEFGHIKLMNPQRSTVWYX") < set(PROTEIN_SYMBOLS)
-    assert "J" not in PROTEIN_SYMBOLS
-    assert set("CNOFSPBIlrcnos[]()=#+-123456789%") < set(DRUG_SYMBOLS)
-    assert not set("@/\\") & set(DRUG_SYMBOLS)  # TDC's encoder does not know stereochemistry
-
-
 def test_encoding_cuts_fills_and_replaces() -> None:
     codes = encode(["CN", "C@N\u00e9OCC", ""], DRUG_SYMBOLS, 5)
     assert codes.dtype == torch.uint8
     decoded = ["".join(DRUG_SYMBOLS[k] for k in row) for row in codes.tolist()]
     assert decoded == ["CN???", "C?N?O", "?????"]
-
-
-def test_every_symbol_has_its_own_index() -> None:
-    assert encode(list(DRUG_SYMBOLS), DRUG_SYMBOLS, 1)[:, 0].tolist() == list(range(63))
 
 
 def dense(string: str, symbols: str, length: int) -> np.ndarray:
@@ -64,19 +49,6 @@ def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
     assert x[index].dtype == torch.float32
 
 
-def test_a_pair_takes_eight_bytes() -> None:
-    """Of a loaded split: two numbers of four bytes each, beside the strings, which all splits share."""
-    data = DTI(synthetic=True).load(0)
-    for split in (data.train, data.val, data.test):
-        held = [t for t in vars(split.x).values() if isinstance(t, torch.Tensor)]
-        of_pairs = [t for t in held if len(t) == len(split)]
-        assert len(of_pairs) == 2
-        assert sum(t.untyped_storage().nbytes() for t in of_pairs) == 8 * len(split)
-        strings_of = [t for t in held if t.dtype == torch.uint8]
-        assert len(strings_of) == len(held) - 2
-        assert {t.data_ptr() for t in strings_of} == {data.train.x.drugs.data_ptr(), data.train.x.proteins.data_ptr()}
-
-
 def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
     table = PairTable(["C"], ["mkv"], np.zeros(3, int), np.zeros(3, int), np.arange(3.0), np.arange(3), {})
     monkeypatch.setattr(DTIDavis, "read", lambda _: table)
@@ -96,10 +68,6 @@ def test_forms_of_one_kinase_are_one_family() -> None:
     assert len(set(family[:3])) == 1
     assert family[4] == family[5]
     assert len(set(family.tolist())) == 4
-
-
-def test_families_joined_through_a_third_protein() -> None:
-    assert len(set(families(["A(1)", "B", "A", "B(2)"], ["s", "t", "u", "s"]))) == 1
 
 
 def test_groups_hold_whole_families_and_about_as_many_pairs() -> None:

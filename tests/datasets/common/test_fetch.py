@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from datasets.common import fetch as module
-from datasets.common.fetch import FetchError, RawFile, RawFolder, data_root, fetch, lacking, present, sha256_of
+from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
 
 CONTENT = b"frequency\tangle\n" * 500
 OTHER = b"other bytes\n" * 500
@@ -103,17 +103,6 @@ def put(folder: Path, path: str, content: bytes) -> Path:
     return target
 
 
-def test_the_data_root_is_the_environments_or_data(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert data_root() == root
-    monkeypatch.delenv("CMIXUP_DATA")
-    assert data_root() == Path("data")
-
-
-def test_a_file_at_hand_is_used_without_any_source(root: Path) -> None:
-    target = put(root, "toy/table.dat", CONTENT)
-    assert fetch(raw("http://127.0.0.1:9/never")) == (raw("http://127.0.0.1:9/never"), target)
-
-
 def test_a_damaged_file_at_hand_is_an_error_and_stays(root: Path) -> None:
     target = put(root, "toy/table.dat", OTHER)
     with pytest.raises(FetchError, match=r"table.dat has SHA-256 .*damaged or was changed.*Remove it"):
@@ -204,15 +193,6 @@ def test_a_mirror_with_wrong_bytes_is_passed_over(root: Path, server: Server, tm
     assert files_below(root) == ["toy/table.dat"]
 
 
-def test_wrong_bytes_everywhere_name_both_checksums(root: Path, server: Server) -> None:
-    server.files["/canonical"] = OTHER
-    file = raw(f"{server.url}/canonical")
-    wrong = hashlib.sha256(OTHER).hexdigest()
-    with pytest.raises(FetchError, match=f"canonical: has SHA-256 {wrong}, expected {file.sha256}"):
-        fetch(file)
-    assert files_below(root) == []
-
-
 def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, server: Server, tmp_path: Path) -> None:
     file = raw(f"{server.url}/first", "http://127.0.0.1:9/refused")
     with pytest.raises(FetchError) as caught:
@@ -238,25 +218,6 @@ def test_no_password_of_an_address_is_printed(root: Path, server: Server, capsys
         assert "me:" not in text
     assert f"{server.url}/none/toy/table.dat: answered: 404" in str(caught.value)
     assert module.without_user("a@b.org: http://127.0.0.1:9/x?a=b@c") == "a@b.org: http://127.0.0.1:9/x?a=b@c"
-
-
-def test_a_bar_is_shown_of_bytes_that_come_and_of_nothing_else(
-    root: Path, server: Server, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(FetchError):
-        fetch(raw("http://127.0.0.1:9/refused", f"{server.url}/none"))
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(module, "PATIENCE", 1e-9)
-    server.files["/canonical"] = CONTENT
-    fetch(raw(f"{server.url}/canonical"))
-    assert "100%" in capsys.readouterr().err
-
-
-def test_a_source_that_always_breaks_off_leaves_no_partial_file(root: Path, server: Server) -> None:
-    server.files["/first"], server.breaks["/first"] = CONTENT, 99
-    with pytest.raises(FetchError, match=r"first: out of reach"):
-        fetch(raw(f"{server.url}/first"))
-    assert files_below(root) == []
 
 
 def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
@@ -286,15 +247,6 @@ def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
     assert fetch(preferred, second, mirror="")[0] == second
 
 
-def test_present_goes_by_size(root: Path) -> None:
-    assert not present(raw())
-    target = put(root, "toy/table.dat", CONTENT[:-1])
-    assert not present(raw())
-    target.write_bytes(CONTENT)
-    assert present(raw())
-    assert not present(raw(), root / "elsewhere")
-
-
 def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard of the tests fails on whoever asks: a mirror that is a folder counts, an address may give it."""
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
@@ -320,8 +272,3 @@ def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypa
     monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
     assert lacking([[second]], [], fetching=True) == ""
     assert lacking([[second]], [], fetching=False) == "toy/b.dat is not here, and can be fetched (8 kB)"
-
-
-def test_sha256_of(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_bytes(b"")
-    assert sha256_of(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

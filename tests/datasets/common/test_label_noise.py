@@ -1,7 +1,6 @@
 """Noise on training labels: its size, its shape, and all that it must leave alone."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
 from cmixup.tasks import Tasks
@@ -45,14 +43,6 @@ def test_the_standard_deviation_is_that_of_all_labels_times_the_ratio() -> None:
     assert noise.std() == pytest.approx(std, rel=0.02)
     assert abs(noise.mean()) < 4 * std / math.sqrt(noise.size)
     assert (np.abs(noise) < std).mean() == pytest.approx(math.erf(1 / math.sqrt(2)), abs=0.01)  # normal
-
-
-def test_columns_of_different_scales_share_one_standard_deviation() -> None:
-    clean = split(20_000, 2)
-    y = clean.y * torch.tensor([1.0, 100.0])
-    noisy, std = LabelNoise(0.3).add(Split(clean.x, y, clean.domain), 0)
-    for column in range(2):
-        assert float((noisy.y - y)[:, column].double().std()) == pytest.approx(std, rel=0.02)
 
 
 def test_outputs_are_independent_or_share_one_number() -> None:
@@ -103,24 +93,6 @@ def test_validation_labels_may_have_as_much_and_training_and_test_stay(name: str
     assert torch.equal(twin(name, label_noise_val=True).val.y, noisy.val.y)  # as much as none
 
 
-def test_noise_on_validation_has_the_size_of_that_on_training_and_draws_of_its_own() -> None:
-    train, val = split(4000, 2), split(4000, 2, seed=1)
-    val = replace(val, y=10 * val.y)
-    noise = LabelNoise(0.5, "target")
-    noisy, std = noise.add(train, 0)
-    other, _ = noise.add(val, 0, std)
-    on_train, on_val = (noisy.y - train.y).numpy(), (other.y - val.y).numpy()
-    np.testing.assert_allclose(on_val.std(axis=0), std, rtol=0.05)
-    assert abs(np.corrcoef(on_train[:, 0], on_val[:, 0])[0, 1]) < 4 / math.sqrt(4000)
-
-
-@pytest.mark.parametrize("name", ["airfoil", "exchange_rate", "shapenet1d"])
-def test_ratio_0_is_the_clean_run(name: str) -> None:
-    clean, zero = twin(name), twin(name, label_noise=0.0)
-    assert torch.equal(clean.train.y, zero.train.y)
-    assert clean.notes == zero.notes
-
-
 def test_an_example_of_training_tasks_has_one_noisy_label_in_support_and_query() -> None:
     clean, noisy = twin("shapenet1d").train.x, twin("shapenet1d", label_noise=0.3).train.x
     assert isinstance(clean, Tasks)
@@ -137,13 +109,6 @@ def test_an_example_of_training_tasks_has_one_noisy_label_in_support_and_query()
     assert difference.std() == pytest.approx(0.3 * clean.labels.std(), rel=4 / math.sqrt(2 * difference.size))
 
 
-def test_validation_tasks_of_the_training_objects_are_clean() -> None:
-    clean, noisy = twin("shapenet1d").val.x, twin("shapenet1d", label_noise=0.3).val.x
-    assert isinstance(clean, Tasks)
-    assert isinstance(noisy, Tasks)
-    assert np.array_equal(clean.labels, noisy.labels)
-
-
 def planned(*words: str) -> Job:
     return plan_job(compose_train(["dataset=airfoil", "dataset.synthetic=true", "logger=none", *words]))
 
@@ -156,35 +121,3 @@ def test_partners_see_the_noisy_labels() -> None:
     pairing: Any = run.method.pairing
     assert isinstance(pairing, LabelDistance)
     np.testing.assert_array_equal(pairing._labels, noisy.numpy())
-
-
-def test_it_names_the_run_only_where_there_is_noise() -> None:
-    assert planned("dataset.label_noise=0.0").folder == planned().folder
-    assert planned("dataset.label_noise=0").options == {"dataset.synthetic": True}
-    assert planned("dataset.label_noise=0.3").options == {"dataset.synthetic": True, "dataset.label_noise": 0.3}
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("label_noise=-1", "label_noise must be a finite number, 0 or more, got -1.0"),
-        ("label_noise=nan", "label_noise must be a finite number, 0 or more, got nan"),
-        ("label_noise=much", "dataset.label_noise must be a number, got 'much'"),
-        ("label_noise_per=row", "label_noise_per must be one of output, example, target, got 'row'"),
-    ],
-)
-def test_the_command_line_refuses_it_before_any_work(word: str, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        planned(f"dataset.{word}")
-    assert message in str(caught.value)
-
-
-def test_targets_of_several_units_get_noise_by_their_own_spread() -> None:
-    rng = np.random.default_rng(0)
-    y = torch.from_numpy((rng.normal(size=(4000, 2)) * [1.0, 1000.0] + [8.0, 0.0]).astype(np.float32))
-    clean = Split(torch.zeros(4000, 1), y, torch.zeros(4000, dtype=torch.int64))
-    noisy, std = LabelNoise(0.5, "target").add(clean, 0)
-    np.testing.assert_allclose(std, 0.5 * y.numpy().std(axis=0), rtol=1e-5)
-    np.testing.assert_allclose((noisy.y - y).numpy().std(axis=0), std, rtol=0.05)
-    one = Split(clean.x, y[:, 1:], clean.domain)
-    assert torch.equal(LabelNoise(0.5, "target").add(one, 3)[0].y, LabelNoise(0.5).add(one, 3)[0].y)

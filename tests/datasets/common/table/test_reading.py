@@ -2,14 +2,13 @@
 
 import gzip
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.errors import InputError, nearest
+from cmixup.errors import InputError
 from datasets.common.table.reading import Format, read_table
 
 
@@ -108,9 +107,3 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match=f"path {tmp_path}/pipe is a pipe or device, not a file"):
         read_table(tmp_path / "pipe", Format())
-
-
-def test_the_nearest_name() -> None:
-    assert nearest("prise", ["size", "Price"]) == "; the nearest name is 'Price'"
-    assert nearest("zzz", ["1.5", "2"]) == "; there are 1.5, 2"
-    assert re.fullmatch(r"; there are .*c11, \.\.\. \(20 in all\)", nearest("x", [f"c{k}" for k in range(20)]))

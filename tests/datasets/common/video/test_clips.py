@@ -7,11 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.data import ManyViews, Sampled, Split
+from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
-from cmixup.methods.erm import ERM
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
 from datasets.common.video.avi import write_avi
 from datasets.common.video.clips import (
     AviFiles,
@@ -23,7 +20,6 @@ from datasets.common.video.clips import (
     measure_channels,
     shifted,
 )
-from models.r2plus1d_18 import R2Plus1D18
 
 PLAIN = ChannelStats(np.zeros(3), np.ones(3))
 STATS = ChannelStats(np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
@@ -90,22 +86,6 @@ def test_a_fixed_clip_holds_every_second_frame_from_its_start(where: float, star
     assert torch.equal(clips[torch.tensor([0])][0], clip)
 
 
-def test_channels_come_first_and_pixels_stay_in_place() -> None:
-    (clip,) = clips_of(Clips, (10,))[torch.tensor([0])]
-    pixels = torch.arange(16).reshape(4, 4).float()
-    for channel in range(3):
-        for k in range(3):
-            assert torch.equal(clip[channel, k], 3 * 2 * k + channel + pixels)
-
-
-def test_each_channel_is_normalised_by_its_own_statistics() -> None:
-    (plain,), (scaled,) = (clips_of(Clips, (10,), stats=c)[torch.tensor([0])] for c in (PLAIN, STATS))
-    expected = (plain - torch.tensor([10.0, 20, 30])[:, None, None, None]) / torch.tensor([2.0, 4, 8])[
-        :, None, None, None
-    ]
-    torch.testing.assert_close(scaled, expected)
-
-
 @pytest.mark.parametrize(
     ("length", "start", "held"), [(4, 0, 2), (4, 1, 2), (5, 0, 3), (5, 1, 2), (1, 0, 1), (1, 1, 0)]
 )
@@ -142,15 +122,6 @@ def test_random_clips_are_a_function_of_row_and_draw() -> None:
     assert torch.equal(batch, clips.sample(index, draw))
     assert torch.equal(batch[0], batch[1])  # two videos alike
     assert not torch.equal(batch[0], batch[2])
-
-
-def test_every_start_is_equally_likely() -> None:
-    clips = clips_of(RandomClips, (10,))
-    draws = torch.arange(1200)
-    starts = [frame_numbers(c)[0] for c in clips.sample(torch.zeros_like(draws), draws)]
-    counts = np.bincount(starts, minlength=6)
-    assert len(counts) == 6
-    assert ((counts - 200) ** 2 / 200).sum() < 25.7  # chi-square with 5 degrees of freedom, p = 1e-4
 
 
 @pytest.mark.parametrize(("top", "left"), [(0, 0), (2, 2), (3, 1), (4, 4)])
@@ -190,24 +161,6 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
         assert torch.equal(torch.cat(blocks), torch.from_numpy(naive))
 
 
-@pytest.mark.slow
-def test_the_prediction_of_a_video_is_the_mean_over_its_clips() -> None:
-    torch.manual_seed(0)
-    model = R2Plus1D18((3, 3, 4, 4), 1, width=2)
-    clips = clips_of(EveryClip, (9, 3, 6), stats=STATS)
-    split = Split(clips, torch.zeros(3, 1), torch.zeros(3, dtype=torch.int64), "test")
-    found = predict(ERM().predictors()[""], model, BatchLoader([split], torch.device("cpu")), 4)
-    model.eval()
-    expected = []
-    for row in range(3):
-        video = clips.videos.open(row)
-        starts = range(max(len(video), 6) - 4)
-        with torch.no_grad():
-            each = [model(torch.from_numpy(clips.clip(video, s))[None]).item() for s in starts]
-        expected.append(sum(each) / len(each))
-    assert found[:, 0].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
-
-
 # ---- statistics of the channels
 
 
@@ -219,16 +172,6 @@ def test_channel_statistics_are_those_of_the_pixels_of_the_fixed_clips() -> None
     pixels = np.concatenate(shown).reshape(-1, 3).astype(float)
     np.testing.assert_allclose(found.mean, pixels.mean(axis=0))
     np.testing.assert_allclose(found.std, pixels.std(axis=0))
-
-
-def test_a_channel_that_never_varies_is_not_divided_by_zero() -> None:
-    class Black(Numbered):
-        class Video(Numbered.Video):
-            def read(self, numbers: np.ndarray) -> np.ndarray:
-                return 0 * super().read(numbers)
-
-    videos = Black(10)
-    assert measure_channels(videos, spec(), np.zeros(1), np.zeros(1, int)).std.tolist() == [1, 1, 1]
 
 
 # ---- files

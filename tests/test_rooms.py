@@ -144,5 +144,5 @@ def test_tests_are_found_by_name_mutant_import_and_target() -> None:
     assert find_tests("cmixup/pairing/label.py")["tests/mixing/test_puzzlemix.py"] == "imports it"
     assert find_tests("cmixup/sampling/sparse.py")["tests/sampling/test_space.py"] == "imports it over 3 imports"
     assert find_tests("datasets/shapenet1d.py")["tests/datasets/test_datasets.py"] == "names it"
-    assert find_tests("scripts/bench/kernels.py")["make bench-kernels"] == "runs it"
+    assert find_tests("scripts/bench/train.py")["make bench-train"] == "runs it"
     assert find_tests("scripts/theory/__init__.py") == {}

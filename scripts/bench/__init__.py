@@ -1,1 +1,1 @@
-"""Speed, measured by hand and by one clock; nothing here is a test."""
+"""Speed and estimators, measured by hand; nothing here is a test."""

@@ -1,12 +1,10 @@
-"""Measure speed into results/benchmarks: `python -m scripts.bench NAME key=value`; `short=1` only tries everything.
+"""Measure into results/benchmarks: `python -m scripts.bench NAME key=value`; `short=1` writes nothing.
 
-  train      training against a straightforward loop
-  sampling   partner sampling against the original's way: set-up, draws and memory over N
-  partners   the choice of the sampling algorithm, and C-Mixup in a batch
-  kernels    an AMD machine's kernels beside those of Intel
-  estimators the default CMixupRegressor beside the defaults of others
-  ablation   what each part of that default is worth
-  intervals  how many labels its intervals hold, and how wide they are
+  train       training against a straightforward loop
+  sampling    partner sampling against the original's way: set-up, draws and memory over N
+  estimators  the default CMixupRegressor beside the defaults of others, and its intervals beside theirs
+
+`python -m scripts.render` then fills results/benchmarks.md.
 
 Example: python -m scripts.bench train
 """
@@ -17,12 +15,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import ablation, estimators, intervals, kernels, partners, sampling, train
+from scripts.bench import estimators, sampling, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-MODULES = (train, sampling, partners, kernels, estimators, ablation, intervals)
-BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
+BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,74 +1,63 @@
-"""The clock of all benchmarks: seconds of ways that take turns, and the page that shows them."""
+"""The clock of all benchmarks: seconds of alternatives that take turns, and the files that keep them."""
 
 from __future__ import annotations
 
+import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
-from matplotlib.figure import Figure
 
 from cmixup.files import write_atomically
 from scripts.config.arguments import Args
 from scripts.machine.provenance import run_environment
 from scripts.records.experiment import RESULTS
-from scripts.records.seal import seal_measured
-from scripts.report.figures import write_figures
+from scripts.records.records import read_csv, to_csv
 
 Work = Callable[[], object]
-CPU = torch.device("cpu")
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # of a new process
+FOLDER, PAGE, MACHINES = "results/benchmarks", "results/benchmarks.md", "machines.json"
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
 
 
-def measured_seconds(work: Work, device: torch.device = CPU, clock: Callable[[], float] | None = None) -> float:
-    """Return how long `work` takes: process time on the CPU and wall time on a GPU, unless another clock is given."""
-    clock = clock or (time.process_time if device.type == "cpu" else time.perf_counter)
-    start = clock()
+def measured_seconds(work: Work) -> float:
+    """Return the process seconds that `work` takes."""
+    start = time.process_time()
     work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return clock() - start
+    return time.process_time() - start
 
 
-def in_turn(ways: Mapping[str, Work], repeats: int, device: torch.device = CPU) -> dict[str, list[float]]:
+def in_turn(ways: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
     """Return the seconds of each way, `repeats` of them, after a call that warms up.
 
     The ways take turns, so that a change of the machine's speed meets all of them.
     """
-    rounds = [{name: measured_seconds(work, device) for name, work in ways.items()} for _ in range(repeats + 1)]
+    rounds = [{name: measured_seconds(work) for name, work in ways.items()} for _ in range(repeats + 1)]
     return {name: [one[name] for one in rounds[1:]] for name in ways}
 
 
-def put_page(given: Args, name: str, title: str, parts: Sequence[str | list[str]], device: torch.device = CPU) -> None:
-    """Print a page, and write it to results/benchmarks/NAME.md unless everything was only tried.
+def stored_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of results/benchmarks/NAME.csv."""
+    return read_csv(RESULTS / "benchmarks" / f"{name}.csv")
 
-    Args:
-        given: the words of the command.
-        name: of the file, without its suffix.
-        title: of the page.
-        parts: paragraphs, and tables as lines.
-        device: what was measured; the page says which, and the versions of the packages.
-    """
-    where = run_environment(device)
-    versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
-    what = ", ".join(filter(None, (where["device"], where["kernels"], f"{platform.system()} {platform.machine()}")))
-    machine = f"Measured by `python -m scripts.bench {name.partition('_')[0]}`. Machine: {what}; {versions}."
-    blocks = [f"# {title}", *("\n".join(p) if isinstance(p, list) else p for p in parts), machine]
-    text = "\n\n".join(blocks) + "\n"
+
+def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Write results/benchmarks/NAME.csv and, into machines.json, the machine; print the rows alone if `short=1`."""
+    text = to_csv(rows, columns)
     print(text)
-    store_file(given, f"{name}.md", text)
+    if given.switch("short"):
+        return
+    where = run_environment(torch.device("cpu"))
+    versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
+    system = f"{platform.system()} {platform.machine()}"
+    machines = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())
+    machines[name] = ", ".join(filter(None, (where["device"], where["kernels"], system, versions)))
+    write_atomically(RESULTS / "benchmarks" / f"{name}.csv", text)
+    write_atomically(RESULTS / "benchmarks" / MACHINES, json.dumps(machines, indent=1) + "\n")
 
 
-def store_file(given: Args, name: str, text: str) -> None:
-    """Write a file of results/benchmarks unless everything was only tried."""
-    if not given.switch("short"):
-        write_atomically(RESULTS / "benchmarks" / name, text)
-        seal_measured(RESULTS, [f"benchmarks/{name}"])
-
-
-def store_figures(figures: Mapping[str, Figure]) -> None:
-    """Write figures, given by their paths below results/."""
-    write_figures(figures, RESULTS)
-    seal_measured(RESULTS, list(figures))
+def with_machine(table: Sequence[str], name: str) -> str:
+    """Return a table of the page with a line on where it was measured."""
+    machine = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())[name]
+    return "\n".join([*table, "", f"Measured by `python -m scripts.bench {name}` on {machine}."])

@@ -1,5 +1,7 @@
 """The default `CMixupRegressor` beside the defaults of other regressors, on the 30 tables of the study.
 
+Then its prediction intervals beside those of conformalised trees, on the same tables, split 0.
+
 Example: python -m scripts.bench estimators tables=reserved models=cmixup,lightgbm
 """
 
@@ -8,62 +10,51 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import make_pipeline
 
-from scripts.bench.clock import SHORT, measured_seconds, put_page, store_file
+from cmixup.sampling.inputs import Floats
+from scripts.bench.clock import FOLDER, PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
-from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv, to_csv
+from scripts.records.register import fills
 from scripts.records.stats import Interval, clustered_interval
 from scripts.records.tables import markdown_rows
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
 BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-CHOSEN_ON, RESERVED = tuple(BY_HASH[:20]), tuple(BY_HASH[20:])
-PARTS = {"chosen_on": CHOSEN_ON, "reserved": RESERVED}
+PARTS = {"chosen_on": tuple(BY_HASH[:20]), "reserved": tuple(BY_HASH[20:])}
+PART_OF = {table: part for part, tables in PARTS.items() for table in tables}
 ROWS, SPLITS = 4_000, 3
-SMALL = 1_000
-COVERAGE = 0.9
-BASE = "catboost"
-#: The default of the commit cdaf1c7c: five networks, and all bandwidths tried on up to 1,000 rows.
-BEFORE = "cmixup_before"
-ABOUT = (
-    f"Each regressor as it is constructed, on real tables: three random splits, up to {ROWS} rows train (3/4 of small "
-    f"tables), as many others to test. Log error: log of the test error (RMSE) less that of {BASE}, the mean over "
-    "outputs, splits and tables, with its 95 % interval over tables. All get the same frame with gaps and categories. "
-    "Which tables the default was chosen on was fixed by a hash of their names before any run; the others (reserved) "
-    f"were opened twice: first for the default before (`{BEFORE}`, networks alone), a second time for today's, which "
-    "was committed before (5b0113ac). Fits: process seconds on one thread, of the regressors of a run in turn on each "
-    "split. On chosen_on these are cmixup and catboost, on a busy machine (seconds are twice those of a quiet one), so "
-    "the other lines have no multiple. `estimators.csv` has every fit, [ablation](ablation.md) what led "
-    "to today's default. RealMLP-TD and TabM (pytabkit's defaults, gaps filled with the mean) take long: they "
-    f"were fitted to some of the tables of `chosen_on` with up to {SMALL} rows to train on, split 0. The lines called "
-    "small are all regressors on these."
-)
+COVERAGE, INTERVAL_SPLIT = 0.9, 0
+BASE, INTERVALS = "catboost", "intervals"
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
     BASE: ("catboost", "CatBoostRegressor", {"thread_count": 1, "verbose": 0, "allow_writing_files": False}),
     "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
-    "realmlp": ("pytabkit", "RealMLP_TD_Regressor", {"device": "cpu", "n_threads": 1}),
-    "tabm": ("pytabkit", "TabM_D_Regressor", {"device": "cpu", "n_threads": 1}),
 }
-#: What takes long: fitted to small tables of `chosen_on` alone, split 0.
-SLOW = ("realmlp", "tabm")
+#: Models measured once, on small tables of `chosen_on` alone: the page repeats all regressors on these tables.
+ON_SMALL = ("realmlp", "tabm")
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
+INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
+INTERVAL_TITLES = {
+    "cmixup": "`CMixupRegressor().predict_interval`, CV+ of its members",
+    "hist_quantiles": "`HistGradientBoostingRegressor`, two quantile losses",
+    "hist_conformal": "the same, conformalised (CQR)",
+    "catboost_deviation": "CatBoost `RMSEWithUncertainty`, normal quantiles",
+    "catboost_conformal": "the same, conformalised (residuals in its deviations)",
+}
 KEYS = SHORT | {
     "tables": "chosen_on or reserved; default both",
-    "models": f"among {', '.join(MODELS)}; default all",
+    "models": f"among {', '.join(MODELS)}, {INTERVALS} (those of trees); default all",
     "splits": f"of 0 to {SPLITS - 1}; default all",
 }
 
@@ -90,35 +81,37 @@ def table_halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.Da
     return x.iloc[train], y[train], x.iloc[test], y[test]
 
 
-def fitted_regressor(model: str, x: pd.DataFrame, y: np.ndarray, split: int, **options: Any) -> tuple[Any, float]:
-    """Return a regressor by its defaults, fitted to labels (n, d_y), and the process seconds that the fit took."""
-    module, kind, own = MODELS[model]
-    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **own | options)
-    more = {"cat_features": list(x.select_dtypes("category"))} if model == BASE else {}
-    if model in SLOW:
-        gaps = (SimpleImputer(add_indicator=True), list(x.select_dtypes("number")))
-        filled = make_column_transformer(gaps, remainder="passthrough", verbose_feature_names_out=False)
-        estimator = make_pipeline(filled.set_output(transform="pandas"), estimator)
-    if model != "cmixup" and y.shape[1] > 1:
-        estimator = MultiOutputRegressor(estimator)
-    labels = y if y.shape[1] > 1 else y[:, 0]
-    x = as_taken(model, x)
-    return estimator, measured_seconds(lambda: estimator.fit(x, labels, **more))
-
-
-def as_taken(model: str, x: pd.DataFrame) -> pd.DataFrame:
-    """Return features as a regressor takes them: CatBoost takes categories as text, and networks any, without gaps."""
-    if model in SLOW:
-        own = x.select_dtypes("category")
-        return x.assign(**{c: own[c].cat.add_categories("(missing)").fillna("(missing)") for c in own})
-    words = x.select_dtypes("category") if model == BASE else x.iloc[:, :0]
+def categories_as_text(x: pd.DataFrame) -> pd.DataFrame:
+    """Return features as CatBoost takes them: a missing category is one, too."""
+    words = x.select_dtypes("category")
     return x.assign(**{c: words[c].astype(object).where(words[c].notna(), "(missing)") for c in words})
 
 
-def mean_log_error(predicted: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean over outputs of the log of the error (RMSE) in standard deviations of the labels (n, d_y)."""
-    errors = np.sqrt(np.mean((predicted.reshape(len(y), -1) - y) ** 2, axis=0))
-    return float(np.log(errors / y.std(axis=0)).mean())
+def score_model(name: str, split: int, model: str) -> dict[str, Any]:
+    """Return a row: the mean over outputs of the log of the test error in standard deviations, and fit seconds.
+
+    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+    """
+    x, y, test, target = table_halves(name, split)
+    module, kind, options = MODELS[model]
+    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options)
+    fit_options = {}
+    if model == BASE:
+        fit_options = {"cat_features": list(x.select_dtypes("category"))}
+        x, test = categories_as_text(x), categories_as_text(test)
+    if model != "cmixup" and y.shape[1] > 1:
+        estimator = MultiOutputRegressor(estimator)
+    labels = y if y.shape[1] > 1 else y[:, 0]
+    seconds = measured_seconds(lambda: estimator.fit(x, labels, **fit_options))
+    errors = np.sqrt(np.mean((estimator.predict(test).reshape(len(target), -1) - target) ** 2, axis=0))
+    log_error = float(np.log(errors / target.std(axis=0)).mean())
+    package = module.partition(".")[0]
+    version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
+    more: tuple[Any, ...] = ("", "", "")
+    if model == "cmixup":
+        more = (int(estimator.bandwidth_ > 0), *interval_coverage(estimator.predict_interval(test, COVERAGE), target))
+    values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *more)
+    return {column: str(value) for column, value in zip(COLUMNS, values, strict=True)}
 
 
 def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -131,74 +124,135 @@ def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)
 
 
-def score_model(name: str, split: int, model: str) -> dict[str, Any]:
-    """Return a line of the record: the mean log of the outputs' test errors in standard deviations, and fit seconds.
+def score_quantile(scores: Floats) -> float:
+    """Return the score that a share of `COVERAGE` of new ones stays below: of k the ceil((k + 1) share)-th smallest."""
+    rank = math.ceil((len(scores) + 1) * COVERAGE - 1e-9)
+    return float(np.sort(scores)[min(rank, len(scores)) - 1])
 
-    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+
+def tree_intervals(x: pd.DataFrame, y: Floats, test: pd.DataFrame) -> dict[str, Floats]:
+    """Return intervals (n, 2) of the test rows by each kind of trees, for labels (N,).
+
+    Trees are trained on three quarters of the rows and conformalised on the others.
     """
-    part = next(part for part, names in PARTS.items() if name in names)
-    x, y, test, target = table_halves(name, split)
-    estimator, taken = fitted_regressor(model, x, y, split)
-    told = mean_log_error(estimator.predict(as_taken(model, test)), target)
-    package = MODELS[model][0].partition(".")[0]
-    version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
-    more: tuple[Any, ...] = ("", "", "")
-    if model == "cmixup":
-        more = (int(estimator.bandwidth_ > 0), *interval_coverage(estimator.predict_interval(test, COVERAGE), target))
-    found = (part, name, split, model, round(told, 5), "", round(taken, 2), version, *more)
-    return {column: str(value) for column, value in zip(COLUMNS, found, strict=True)}
+    order = np.random.default_rng(INTERVAL_SPLIT).permutation(len(x))
+    train, rest = np.sort(order[len(x) // 4 :]), np.sort(order[: len(x) // 4])
+    tail = (1 - COVERAGE) / 2
+    both = []
+    for level in (tail, 1 - tail):
+        options: dict[str, Any] = {"categorical_features": "from_dtype", "random_state": INTERVAL_SPLIT}
+        model = HistGradientBoostingRegressor(loss="quantile", quantile=level, **options).fit(x.iloc[train], y[train])
+        both.append([model.predict(part) for part in (x.iloc[rest], test)])
+    low, high = ([side[k] for side in both] for k in (0, 1))
+    wider = score_quantile(np.maximum(low[0] - y[rest], y[rest] - low[1]))
+    intervals = {
+        "hist_quantiles": np.stack(high, axis=1),
+        "hist_conformal": np.stack([high[0] - wider, high[1] + wider], axis=1),
+    }
+    module, kind, options = MODELS[BASE]
+    boosting = getattr(importlib.import_module(module), kind)
+    model = boosting(loss_function="RMSEWithUncertainty", random_state=INTERVAL_SPLIT, **options)
+    words = categories_as_text(x)
+    model.fit(words.iloc[train], y[train], cat_features=list(x.select_dtypes("category")))
+    means = [model.predict(part) for part in (words.iloc[rest], categories_as_text(test))]  # of mean and variance
+    (mean, deviation), (test_mean, test_deviation) = ((part[:, 0], np.sqrt(part[:, 1])) for part in means)
+    normal, conformal = 1.6448536269514722, score_quantile(np.abs(y[rest] - mean) / deviation)
+    for name, times in (("catboost_deviation", normal), ("catboost_conformal", conformal)):
+        half = times * test_deviation
+        intervals[name] = np.stack([test_mean - half, test_mean + half], axis=1)
+    return intervals
 
 
-def report_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the table of the page."""
+def score_tree_intervals(name: str) -> list[dict[str, str]]:
+    """Return a row a kind of trees: how many test labels of a table its intervals hold, and how wide they are."""
+    x, y, test, target = table_halves(name, INTERVAL_SPLIT)
+    outputs = [tree_intervals(x, column, test) for column in y.T]
+    rows = []
+    for model in outputs[0]:
+        ends = np.stack([output[model] for output in outputs], axis=2)
+        values = (PART_OF[name], name, model, *interval_coverage(ends, target))
+        rows.append(dict(zip(INTERVAL_COLUMNS, map(str, values), strict=True)))
+    return rows
+
+
+def run(given: Args) -> None:
+    """Fit the models that are installed, and put their rows in place of those of the record."""
+    short = given.switch("short")
+    tables = [table for part in given.listed("tables", tuple(PARTS)) for table in PARTS[part]][: 1 if short else None]
+    splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
+    rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
+    of_trees = {} if short else {(r["table"], r["model"]): r for r in stored_rows(INTERVALS)}
+    models = []
+    for model in given.listed("models", (*MODELS, INTERVALS)):
+        try:
+            importlib.import_module(MODELS[BASE if model == INTERVALS else model][0])
+            models.append(model)
+        except ImportError:
+            print(f"{model} is skipped: {BASE if model == INTERVALS else model} is not installed")
+    for name in tables:
+        for split in splits:
+            for model in (m for m in models if m != INTERVALS):
+                rows[name, split, model] = score_model(name, int(split), model)
+                print(", ".join(rows[name, split, model].values()), flush=True)
+        if INTERVALS in models:
+            of_trees |= {(name, r["model"]): r for r in score_tree_intervals(name)}
+    for (table, split, _), row in rows.items():
+        base = rows.get((table, split, BASE))
+        row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
+    store_rows(given, "estimators", rows.values(), COLUMNS)
+    store_rows(given, INTERVALS, of_trees.values(), INTERVAL_COLUMNS)
+
+
+def error_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the table of test errors beside the base's."""
     frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
-    slow, body = frame["model"].isin(SLOW), []
-    if slow.any():
-        places = pd.MultiIndex.from_frame(frame[["table", "split"]])
-        frame = pd.concat([frame[~slow], frame[places.isin(places[slow])].assign(part="small")])
-    for (part, model), own in frame.groupby(["part", "model"], sort=False):
-        gaps = own.groupby("table")["behind"].mean()
-        found = clustered_interval(gaps.to_list(), range(len(gaps))) or Interval(gaps.mean(), np.nan, np.nan, len(gaps))
-        mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
-        base = frame[(frame["part"] == part) & (frame["model"] == BASE)]
-        alike = part == "reserved" or (part, model) in {("chosen_on", "cmixup"), ("chosen_on", BASE)}
-        ratio = f"{own['seconds'].median() / base['seconds'].median():.1f}" if len(base) and alike else ""
-        times = [f"{own['seconds'].median():.1f}", f"{own['seconds'].max():.1f}", ratio]
+    once = frame["model"].isin(ON_SMALL)
+    small = frame["table"].isin(frame.loc[once, "table"]) & (frame["split"] == "0") if once.any() else once
+    frame = pd.concat([frame[~once], frame[small].assign(part="small")])
+    body = []
+    for (part, model), group in frame.groupby(["part", "model"], sort=False):
+        gaps = group.groupby("table")["behind"].mean()
+        mean, low, high = (f"{100 * v:+.1f}" for v in _mean_interval(gaps))
+        base = frame.loc[(frame["part"] == part) & (frame["model"] == BASE), "seconds"]
+        in_turn = part == "reserved" or (part == "chosen_on" and model in ("cmixup", BASE))
+        ratio = f"{group['seconds'].median() / base.median():.1f}" if len(base) and in_turn else ""
+        times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
         body.append([f"{part}, {len(gaps)} tables: {model}", f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
-    head = [
-        "",
-        f"log error beside {BASE}, in 1/100",
-        "tables below it",
-        "median fit, s",
-        "longest, s",
-        f"median, times {BASE}'s",
-    ]
+    error, multiple = f"log error minus {BASE}'s, x 100", f"median / {BASE}'s"
+    head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
     order = ["reserved", "chosen_on", "small"]
     return markdown_rows(head, sorted(body, key=lambda row: order.index(row[0].partition(",")[0])))
 
 
-def run(given: Args) -> None:
-    """Fit the models that are installed, and put their lines in place of those of the record."""
-    short, tables = given.switch("short"), [t for part in given.listed("tables", tuple(PARTS)) for t in PARTS[part]]
-    path = RESULTS / "benchmarks" / "estimators.csv"
-    rows = {tuple(r[c] for c in COLUMNS[1:4]): r for r in (read_csv(path) if path.exists() and not short else [])}
-    models, splits = [], given.listed("splits", tuple(map(str, range(SPLITS))))
-    for model in given.listed("models", tuple(MODELS)):
-        try:
-            importlib.import_module(MODELS[model][0])
-            models.append(model)
-        except ImportError:
-            print(f"{model} is skipped: it is not installed")
-    for name in tables[:1] if short else tables:
-        for split in splits[:1] if short else splits:
-            for model in models:
-                if model in SLOW and (split != "0" or name not in CHOSEN_ON or len(table_halves(name, 0)[0]) > SMALL):
-                    continue
-                rows[name, split, model] = score_model(name, int(split), model)
-                print(", ".join(rows[name, split, model].values()), flush=True)
-        for (table, split, _), row in rows.items():
-            base = rows.get((table, split, BASE))
-            row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
-        store_file(given, "estimators.csv", to_csv(rows.values(), COLUMNS))
-    if not short:
-        put_page(given, "estimators", "Regressors by their defaults", [ABOUT, report_table(list(rows.values()))])
+def interval_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the table of coverage and width; rows of CMixupRegressor come from its fits."""
+    frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
+    wide, body = frame[frame["model"] == "cmixup"].set_index("table")["width"], []
+    for model, title in INTERVAL_TITLES.items():
+        group = frame[frame["model"] == model]
+        coverage, width = _mean_interval(100 * group["coverage"]), _mean_interval(group["width"])
+        logs = _mean_interval(np.log(group.set_index("table")["width"] / wide).dropna())
+        ratio, *ends = (f"{math.exp(v):.2f}" for v in logs)
+        least = group.loc[group["coverage"].idxmin()]
+        means = ["{:.1f} [{:.1f}, {:.1f}]".format(*coverage), "{:.2f} [{:.2f}, {:.2f}]".format(*width)]
+        means.append("1" if model == "cmixup" else f"{ratio} [{', '.join(ends)}]")
+        worst = f"{100 * least['coverage']:.1f} ({least['table']})"
+        body.append([title, str(len(group)), *means, worst, str((group["coverage"] < 0.8).sum())])
+    head = ["", "tables", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
+    return markdown_rows(head, body)
+
+
+def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
+    """Return the mean over tables and its 95 % interval."""
+    found = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
+    return found.mean, found.low, found.high
+
+
+@fills(FOLDER)
+def estimator_tables() -> dict[str, dict[str, str]]:
+    """Return the tables of regressors and of their intervals."""
+    fits = stored_rows("estimators")
+    ours = [r for r in fits if r["model"] == "cmixup" and r["split"] == str(INTERVAL_SPLIT) and r["coverage"]]
+    with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows(INTERVALS))]
+    errors = with_machine(error_table(fits), "estimators")
+    return {PAGE: {"estimators": errors, "intervals": "\n".join(interval_table(with_intervals))}}

@@ -1,7 +1,7 @@
 """Benchmark partner sampling: set-up, draws and memory over N, against the original's way.
 
 Every case has a fresh process with one thread. Airfoil and Exchange-Rate are read from $CMIXUP_MIRROR and left out
-without it. sampling.md, sampling.csv, sampling.png and sampling_distance.png go into results/benchmarks.
+without it.
 
 Example: python -m scripts.bench sampling huge=1
 """
@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.bench.clock import ONE_THREAD, SHORT, put_page, store_figures, store_file
+from scripts.bench.clock import FOLDER, PAGE, SHORT, store_rows, stored_rows, with_machine
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.config.arguments import Args
-from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv, to_csv
-from scripts.records.register import draws
+from scripts.records.register import draws, fills
 from scripts.records.tables import markdown_rows
-from scripts.report.palette import BLUE, COLOURS, GREEN, GREY
+from scripts.report.palette import COLOURS, GREY
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
 SHOWN = {
     "setup_s": "set-up, s",
@@ -38,16 +37,14 @@ SHOWN = {
 
 
 def run(given: Args) -> None:
-    """Measure all cases and write the report."""
+    """Measure all cases."""
     rows = []
     for case in list_cases(1000 if given.switch("short") else 10**7, given.switch("huge")):
         print(f"{case['case']}: {case.get('method', 'auto')}", file=sys.stderr)
         rows.append(in_fresh_process(case))
-        print(f"    {rows[-1]}", file=sys.stderr)
-    store_file(given, "sampling.csv", as_csv(rows))
-    put_page(given, "sampling", "Partner sampling: speed and memory", report_page(rows))
-    if not given.switch("short"):
-        store_figures(published_figures())
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    rounded = [{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    store_rows(given, "sampling", rounded, columns)
 
 
 def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:
@@ -71,11 +68,11 @@ def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:
         cases += [wide | {"case": "15,591 x 321, 1/7 of the memory", "method": "sparse", "budget": 139 << 20}]
     for n in [n for n in (1000, 2000, 4000, 8000) if n <= largest]:
         cases += [
-            {"case": f"{name}, N = {n}", "kind": kind, "n": n, "method": method, "curve": curve}
-            for name, kind, method, curve in (
-                ("label distance, d = 1", "normal", "auto", "label, cells"),
-                ("label distance, d = 1", "normal", "cdf", "label, rows"),
-                (f"feature distance, d = {FEATURES}", "features", "cdf", "features, rows"),
+            {"case": f"{name}, N = {n}", "kind": kind, "n": n, "method": method}
+            for name, kind, method in (
+                ("label distance, d = 1", "normal", "auto"),
+                ("label distance, d = 1", "normal", "cdf"),
+                (f"feature distance, d = {FEATURES}", "features", "cdf"),
             )
         ]
     return cases
@@ -88,40 +85,17 @@ def in_fresh_process(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, **json.loads(done.stdout)}
 
 
-def as_csv(rows: list[dict[str, Any]]) -> str:
-    """Return all measurements, one line a case."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    return to_csv([{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows], columns)
+@fills(FOLDER)
+def sampling_table() -> dict[str, dict[str, str]]:
+    """Return the table of all cases."""
+    body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in SHOWN)] for r in stored_rows("sampling")]
+    return {PAGE: {"sampling": with_machine(markdown_rows(["case", "method", *SHOWN.values()], body), "sampling")}}
 
 
-def report_page(rows: list[dict[str, Any]]) -> list[str | list[str]]:
-    """Return the report: how it was measured, all cases, and the figures that compare with the original's way."""
-    body = [[r["case"], r["used"], *(f"{r[key]:.3g}" for key in SHOWN)] for r in rows]
-    about = (
-        "Each case in a fresh process with one thread. Times are medians of repeated calls (set-ups above 2 s: one "
-        "call). Memory is resident memory beside the labels: peak in set-up, and with an epoch's N int64 partners. "
-        "Small tables reuse memory that the process had freed, so that a peak can read below what is held. The "
-        "15,591 x 321 labels are made up (a few rhythms and noise). Every number, and bandwidths: `sampling.csv`. "
-        "`make bench-sampling` measures again."
-    )
-    return [
-        about,
-        markdown_rows(["case", "method", *SHOWN.values()], body),
-        "![growth with N](sampling.png)",
-        "![label and feature distance](sampling_distance.png)",
-    ]
-
-
-def sampling_figures(rows: list[dict[str, Any]]) -> dict[str, Figure]:
-    """Return the figures of measurements, also of those that were read from the CSV, by the names of their files."""
-    return {"sampling.png": plot_growth(rows), "sampling_distance.png": plot_distance(rows)}
-
-
-@draws("results/benchmarks/sampling.csv")
-def published_figures() -> dict[str, Figure]:
-    """Return the figures of the published measurements, by their paths below results/."""
-    found = sampling_figures(read_csv(RESULTS / "benchmarks" / "sampling.csv"))
-    return {f"benchmarks/{name}": figure for name, figure in found.items()}
+@draws(FOLDER)
+def sampling_figure() -> dict[str, Figure]:
+    """Return the figure of growth with N, by its path below results/."""
+    return {"benchmarks/sampling.png": plot_growth(stored_rows("sampling"))}
 
 
 def plot_growth(rows: list[dict[str, Any]]) -> Figure:
@@ -142,23 +116,6 @@ def plot_growth(rows: list[dict[str, Any]]) -> Figure:
         axes.set_title(f"ours {ends[0]}; original {ends[1]}", fontsize=10)
         axes.grid(visible=True, alpha=0.3)
         axes.legend(fontsize=8)
-    return figure
-
-
-def plot_distance(rows: list[dict[str, Any]]) -> Figure:
-    """Draw the cost of the first epoch (set-up and draws) on labels and on features over N, log-log."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    for curve, label, colour in (
-        ("label, cells", "label distance, d = 1, cells", COLOURS["cmixup"]),
-        ("label, rows", "label distance, d = 1, all N x N rows", BLUE),
-        ("features, rows", f"feature distance, d = {FEATURES}, all N x N rows", GREEN),
-    ):
-        n, setup = curve_of(rows, curve, "setup_s")
-        axes.loglog(n, setup + curve_of(rows, curve, "epoch_s")[1], "o-", color=colour, label=label)
-    axes.set(xlabel="N, rows of the table", ylabel="set-up and one epoch of draws, seconds")
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize=8)
     return figure
 
 

@@ -25,11 +25,13 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
-from scripts.bench.clock import SHORT, Work, in_turn, put_page
+from scripts.bench.clock import FOLDER, PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
+from scripts.records.register import fills
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT
+COLUMNS = ("measured", "way", "fastest", "slowest", "ratio")
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
 ROWS, LOADED = 20_000, 64  # of an epoch of loaders, and of their batches
@@ -120,19 +122,19 @@ def run(given: Args) -> None:
     taken = in_turn({name: work for name, (work, _) in ways.items()}, repeats)
     times = {name: [t / models for t in taken[name]] for name, (_, models) in ways.items()}
     base = min(times["straightforward loop"])
-    body = [[name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}x"] for name, t in times.items()]
-    protocol = (
-        f"Airfoil, FCN3, C-Mixup at the hidden layer, {epochs} epochs of {1003 // BATCH} steps, "
-        f"batch {BATCH}; process seconds a model on one thread, {repeats} repeats in turn. "
-        "Ratios are of the fastest repeats. `make bench-train` measures them anew."
-    )
-    rows = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    read = {name: min(times) for name, times in in_turn(loader_epochs(ROWS), repeats).items()}
-    plain = {name: read[f"{name.partition(',')[0]}, plain"] for name in read}
-    body = [[name, f"{1e3 * t:.0f}", f"{t / plain[name]:.2f}x"] for name, t in read.items()]
-    about = (
-        f"An epoch of a `DataLoader`, {ROWS:,} rows of 10 features, batch {LOADED}, no workers: as it is, and of rows "
-        "mixed with partners from all rows."
-    )
-    loaded = markdown_rows(["rows, loader", "fastest, ms", "against plain"], body)
-    put_page(given, "train", "Training speed", [protocol, rows, about, loaded])
+    rows = [("training", name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}") for name, t in times.items()]
+    epoch = {name: min(seconds) for name, seconds in in_turn(loader_epochs(ROWS), repeats).items()}
+    plain = {name: epoch[f"{name.partition(',')[0]}, plain"] for name in epoch}
+    rows += [("loader", name, f"{1e3 * t:.0f}", "", f"{t / plain[name]:.2f}") for name, t in epoch.items()]
+    store_rows(given, "train", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
+
+
+@fills(FOLDER)
+def training_tables() -> dict[str, dict[str, str]]:
+    """Return the tables of training and of loaders."""
+    rows = stored_rows("train")
+    training = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in rows if r["measured"] == "training"]
+    loader = [[r["way"], r["fastest"], f"{r['ratio']}x"] for r in rows if r["measured"] == "loader"]
+    first = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], training)
+    second = markdown_rows(["rows, loader", "fastest, ms", "against plain"], loader)
+    return {PAGE: {"training": "\n".join(first), "loaders": with_machine(second, "train")}}

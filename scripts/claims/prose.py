@@ -19,7 +19,7 @@ from scripts.records.experiment import RESULTS
 SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
 ROOMS = ("configs", "docs", "examples", "results", "tests")
 #: Pages of results/ whose numbers no claim gives: commands write them or fill them in. A README.md is none.
-RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks/*.md", "study/*.md")
+RENDERED = ("bandwidth.md", "reliability.md", "theory.md", "tables/*.md", "benchmarks.md", "study/*.md")
 WIDTH = 120
 UNSUPPORTED = re.compile(r"\*\*\[([\w-]+): the records no longer support")
 MARKED = re.compile(r"(<!-- (\w+):begin [^\n]*-->\n)(.*?)(<!-- \2:end -->)", re.DOTALL)

@@ -58,10 +58,12 @@ def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> 
 
 def test_regressors_are_compared_with_the_base_table_by_table() -> None:
     gaps = {"a": (0.02, 0.04), "b": (-0.01, -0.02), "c": (-0.06, -0.04)}
+    cell = {"part": "reserved", "split": "0", "model": "cmixup"}
     rows = [
-        dict(part="reserved", table=table, split="0", model="cmixup", behind=str(gap), seconds=str(10 + gap))
-        for table, both in gaps.items() for gap in both
-    ]  # fmt: skip
+        cell | {"table": table, "behind": str(gap), "seconds": str(10 + gap)}
+        for table, both in gaps.items()
+        for gap in both
+    ]
     (line,) = estimators.error_table(rows)[2:]
     mean, half = np.mean([3, -1.5, -5]), 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"

@@ -14,10 +14,10 @@ from cmixup.errors import InputError
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
+from scripts.driver.locks import LOCKS, PUBLISHING, holding_alone
 from scripts.driver.predictions import PREDICTIONS, read_predictions
+from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
-from scripts.machine.locks import LOCKS, PUBLISHING, holding_alone
-from scripts.machine.provenance import check_committed
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import keep_predictions, stored_files, write_reports

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
-from scripts.machine.devices import pick_device
-from scripts.machine.provenance import note_commit
+from scripts.driver.devices import pick_device
+from scripts.driver.provenance import note_commit
 from scripts.plan.missing import NOWHERE, remembered_missing
 from scripts.plan.time_budget import QUEUE, SUFFIX, Missing, forecast_items, items_left, speed_of, work_through
 from scripts.records.artefacts import load_artefacts

@@ -20,9 +20,9 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
+from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
-from scripts.machine.devices import pick_device
 from scripts.plan.asked import Choice
 from scripts.plan.cells import TOO_LONG, collect_reports, plan_cells, published_lines, train_cells
 from scripts.plan.schedule import Planned

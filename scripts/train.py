@@ -32,6 +32,7 @@ from scripts.config.arguments import as_options
 from scripts.config.compose import CONFIG_DIR, compose_train, in_words, is_tuned, option_names, with_tuned
 from scripts.config.help_text import train_help
 from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, say_once, user_errors
+from scripts.driver.devices import device_word, joined_processes, send_seeds
 from scripts.driver.execute import execute_job, train_along
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import log_done
@@ -39,7 +40,6 @@ from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
 from scripts.driver.workers import run_apart
-from scripts.machine.devices import device_word, joined_processes, tell_ranks
 from scripts.plan.costs import run_minutes
 
 
@@ -56,7 +56,7 @@ def run_training(cfg: DictConfig) -> float:
             train_along(job)
             return math.nan
         score = lead_training(job)  # where it fails, torchrun ends the others
-        tell_ranks(None)
+        send_seeds(None)
         return score
 
 

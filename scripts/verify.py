@@ -35,8 +35,8 @@ from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
+from scripts.driver.provenance import HASHED, changed_files, run_environment, stale_bytecode, unchecked_bytecode
 from scripts.machine.packages import LOCK, compare_with_lock, lock_is_for_here
-from scripts.machine.provenance import HASHED, changed_files, run_environment, stale_bytecode, unchecked_bytecode
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS

@@ -19,7 +19,7 @@ SIGNALS = ("SIGKILL", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGSTOP", "SIG
 KILL = 9  # Python's own `Popen.kill` asks for it by its name
 #: Files whose tests are about POSIX systems: locks of the kernel, forked processes, signals.
 POSIX_TESTS = (
-    "tests/scripts/driver/test_workers.py", "tests/scripts/machine/test_locks.py", "tests/test_files.py",
+    "tests/scripts/driver/test_workers.py", "tests/scripts/driver/test_locks.py", "tests/test_files.py",
     "tests/test_connections.py", "tests/scripts/plan/test_time_budget.py", "tests/scripts/test_sweeps.py",
     "tests/scripts/driver/test_durable_runs.py", "tests/robustness", "tests/quickstart",
 )  # fmt: skip

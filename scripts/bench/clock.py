@@ -12,7 +12,7 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.config.arguments import Args
-from scripts.machine.provenance import run_environment
+from scripts.driver.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 

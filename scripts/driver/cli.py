@@ -30,10 +30,10 @@ from omegaconf import DictConfig
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts import INTERRUPTED, handle_sigterm
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
 from scripts.driver.runs import is_done, read_report
-from scripts.machine.interrupted import INTERRUPTED, hear_sigterm
 from scripts.machine.kernels import check_kernels
 
 SAID = "said"  # folder below a sweep's, of a file for each line that is printed once
@@ -69,7 +69,7 @@ def user_errors() -> Iterator[None]:
     SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0. Where
     output is in an encoding without some sign, such as ASCII without "±", the sign is spelt in another way.
     """
-    hear_sigterm()
+    handle_sigterm()
     spell_in_any_encoding()
     logging.raiseExceptions = False  # what cannot be logged, as nobody reads on, is no traceback
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +17,29 @@ import yaml
 
 from cmixup.data import RegressionData
 from cmixup.distributed import distributed_place
+from cmixup.errors import InputError
 from cmixup.handle import SearchCallback
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.config.parts import GROUPS
-from scripts.driver.job import Job
+from scripts.driver.devices import receive_seeds, send_seeds
+from scripts.driver.job import Job, stack_key
+from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.logger import Logger, make_logger
 from scripts.driver.predictions import Parts, scored_predictions
-from scripts.driver.runs import CONFIG, kept_texts, make_report, stack_report
-from scripts.driver.workspace import Workspace, begin_run, write_report, write_run
-from scripts.machine.devices import tell_ranks, told_seeds
-from scripts.machine.kernels import running_kernels
-from scripts.machine.provenance import code_digest, run_environment
+from scripts.driver.provenance import run_environment
+from scripts.driver.report import kept_texts, make_report, stack_report
+from scripts.driver.runs import (
+    CONFIG,
+    begin_run,
+    finish_marking,
+    is_done,
+    mark_stack_done,
+    set_damage_aside,
+    write_report,
+    write_run,
+)
 
 
 class Diverged(RuntimeError):
@@ -57,41 +69,85 @@ def execute_together(
             of other code or data.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
-    workspace, failed = Workspace(jobs), list[tuple[Job, str]]()
-    with contextlib.closing(workspace.shares()) as shares:
-        for share in shares:
-            failed += _train_locked(share, workspace, on_epoch, on_search)
+    for out in {job.out for job in jobs}:
+        finish_marking(out)
+    jobs = [job for job in jobs if job.pending]
+    if len({stack_key(job) for job in jobs}) > 1:
+        folders = [str(job.folder) for job in jobs]
+        raise InputError(f"jobs must share all but seeds, rates and what only draws, got {folders}")
+    written, failed = list[Path](), list[tuple[Job, str]]()
+    with contextlib.closing(_claimed_seeds(jobs)) as claims:
+        for claimed in claims:
+            folders, failures = _train_claimed(claimed, on_epoch, on_search)
+            written += folders
+            failed += failures
     if failed:
-        each = [(job, [line for one, line in failed if one.folder == job.folder]) for job in jobs]
-        raise Diverged("; ".join(_what_diverged(job, lines) for job, lines in each if lines))
-    return workspace.done
+        lines = {id(job): [line for one, line in failed if one.folder == job.folder] for job in jobs}
+        raise Diverged("; ".join(_what_diverged(job, lines[id(job)]) for job in jobs if lines[id(job)]))
+    return written
 
 
-def _train_locked(
-    jobs: Sequence[Job], workspace: Workspace, on_epoch: EpochCallback | None, on_search: SearchCallback | None
-) -> list[tuple[Job, str]]:
-    """Train seeds whose locks are held, and write their folders; return of seeds that failed the job and why."""
+def _claimed_seeds(jobs: Sequence[Job]) -> Generator[list[Job]]:
+    """Yield jobs with those of their seeds as pending that are to be trained now, while their locks are held.
+
+    Seeds that another process trains are waited for, and are yielded if it has ended without them. In the end `pending`
+    of the jobs lists what was trained here.
+    """
+    left = {job.run_folder(seed).relative_to(job.out).as_posix(): (job, seed) for job in jobs for seed in job.pending}
+    rerun, waiting = bool(jobs) and jobs[0].config["rerun"], False
+    for job in jobs:
+        job.pending.clear()
+    while left:
+        with holding_locks(jobs[0].out / LOCKS, list(left), wait=waiting) as taken:
+            finish_marking(jobs[0].out)
+            mine = [left.pop(name) for name in taken]
+            claimed = []
+            for job in jobs:
+                seeds = [seed for one, seed in mine if one is job and (_needs_training(job, seed) or rerun)]
+                job.pending.extend(seeds)
+                claimed += [replace(job, pending=seeds)] if seeds else []
+            if claimed:
+                yield claimed
+        waiting, rerun = True, False  # what another process has trained meanwhile is new
+
+
+def _needs_training(job: Job, seed: int) -> bool:
+    """Return whether a seed, whose lock is held, is not done; what is damaged of it is set aside."""
+    folder = job.run_folder(seed)
+    set_damage_aside(folder)
+    if is_done(folder) and not job.is_done(seed):
+        print(f"the table has changed since {folder} was trained, which is trained again", file=sys.stderr)
+    return not job.is_done(seed)
+
+
+def _train_claimed(
+    jobs: Sequence[Job], on_epoch: EpochCallback | None, on_search: SearchCallback | None
+) -> tuple[list[Path], list[tuple[Job, str]]]:
+    """Train seeds whose locks are held, and write their folders.
+
+    Returns:
+        The folders of runs that are done; and for each seed that failed its job and a line that says why.
+    """
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
-    asked = [(job, seed) for job in jobs for seed in job.pending]
-    loggers = [
-        make_logger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in asked
-    ]  # refuse before data are read
-    members = [(job, make_run(job, seed), logger) for (job, seed), logger in zip(asked, loggers, strict=True)]
+    seeds = [(job, seed) for job in jobs for seed in job.pending]
+    # Before data are read: a logger refuses bad variables of the environment.
+    loggers = [make_logger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in seeds]
+    members = [(job, make_run(job, seed), logger) for (job, seed), logger in zip(seeds, loggers, strict=True)]
     waiting = iter(members)
     # Before training: what is committed or edited meanwhile is not what runs.
-    shared = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
+    made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
     together = [(job.options, job.pending) for job in jobs]
-    training, failed = list[tuple[Job, Run, Logger]](), list[tuple[Job, str]]()
+    training, done, failed = list[tuple[Job, Run, Logger]](), list[Path](), list[tuple[Job, str]]()
 
-    def start(seeds: list[int]) -> None:
-        training[:] = itertools.islice(waiting, len(seeds))
+    def start(numbers: list[int]) -> None:
+        training[:] = itertools.islice(waiting, len(numbers))
         for _, _, logger in training:
             logger.start()
-        for seed, (job, _, _) in zip(seeds, training, strict=True):
-            begin_run(job.run_folder(seed), config_text(job, seed))
+        for job, run, _ in training:
+            begin_run(job.run_folder(run.streams.seed), config_text(job, run.streams.seed))
 
-    def each_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
+    def log_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
         for (_, _, logger), row in zip(training, rows, strict=True):
             logger.epoch(epoch, row)
         if on_epoch:
@@ -101,19 +157,21 @@ def _train_locked(
         """Write what a stack gave before the next one trains."""
         written = list[tuple[Path, dict[str, Any], Parts | None]]()
         for (job, run, _), result in zip(training, results, strict=True):
-            more = stack_report(together, job.pending, run.streams.seed, result.stack) | shared
+            more = stack_report(together, job.pending, run.streams.seed, result.stack) | made_by
             written.append(_write_run(job, run, result, more))
             failed.extend([(job, f"seed {run.streams.seed}: {result.failure}")] if result.failure else [])
-        workspace.end([folder for folder, _, kept in written if kept is not None])
-        for (_, run, logger), (folder, report, kept) in zip(training, written, strict=True):
+        whole = [folder for folder, _, predictions in written if predictions is not None]
+        mark_stack_done(first.out, whole)
+        done.extend(whole)
+        for (_, run, logger), (folder, report, predictions) in zip(training, written, strict=True):
             (folder / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(report, kept, run.data)
+            logger.finish(report, predictions, run.data)
 
-    saving = job_checkpoints(first)
-    tell_ranks([seed for _, seed in asked])
-    hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": each_epoch, "on_end": end}
-    train([run for _, run, _ in members], first.settings, first.device, checkpoints=saving, **hooks)
-    return failed
+    send_seeds([seed for _, seed in seeds])
+    checkpoints = job_checkpoints(first, made_by)
+    hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": log_epoch, "on_end": end}
+    train([run for _, run, _ in members], first.settings, first.device, checkpoints=checkpoints, **hooks)
+    return done, failed
 
 
 def config_text(job: Job, seed: int) -> str:
@@ -126,7 +184,7 @@ def _write_run(
 ) -> tuple[Path, dict[str, Any], Parts | None]:
     """Write what a run gave; return its folder, its report with `more` and, unless it failed, its predictions."""
     folder = job.run_folder(run.streams.seed)
-    place = folder.relative_to(job.runs.parent).as_posix()
+    place = folder.relative_to(job.out / "runs").as_posix()
     report = {**make_report(job.config, job.options, place, run, result), **more}
     if result.failure:
         write_report(folder, report, result.history)
@@ -142,13 +200,13 @@ def _write_run(
 def train_along(job: Job) -> None:
     """Train what the first process of several trains, and write nothing."""
     torch.set_num_threads(job.config["threads"])
-    while (seeds := told_seeds()) is not None:
+    while (seeds := receive_seeds()) is not None:
         train([make_run(job, seed) for seed in seeds], job.settings, job.device)
 
 
 def _what_diverged(job: Job, failures: Sequence[str]) -> str:
-    told = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
-    return f"{'; '.join(failures)} ({told}); options and report: {job.folder}"
+    settings = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
+    return f"{'; '.join(failures)} ({settings}); options and report: {job.folder}"
 
 
 def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
@@ -161,16 +219,20 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
     return Run(loaded, job.make_method(), model, streams, job.settings.lr, job.settings.weight_decay)
 
 
-def job_checkpoints(job: Job) -> Checkpoints | None:
+def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints | None:
     """Return where a job's state is saved while it trains, or None if its configuration says never.
 
     With `rerun` whatever an earlier run saved is removed.
+
+    Args:
+        job: what trains.
+        made_by: see `run_environment`; a run goes on by the code that began it.
     """
     if job.config["rerun"]:
         for seed in job.pending:
             (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     every = job.config["checkpoint_every"]
     key = json.dumps({group: job.config[group] for group in (*GROUPS, "train")}, sort_keys=True)
-    kernels_here = running_kernels() if job.device.type == "cpu" else ""
-    origin = {"code": code_digest(), "torch": str(torch.__version__), "kernels": kernels_here}
+    commit = f"{made_by['commit']}{' with changes' if made_by['dirty'] else ''}"
+    origin = {"commit": commit, "torch": str(torch.__version__)}
     return Checkpoints(job.run_folder, every, key, origin, job.config["resume"] == "any") if every else None

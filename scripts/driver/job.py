@@ -28,9 +28,9 @@ from scripts.config.parts import (
     resolve_config,
     target_of,
 )
+from scripts.driver.devices import pick_device
 from scripts.driver.logger import LOGGERS
 from scripts.driver.runs import folder_name, is_done, read_report
-from scripts.machine.devices import pick_device
 
 MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
@@ -60,9 +60,9 @@ class Job:
     pending: list[int] = field(default_factory=list)
 
     @property
-    def runs(self) -> Path:
-        """The folder of all runs of its experiment."""
-        return Path(self.config["out"]) / "runs" / self.config["experiment"]
+    def out(self) -> Path:
+        """The folder that holds `runs`, and the locks of those who work there."""
+        return Path(self.config["out"])
 
     def run_folder(self, seed: int) -> Path:
         """Return the folder of one seed."""

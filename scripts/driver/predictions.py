@@ -9,7 +9,7 @@ Predictions of a method's other predictors are called `prediction_<name>`. Publi
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
-from scripts.machine.reads import note_read
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
@@ -95,21 +94,6 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
 
     with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
         return _get_group(file)
-
-
-def read_old_cells(path: Path, names: Collection[str] = ()) -> dict[str, dict[int, dict[str, Scored]]]:
-    """Return what a store kept before `scripts.records.packed`: a group of the above form for every cell, by its name.
-
-    Raises:
-        InputError: the file is not one of these.
-    """
-    import h5py
-
-    if not path.is_file():
-        return {}
-    note_read(path)
-    with naming(path, "a file of predictions"), h5py.File(path) as file:
-        return {name: _get_group(group) for name, group in file.items() if not names or name in names}
 
 
 def _get_group(group: Any) -> dict[int, dict[str, Scored]]:

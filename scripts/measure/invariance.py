@@ -25,7 +25,7 @@ from cmixup.data import RegressionData
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
 from scripts.config.arguments import Args
-from scripts.machine.devices import pick_device
+from scripts.driver.devices import pick_device
 from scripts.measure.divergence import COMPONENTS, learned_invariance
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, stored_rows, write_measured

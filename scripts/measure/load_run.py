@@ -25,8 +25,8 @@ from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.config.arguments import OUT, Args
 from scripts.config.parts import check_part
+from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
-from scripts.machine.provenance import check_committed
 from scripts.records.experiment import RESULTS
 from scripts.records.records import choose_variants, read_csv
 from scripts.records.seal import seal_measured

@@ -19,7 +19,7 @@ import torch
 from cmixup.metrics import METRICS
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
-from scripts.machine.devices import pick_device
+from scripts.driver.devices import pick_device
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,

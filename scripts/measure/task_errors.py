@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.config.arguments import Args
-from scripts.machine.devices import pick_device
+from scripts.driver.devices import pick_device
 from scripts.measure.load_run import KEYS as COMMON
 from scripts.measure.load_run import (
     Report,

@@ -12,7 +12,7 @@ from typing import Any
 from scripts.config.compose import compose_train
 from scripts.config.parts import GROUPS, config_leaves
 from scripts.driver.job import Job
-from scripts.machine.provenance import device_name
+from scripts.driver.provenance import device_name
 from scripts.records.experiment import RESULTS
 from scripts.records.published import read_reports
 

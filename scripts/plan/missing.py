@@ -18,8 +18,8 @@ from scripts.config.arguments import parse_seeds
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import dataset_class
 from scripts.driver.job import Job, plan_job
+from scripts.driver.provenance import sources_digest
 from scripts.driver.runs import folder_name
-from scripts.machine.provenance import sources_digest
 from scripts.plan.asked import AskedCell, Choice, asked_cells, shared_options
 from scripts.plan.costs import run_minutes
 from scripts.plan.time_budget import Missing

@@ -22,13 +22,13 @@ from cmixup.processes import core_count
 from datasets.common.fetch import FetchError
 from scripts.config.compose import compose_train
 from scripts.driver.cli import job_label
+from scripts.driver.devices import pick_device
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, plan_job, stack_key
+from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.progress import ProgressDisplay
+from scripts.driver.runs import finish_marking
 from scripts.driver.workers import Died, work_off
-from scripts.driver.workspace import finish_ending
-from scripts.machine.devices import pick_device
-from scripts.machine.locks import LOCKS, clean_locks, holding_locks
 
 Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 Tell = Callable[[Any], None]
@@ -233,8 +233,8 @@ def train_items(
         A line for everything that went wrong.
     """
     jobs = [job for item in items for job in item.jobs]
-    for job in jobs:
-        finish_ending(job)  # of stacks that have no pending run, too
+    for out in {job.out for job in jobs}:
+        finish_marking(out)  # of stacks that have no pending run, too
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
     until, waiting, problems = time.time() + 60 * minutes, list(pending), list[str]()
 
@@ -263,8 +263,6 @@ def train_items(
         if done := sum(len(job.seeds) - len(job.pending) for job in jobs):
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
         if not pending:
-            for out in {str(job.config["out"]) for job in jobs}:
-                clean_locks(Path(out) / LOCKS)
             return []
         cpu = all(pick_device(item.word("device", "auto")).type == "cpu" for item in pending.values())
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))

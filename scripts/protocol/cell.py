@@ -28,7 +28,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 from scripts.driver.predictions import Parts, Scored, scored_predictions
-from scripts.machine.provenance import run_environment
+from scripts.driver.provenance import run_environment
 from scripts.plan.schedule import stacks_of
 from scripts.protocol.protocols import Protocol2, SeaLevel
 from scripts.protocol.rules import Run, StudyCell

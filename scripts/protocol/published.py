@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError
+from scripts.driver.locks import LOCKS, PUBLISHING, holding_alone
 from scripts.driver.predictions import Parts, Scored
+from scripts.driver.provenance import check_committed
 from scripts.driver.runs import UNROUNDED
-from scripts.machine.locks import LOCKS, PUBLISHING, holding_alone
-from scripts.machine.provenance import check_committed
 from scripts.protocol.cell import PARTS, Asked, Ended
 from scripts.protocol.protocols import WEIGHTS, Protocol2
 from scripts.protocol.rules import BASE, Rules, Run

@@ -13,7 +13,7 @@ from typing import Any
 from cmixup.processes import core_count
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.machine.locks import LOCKS, holding_alone
+from scripts.driver.locks import LOCKS, holding_alone
 from scripts.plan.schedule import Item, train_items
 from scripts.protocol.cell import check_packages, fit_cell, train_cell
 from scripts.protocol.protocols import Protocol2, SeaLevel

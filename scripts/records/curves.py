@@ -10,9 +10,9 @@ from typing import Any
 from cmixup.done import checked
 from cmixup.files import write_atomically
 from scripts.driver.runs import HISTORY
-from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.published import curves_file, published_reports
+from scripts.records.reads import remember_reads
 from scripts.records.records import options_text, read_csv, to_csv
 
 RUN = ("preset", "options", "seed")  # columns that tell the runs of a table apart

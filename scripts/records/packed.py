@@ -28,12 +28,11 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.losses import mean_names
 from datasets.common.damaged import naming
-from scripts.driver.predictions import Parts, Scored, in_steps, read_old_cells, smallest_type, step_sizes
-from scripts.machine.reads import note_read
+from scripts.driver.predictions import Parts, Scored, in_steps, smallest_type, step_sizes
+from scripts.records.reads import note_read
 
 FORMAT = "cmixup predictions 1"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
-OLD_ENDING = ".h5"  # of the form of earlier versions
 WHOLE, SAME = 2, 3  # kinds beside 0, from the label, and 1, from the mean; `SAME + k` is the k-th of the rows again
 FARTHEST = 2**30  # steps that are kept as such
 Cells = dict[str, dict[int, dict[str, Scored]]]  # by name of the cell, seed and split
@@ -83,15 +82,11 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
 def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
     """Return the predictions of cells by name, seed and split, all or those of some names; nothing if there is no file.
 
-    A file of the form of earlier versions is read in its place where there is one.
-
     Raises:
         InputError: the file is not one of these, or its labels are not there.
     """
     if not path.is_file():
-        old = path.with_suffix(OLD_ENDING)
-        table = old.with_name(old.name.partition("-")[0]).with_suffix(OLD_ENDING)  # of all settings of its part
-        return read_old_cells(old if old.is_file() else table, names)
+        return {}
     note_read(path)
     with naming(path, "a file of predictions"):
         head, rest = _read_whole(path)

@@ -26,10 +26,10 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.driver.predictions import Parts
 from scripts.driver.runs import UNROUNDED, strict_json, with_numbers
-from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.lines import cell_of, from_lines, to_lines
 from scripts.records.packed import read_cells, targets_file, write_cells
+from scripts.records.reads import remember_reads
 from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
 
 R = TypeVar("R", bound=Report)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.metrics import metric_of
-from scripts.machine.reads import note_read
+from scripts.records.reads import note_read
 
 RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",

@@ -28,7 +28,6 @@ from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, par
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored
 from scripts.driver.runs import UNROUNDED, number_of, strict_json
-from scripts.machine.reads import remember_reads
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     EVERY_STUDY,
@@ -42,6 +41,7 @@ from scripts.records.published import (
     unrounded_scores,
     with_predictions,
 )
+from scripts.records.reads import remember_reads
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores

@@ -19,7 +19,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from scripts.config.compose import read_part
-from scripts.machine.locks import LOCKS, holding_alone
+from scripts.driver.locks import LOCKS, holding_alone
 from scripts.records.records import Report, validation_score
 from scripts.records.seal import seal_measured
 

@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.claims.prose import MARKED, SPAN, UNSUPPORTED, fill_places, page_places, prose_pages
-from scripts.machine.reads import read_once, watch_reads
 from scripts.records.experiment import RESULTS
+from scripts.records.reads import read_once, watch_reads
 from scripts.records.register import ENTRIES, FIGURES, FILES, PARTS, Entry
 from scripts.records.seal import check_seal, seal_files
 from scripts.report.figures import stale_figures, write_figures

@@ -13,8 +13,8 @@ import yaml
 
 from scripts.claims.prose import splice_page
 from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD
-from scripts.machine.reads import note_read
 from scripts.protocol.published import FOLDER
+from scripts.records.reads import note_read
 from scripts.records.register import writes
 from scripts.records.stats import Interval, clustered_interval
 from scripts.records.tables import interval_text, markdown_rows

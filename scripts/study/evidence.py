@@ -15,13 +15,13 @@ import numpy as np
 
 from scripts.driver.predictions import Scored
 from scripts.effects.verdicts import OVERLAP, Effect, Errors, errors_of, is_erm, method_effect
-from scripts.machine.reads import remember_reads
 from scripts.protocol.protocols import SEA_LEVEL, WEIGHTS, Protocol2, load_protocol2, load_rules, rules_named
 from scripts.protocol.published import experiment_of, read_store
 from scripts.protocol.rules import BASE, Condition
 from scripts.records.experiment import RESULTS
 from scripts.records.packed import read_cells
 from scripts.records.published import cell_name, predictions_file
+from scripts.records.reads import remember_reads
 from scripts.records.study_errors import error_scores
 
 Record = Mapping[str, Any]

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scripts.driver.logger import RUN_ID
+from scripts.driver.provenance import CODE
 from scripts.driver.runs import REPORT
-from scripts.machine.provenance import CODE
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.commands import TINY, Command, content, differences, half_files, import_all, tail
 from tests.robustness.scenes import shorten

@@ -26,7 +26,7 @@ from cmixup.errors import InputError
 from scripts.config.arguments import Args, parse_args
 from scripts.config.compose import read_part
 from scripts.driver.cli import user_errors
-from scripts.machine.provenance import git_environment
+from scripts.driver.provenance import git_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTANTS = ROOT / "tests" / "mutants"

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.machine.locks import LOCKS
+from scripts.driver.locks import LOCKS
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.commands import Command, content, differences, half_files, import_all, start_again, tail, words
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from cmixup.files import write_atomically
-from scripts.machine.provenance import run_environment
+from scripts.driver.provenance import run_environment
 from scripts.records.seal import seal_measured
 from tests.robustness.base import Trial
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from cmixup.errors import InputError
-from scripts.machine import provenance
-from scripts.machine.provenance import CARRIED, check_committed, note_commit, run_environment
+from scripts.driver import provenance
+from scripts.driver.provenance import CARRIED, check_committed, note_commit, run_environment
 from tests.robustness.base import MOST, Trial, note_progress
 
 WHAT = (

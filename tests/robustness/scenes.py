@@ -53,7 +53,7 @@ def publishing(runs: Path) -> Scene:
         def point() -> None:
             experiment: Any = sys.modules["scripts.records.experiment"]
             experiment.RESULTS = out
-            provenance: Any = sys.modules["scripts.machine.provenance"]
+            provenance: Any = sys.modules["scripts.driver.provenance"]
             provenance.code_at = lambda *_: ""  # their commit is made up, too
 
         return Command("scripts.publish", (f"out={runs}",), point)

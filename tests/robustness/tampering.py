@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from scripts.machine.provenance import CODE, git_environment
+from scripts.driver.provenance import CODE, git_environment
 from tests.robustness.base import MOST, Trial, note_progress
 from tests.robustness.bit_rot import flipped
 

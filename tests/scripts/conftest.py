@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from scripts.driver import execute as run_module
+from scripts.driver import provenance
 from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.machine import provenance
 from tests.scripts.jobs import planned
 
 WANDB_VARIABLES = (
@@ -20,10 +21,15 @@ CSV_ROWS = "id;price;size;age;state\n" + "".join(
 )
 
 
+def made_by(device: torch.device) -> dict[str, Any]:
+    """What a run says of code and machine where nobody looks."""
+    return {"device": str(device), "commit": "c0ffee", "dirty": False}
+
+
 @pytest.fixture
 def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git and the packages for their versions is most of a tiny run's time."""
-    monkeypatch.setattr(run_module, "run_environment", lambda device: {"device": str(device)})
+    monkeypatch.setattr(run_module, "run_environment", made_by)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -39,7 +45,7 @@ def made_up_commit() -> Iterator[None]:
 def no_git_session() -> Any:
     """As `no_git`, for the runs that these tests share."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("scripts.driver.execute.run_environment", lambda device: {"device": str(device)})
+    patch.setattr("scripts.driver.execute.run_environment", made_by)
     yield
     patch.undo()
 

@@ -14,7 +14,7 @@ from cmixup.errors import InputError
 from scripts.collect import main
 from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver.execute import execute_job
-from scripts.driver.workspace import mark_done, write_run
+from scripts.driver.runs import mark_done, write_run
 from scripts.report.collected import best_point, collect_sweeps, collected_page, find_reports, to_html, to_rows
 from scripts.report.sweep import Sweep
 from tests.scripts.jobs import planned

@@ -10,11 +10,11 @@ import pytest
 
 import scripts
 from cmixup.errors import InputError
+from scripts import INTERRUPTED, handle_sigterm, print_interrupted
 from scripts import train as train_module
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train
 from scripts.driver.cli import in_width
-from scripts.machine.interrupted import INTERRUPTED, hear_sigterm, say_interrupted
 
 REPO = Path(__file__).resolve().parents[2]
 COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))
@@ -132,7 +132,7 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop, train_module.user_errors():
         raise KeyboardInterrupt
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
-    say_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
+    print_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
 
 
@@ -142,8 +142,8 @@ def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: py
     before = signal.getsignal(signal.SIGTERM)
     try:
         importlib.reload(scripts)
-        assert sys.excepthook is say_interrupted
-        assert signal.getsignal(signal.SIGTERM) is hear_sigterm.__globals__["_end_process"]
+        assert sys.excepthook is print_interrupted
+        assert signal.getsignal(signal.SIGTERM) is handle_sigterm.__globals__["_end_process"]
     finally:
         signal.signal(signal.SIGTERM, before)
 

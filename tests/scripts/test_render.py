@@ -17,7 +17,7 @@ from scripts.claims.paper_verdict import against_paper
 from scripts.claims.paper_verdict import mean_std as mean_text
 from scripts.claims.prose import SPAN, prose_pages
 from scripts.driver.predictions import Scored, write_predictions
-from scripts.driver.workspace import mark_done
+from scripts.driver.runs import mark_done
 from scripts.plan.asked import asked_methods
 from scripts.publish import publish_runs
 from scripts.records.curves import published_curves, read_curves

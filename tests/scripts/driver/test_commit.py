@@ -16,9 +16,8 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from scripts.machine import provenance
-from scripts.machine.kernels import running_kernels
-from scripts.machine.provenance import (
+from scripts.driver import provenance
+from scripts.driver.provenance import (
     CARRIED,
     CODE,
     check_committed,
@@ -27,6 +26,7 @@ from scripts.machine.provenance import (
     note_commit,
     run_environment,
 )
+from scripts.machine.kernels import running_kernels
 
 CPU = torch.device("cpu")
 
@@ -117,7 +117,7 @@ def test_the_repository_asked_is_that_of_the_code(
     head = run_environment(CPU)["commit"]
     monkeypatch.chdir(checkout)
     assert run_environment(CPU)["commit"] == head != git(checkout, "rev-parse", "HEAD")
-    assert (CODE / "scripts/machine/provenance.py").is_file()
+    assert (CODE / "scripts/driver/provenance.py").is_file()
 
 
 def test_commit_and_dirty_follow_the_code_and_nothing_else_changes(

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,14 @@ from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import execute as job_module
-from scripts.driver import workspace
+from scripts.driver import runs
 from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.runs import is_done, load_reports
-from scripts.driver.workspace import set_damage_aside
-from scripts.machine.locks import LOCKS, holding_locks
+from scripts.driver.locks import LOCKS, holding_locks
+from scripts.driver.runs import is_done, load_reports, set_damage_aside
 from scripts.plan.schedule import items_of, train_items
+from tests.scripts.driver.test_locks import held_by_another
 from tests.scripts.jobs import planned, report_of
-from tests.scripts.machine.test_locks import held_by
 
 pytestmark = pytest.mark.usefixtures("no_git")
 
@@ -62,7 +62,7 @@ def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash while `DONE` files are written leaves runs that are whole: they are marked, and not trained again."""
-    calls, mark = 0, workspace.mark_done
+    calls, mark = 0, runs.mark_done
 
     def stop(folder: Path) -> None:
         nonlocal calls
@@ -71,7 +71,7 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
 
     given = ("seeds=0..2", "checkpoint_every=1", "method=cmixup")
     with monkeypatch.context() as patch:
-        patch.setattr(workspace, "mark_done", stop)
+        patch.setattr(runs, "mark_done", stop)
         with pytest.raises(Crash):
             execute_job(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
@@ -79,7 +79,7 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(job_module, "train", crash)
     assert execute_job(job) == []
     assert [(r["seed"], r["stack"]) for r in load_reports(tmp_path)] == [(0, 3), (1, 3), (2, 3)]
-    assert list(tmp_path.rglob(RESUME_FILE)) == list(tmp_path.rglob(".*")) == []
+    assert list(tmp_path.rglob(RESUME_FILE)) == list(tmp_path.rglob(runs.ENDING)) == []
 
 
 def test_a_crash_before_the_first_is_done_trains_the_same_stack(
@@ -88,7 +88,7 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
     given = ("seeds=0..2", "method=cmixup", "checkpoint_every=1")
     straight = execute_job(planned(tmp_path / "straight", *given))
     with monkeypatch.context() as patch:
-        patch.setattr(workspace, "end_together", crash)
+        patch.setattr(job_module, "mark_stack_done", crash)
         with pytest.raises(Crash):
             execute_job(planned(tmp_path / "crashed", *given))
     job = planned(tmp_path / "crashed", *given)
@@ -101,32 +101,13 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
 
 
 def test_a_table_that_has_nothing_left_to_train_clears_what_a_kill_left(tmp_path: Path) -> None:
-    """The process died after the last DONE of a stack and before the stack's marker was gone."""
+    """The process died after the last DONE of a stack and before the list of its runs was gone."""
     folders = execute_job(planned(tmp_path, "seeds=0..1"))
     job = planned(tmp_path, "seeds=0..1")
     assert job.pending == []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workspace, "go_on_ending", lambda *_: None)
-        workspace.end_together(job.runs, folders)
-    assert len(list(job.runs.glob(".ended-*/*"))) == 2
+    (tmp_path / runs.ENDING).write_text(json.dumps([folder.relative_to(tmp_path).as_posix() for folder in folders]))
     assert train_items(items_of([[([], job)]]), "test") == []
-    assert list(job.runs.glob(".ended-*")) == []
-
-
-def test_a_stack_that_died_before_it_had_decided_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder has a `.part` name still: another seed may not have been whole."""
-    folders = [tmp_path / f"seed={k}" for k in range(2)]
-    for folder in folders:
-        folder.mkdir()
-        (folder / RESUME_FILE).touch()
-    with monkeypatch.context() as patch:
-        patch.setattr(workspace, "sync", crash)
-        with pytest.raises(Crash):
-            workspace.end_together(tmp_path, folders)
-    assert len(list(tmp_path.glob(".ended-*.part/*"))) == 2
-    workspace.go_on_ending(tmp_path, folders)
-    assert [names(folder) for folder in folders] == [[RESUME_FILE]] * 2
-    assert names(tmp_path) == ["seed=0", "seed=1"]
+    assert not (tmp_path / runs.ENDING).exists()
 
 
 def interrupted(job: Job) -> Path:
@@ -136,19 +117,19 @@ def interrupted(job: Job) -> Path:
     return job.run_folder(0) / RESUME_FILE
 
 
-@pytest.mark.parametrize("changed", ["code", "data", "before there were origins"])
+@pytest.mark.parametrize("changed", ["commit", "data", "before there were origins"])
 def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
     changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("dataset=diabetes", "dataset.synthetic=false", "checkpoint_every=1")
     saved = interrupted(planned(tmp_path, *given))
     state = torch.load(saved, weights_only=True)
-    assert [name for name in state["origin"] if not name.startswith("data ")] == ["code", "torch", "kernels"]
+    assert [name for name in state["origin"] if not name.startswith("data ")] == ["commit", "torch"]
     name = next((name for name in state["origin"] if name.startswith(changed)), "")
     state["origin"] = {**state["origin"], name: "other"} if name else {}
     torch.save(state, saved)
     with pytest.raises(
-        InputError, match=rf"resume.pt was saved after epoch 1 .*{name or 'code not recorded'}.*resume=any"
+        InputError, match=rf"resume.pt was saved after epoch 1 .*{name or 'commit not recorded'}.*resume=any"
     ):
         execute_job(planned(tmp_path, *given))
     assert saved.is_file()
@@ -202,18 +183,6 @@ def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys
     assert is_done(folder)
 
 
-def test_runs_of_earlier_versions_count(tmp_path: Path) -> None:
-    """Their `DONE` is empty, and their report names no format."""
-    (folder,) = execute_job(planned(tmp_path))
-    report = report_of(folder)
-    del report["format"]
-    (folder / "report.json").write_text(json.dumps(report))
-    (folder / DONE).write_text("")
-    assert is_done(folder)
-    (folder / "history.csv").write_text("")
-    assert not is_done(folder)
-
-
 def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
     (folder,) = execute_job(planned(tmp_path))
     (folder / "checkpoint.pt").unlink()
@@ -232,20 +201,21 @@ def test_a_seed_that_another_process_trains_is_waited_for(
 ) -> None:
     """Of seeds 0 to 2 another process has 1: 0 and 2 train here, and then 1, since that process ends without it."""
     job = planned(tmp_path, "seeds=0..2")
-    give_back = held_by(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix())
-    heard: list[list[int]] = []
+    stacks: list[list[int]] = []
     train: Callable[..., Any] = job_module.train
 
-    def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
-        heard.append([run.streams.seed for run in members])
-        return train(members, *given, **named)
+    with held_by_another(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix()) as process:
 
-    monkeypatch.setattr(job_module, "train", training)
-    monkeypatch.setattr("scripts.machine.locks.time.sleep", lambda _: heard == [[0, 2]] and give_back())
-    execute_job(job)
-    assert heard == [[0, 2], [1]]
+        def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
+            stacks.append([run.streams.seed for run in members])
+            threading.Timer(0.2, process.kill).start()
+            return train(members, *given, **named)
+
+        monkeypatch.setattr(job_module, "train", training)
+        execute_job(job)
+    assert stacks == [[0, 2], [1]]
     assert [r["stack_seeds"] for r in load_reports(tmp_path)] == [[0, 2], [1], [0, 2]]
-    assert not (tmp_path / LOCKS).exists()
+    assert "seed=1 is being made by another process: waiting for it" in capsys.readouterr().err
 
 
 def test_what_was_done_meanwhile_is_not_trained_again(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged, execute_job
-from scripts.driver.runs import load_reports, parse_report, read_report
-from scripts.driver.workspace import begin_run, write_report
+from scripts.driver.runs import begin_run, load_reports, read_report, with_numbers, write_report
 from tests.scripts.jobs import FILES, planned, report_of
 
 
@@ -256,7 +255,7 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
     assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
     for seed in (0, 1):
-        report = parse_report((job.run_folder(seed) / "report.json").read_text())
+        report = with_numbers(report_of(job.run_folder(seed)))
         assert (report["status"], report["scores"], report["best_epoch"]) == ("failed", {}, 0)
         assert report["failure"].startswith("the training loss is not finite at epoch 1, step ")
     assert planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30").pending == [0, 1]

@@ -1,7 +1,6 @@
 """Folders of runs: whole or absent, and what they say of the code and the machine."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,11 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.config.compose import compose_train
-from scripts.driver import predictions, workspace
+from scripts.driver import predictions, runs
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.driver.predictions import Scored
-from scripts.driver.runs import is_done, load_reports
-from scripts.driver.workspace import begin_run, mark_done
-from scripts.machine.provenance import CODE
-from scripts.records.published import cell_of, published_reports, report_files
+from scripts.driver.runs import begin_run, is_done, load_reports, mark_done
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
 
@@ -28,7 +24,7 @@ PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), 
 def finish(folder: Path, **changes: Any) -> None:
     history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
     texts = {"model.json": "{}", "preprocessing.json": "{}"}
-    workspace.write_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
+    runs.write_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
     mark_done(folder)
 
 
@@ -54,7 +50,7 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
 
 def test_done_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    for module in (workspace, predictions):
+    for module in (runs, predictions):
         monkeypatch.setattr(module, "write_atomically", lambda path, _: written.append(path.name))
     finish(tmp_path)
     assert written[-1] == "DONE"
@@ -71,7 +67,7 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
         write(path, content)
 
     begin_run(tmp_path, "")
-    for module in (workspace, predictions):
+    for module in (runs, predictions):
         monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         finish(tmp_path)
@@ -104,28 +100,3 @@ def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
     assert {seed: r["stack_seeds"] for seed, r in reports.items()} == {4: [2, 4], 2: [2, 4], 7: [7]}
     assert {seed: r["stack"] for seed, r in reports.items()} == {4: 2, 2: 2, 7: 1}
     assert all(str(tmp_path) not in json.dumps(r) for r in reports.values())
-
-
-def test_published_records_name_no_folder_of_a_machine() -> None:
-    folders = re.compile(r'"/(?:work|root|home|tmp|mnt|data)\b')
-    texts = [path.read_text() for path in report_files(CODE / "results")]
-    assert sum(text.count("\n") for text in texts) > 1000
-    assert not [text for text in texts if folders.search(text)]
-
-
-def test_the_stacks_of_published_records_are_known() -> None:
-    """Records without `stack_seeds` are of stacks of ten, which hold seeds 0 to 9, or of single models."""
-    cells: dict[str, list[dict[str, Any]]] = {}
-    for r in published_reports(CODE / "results"):
-        cells.setdefault(cell_of(r), []).append(r)
-    for folder, reports in cells.items():
-        for r in reports:
-            if "stack_seeds" in r:
-                cells = r.get("stack_cells", [{"options": r["options"], "seeds": r["stack_seeds"]}])
-                assert sum(len(c["seeds"]) for c in cells) == r["stack"], folder
-                assert {"options": r["options"], "seeds": r["stack_seeds"]} in cells, folder
-                assert r["seed"] in r["stack_seeds"], folder
-            else:
-                assert r["stack"] in (1, 10), folder
-        if any(r["stack"] == 10 and "stack_seeds" not in r for r in reports):
-            assert sorted(r["seed"] for r in reports) == list(range(10)), folder

@@ -9,8 +9,8 @@ import pytest
 
 from scripts.driver.execute import execute_job
 from scripts.driver.predictions import read_predictions
+from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
-from scripts.machine.provenance import CODE
 from tests.scripts.driver.test_logger import killed_after
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline

@@ -12,7 +12,7 @@ import torch
 
 from scripts.config.compose import compose_train
 from scripts.driver.job import Job, plan_job
-from scripts.machine.provenance import device_name
+from scripts.driver.provenance import device_name
 from scripts.plan import cells, costs
 from scripts.plan.cells import Choice, plan_cells
 from scripts.plan.costs import estimate_minutes, run_minutes

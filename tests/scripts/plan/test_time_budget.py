@@ -17,9 +17,8 @@ import pytest
 from cmixup.done import FORMAT
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.driver.runs import is_done
-from scripts.driver.workspace import mark_done, write_report
-from scripts.machine.locks import LOCKS, holding_locks
+from scripts.driver.locks import LOCKS, holding_locks
+from scripts.driver.runs import is_done, mark_done, write_report
 from scripts.plan import schedule, time_budget
 from scripts.plan.schedule import RESERVE, OutOfTime, first_fitting
 from scripts.plan.time_budget import QUEUE, Missing, failure_file, forecast_items, items_left, speed_of, work_through

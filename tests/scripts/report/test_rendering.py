@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cmixup.errors import InputError
-from scripts.machine.reads import note_read, read_once, remember_reads, watch_reads
 from scripts.records import register
+from scripts.records.reads import note_read, read_once, remember_reads, watch_reads
 from scripts.report import rendering
 from scripts.report.figures import write_figures
 

@@ -11,8 +11,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
+from scripts.driver.provenance import CODE
 from scripts.effects.verdicts import chance_text, mean_text
-from scripts.machine.provenance import CODE
 from scripts.protocol.protocols import load_protocol2
 from scripts.study import advise
 from scripts.study.__main__ import main

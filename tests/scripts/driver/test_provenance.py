@@ -20,7 +20,7 @@ from datasets import airfoil
 from datasets.common.fetch import RawFile
 from models.fcn3 import FCN3
 from scripts.driver.execute import execute_job, make_run
-from scripts.machine.provenance import run_environment
+from scripts.driver.provenance import run_environment
 from tests.helpers import assert_states_equal, states_differ
 from tests.scripts.jobs import planned, report_of
 

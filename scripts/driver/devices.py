@@ -57,14 +57,14 @@ def joined_processes(device: str) -> Iterator[int]:
         torch.distributed.destroy_process_group()
 
 
-def tell_ranks(seeds: Sequence[int] | None) -> None:
-    """Tell the other processes which seeds are trained next; None ends them."""
+def send_seeds(seeds: Sequence[int] | None) -> None:
+    """Send the other processes the seeds that are trained next; None ends them."""
     if distributed_place()[1] > 1:
         broadcast(None if seeds is None else list(seeds))
 
 
-def told_seeds() -> list[int] | None:
-    """Return what the first process tells."""
+def receive_seeds() -> list[int] | None:
+    """Return the seeds that the first process sends; None at the end."""
     seeds = broadcast(None)
     assert seeds is None or isinstance(seeds, list)
     return seeds

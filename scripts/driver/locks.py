@@ -1,0 +1,58 @@
+"""Who works on what: locks of the library filelock, which the system gives back when the process that holds them ends.
+
+They keep processes in other containers and, through NFS, on other machines apart as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+LOCKS = ".locks"  # of the out folder; its empty files stay
+PUBLISHING = "published runs"  # the lock of whoever writes records
+
+
+@contextlib.contextmanager
+def holding_locks(folder: Path, names: Sequence[str], *, wait: bool = False) -> Iterator[list[str]]:
+    """Take the locks of these names, those that are free; they are given back at the end.
+
+    Several are taken at once, so that two commands train what one after the other would.
+
+    Args:
+        folder: that holds the locks.
+        names: of what is worked on.
+        wait: wait for the first of them where another process holds it, which a line says.
+
+    Yields:
+        The names taken.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = list[str]()
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            lock = FileLock(folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.lock", thread_local=False)
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                if not wait or taken or name != names[0]:
+                    continue
+                print(f"{name} is being made by another process: waiting for it", file=sys.stderr)
+                lock.acquire()
+            stack.callback(lock.release)
+            taken.append(name)
+        yield taken
+
+
+@contextlib.contextmanager
+def holding_alone(folder: Path, name: str) -> Iterator[None]:
+    """Take the lock of this name, and wait for whoever holds it."""
+    with holding_locks(folder, [name], wait=True):
+        yield

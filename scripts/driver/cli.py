@@ -30,10 +30,10 @@ from omegaconf import DictConfig
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts import INTERRUPTED, handle_sigterm
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
 from scripts.driver.runs import is_done, read_report
+from scripts.driver.signals import INTERRUPTED, handle_sigterm
 from scripts.machine.kernels import check_kernels
 
 SAID = "said"  # folder below a sweep's, of a file for each line that is printed once

@@ -10,11 +10,11 @@ import pytest
 
 import scripts
 from cmixup.errors import InputError
-from scripts import INTERRUPTED, handle_sigterm, print_interrupted
 from scripts import train as train_module
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train
 from scripts.driver.cli import in_width
+from scripts.driver.signals import INTERRUPTED, handle_sigterm, print_interrupted
 
 REPO = Path(__file__).resolve().parents[2]
 COMMANDS = sorted(path.stem for path in Path(train_module.__file__).parent.glob("[a-z]*.py"))

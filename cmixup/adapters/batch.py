@@ -31,8 +31,8 @@ from cmixup.errors import InputError, check_count, check_flag, shown
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
-from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common, to_numpy
-from cmixup.sampling.kernels import OwnPartners, make_kernel
+from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
+from cmixup.sampling.kernels import SelfPairWarning, make_kernel
 from cmixup.sampling.rejection import draw_once
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
@@ -112,14 +112,14 @@ class CMixup(nn.Module):
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.off_step = None if off_step is None else check_count("off_step", off_step)
         self.epoch, self.step = 0, 0
-        self._own = OwnPartners()
+        self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None
         self._fitted_to = 0
         self._final = labels is not None
         if labels is not None:
-            given = to_numpy(as_labels("labels", labels, gaps=True)).astype(np.float64)
+            given = as_labels("labels", labels, gaps=True).astype(np.float64)
             check_common("labels", given)
             self._fit(given.reshape(len(given), -1))
 
@@ -211,7 +211,7 @@ class CMixup(nn.Module):
         self._look_at(values)
         points = self._coordinates.of("labels", values)
         partner = self._partners(points)
-        self._own.look(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
+        self._warning.check(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
         self.step += 1
         lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), lam.to(device))

@@ -21,7 +21,7 @@ from cmixup.errors import (
     shown,
 )
 from cmixup.sampling.distance import FAR, Distances
-from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, has_gaps, to_numpy
+from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, has_gaps
 from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
@@ -194,12 +194,12 @@ def resolve_bandwidth(
     if form == "fraction":
         check_choice("kernel", kernel, KERNELS)
         checked = as_labels("labels", labels, gaps=kernel != "cosine")
-        return _search(to_numpy(for_kernel("labels", checked, kernel)), value, kernel, seed, period)
+        return _search(for_kernel("labels", checked, kernel), value, kernel, seed, period)
     if period is not None:
         raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {shown(bandwidth)}')
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
-    values = to_numpy(as_labels("labels", labels, gaps=True))
+    values = as_labels("labels", labels, gaps=True)
     deviation = np.nanstd if has_gaps(values) else np.std
     return check_bandwidth(value * float(deviation(values, dtype=np.float64)))
 
@@ -237,7 +237,7 @@ def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Lab
     coordinates = as_space(space).fit(checked)
     if kernel == "cosine" and coordinates.period is not None:
         raise InputError("kernel 'cosine' does not go with circular labels")
-    return to_numpy(for_kernel("labels", coordinates.of("labels", checked), kernel)), coordinates.period
+    return for_kernel("labels", coordinates.of("labels", checked), kernel), coordinates.period
 
 
 def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
@@ -282,7 +282,7 @@ def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
         labels: (N,) or (N, d) array or tensor, N of 2 or more.
         seed: a whole number that chooses the subsample.
     """
-    data = to_numpy(as_labels("labels", labels, gaps=True))
+    data = as_labels("labels", labels, gaps=True)
     rows = np.sort(np.random.default_rng(seed).permutation(len(data))[:MAX_MEDIAN_LABELS])
     points = np.asarray(data[rows], dtype=np.float64).reshape(len(rows), -1)
     if has_gaps(points):

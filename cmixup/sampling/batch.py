@@ -6,12 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cmixup.errors import InputError, check_bandwidth, check_choice
 from cmixup.sampling.distance import WIDEST, pair_distance
-from cmixup.sampling.inputs import ArrayT, Floats, Given, Rng, as_labels, for_kernel, has_gaps, numpy_rng, torch_rng
+from cmixup.sampling.inputs import Floats, Given, Rng, as_kind_of, as_labels, for_kernel, has_gaps, numpy_rng
 from cmixup.sampling.kernels import KERNELS, make_kernel
 from cmixup.sampling.space import positive_numbers
 
@@ -51,17 +49,17 @@ class BatchPartnerSampler:
         """Return the exact rows P over the candidates, `second` or [first; second].
 
         Args:
-            first: (B1,) or (B1, d) labels of the anchors; in arrays NaN is a missing output, as in `PartnerSampler`.
-            second: (B2,) or (B2, d) labels, of the same kind, device and d.
+            first: (B1,) or (B1, d) labels of the anchors; NaN is a missing output, as in `PartnerSampler`.
+            second: (B2,) or (B2, d) labels of the same d.
 
         Returns:
-            (B1, C) float64; an array for arrays, a tensor on the same device for tensors.
+            (B1, C) float64; an array, or a tensor on the device of `first` if that is one.
 
         Raises:
-            InputError: labels cannot be used, or the two batches differ in kind, device or d.
+            InputError: labels cannot be used, or the two batches differ in d.
         """
         weights = self._weights(first, second)
-        return weights / weights.sum(1)[:, None]
+        return as_kind_of(first, weights / weights.sum(axis=1, keepdims=True))
 
     def draw(self, first: Given, second: Given, rng: Rng) -> Any:
         """Draw one partner for each anchor of the first batch.
@@ -72,63 +70,44 @@ class BatchPartnerSampler:
             rng: NumPy or torch generator.
 
         Returns:
-            (B1,) int64 indices into `second`, or into [first; second] with candidates "b1+b2"; an array for
-            arrays, a tensor on the same device for tensors.
+            (B1,) int64 indices into `second`, or into [first; second] with candidates "b1+b2"; an array, or a tensor on
+            the device of `first` if that is one.
 
         Raises:
             InputError: as `probabilities`, or `rng` is no generator.
         """
-        cumulative = self._weights(first, second).cumsum(1)
+        cumulative = self._weights(first, second).cumsum(axis=1)
         total = cumulative[:, -1:]
         # The first entry above the level has weight: a partner of probability 0 is never drawn.
-        if isinstance(cumulative, Tensor):
-            generator = torch_rng(rng, cumulative.device)
-            uniform = torch.rand(total.shape, generator=generator, dtype=torch.float64, device=total.device)
-            return (cumulative <= uniform * total).sum(1)
-        return (cumulative <= numpy_rng(rng).random(total.shape) * total).sum(axis=1, dtype=np.int64)
+        level = numpy_rng(rng).random(total.shape) * total
+        return as_kind_of(first, (cumulative <= level).sum(axis=1, dtype=np.int64))
 
-    def _weights(self, first: Given, second: Given) -> Floats | Tensor:
+    def _weights(self, first: Given, second: Given) -> Floats:
         """Return weights (B1, C) float64 relative to each anchor's nearest candidate."""
-        a, b = (
-            as_labels(name, given, gaps=not isinstance(given, Tensor) and self.kernel != "cosine")
-            for name, given in (("first", first), ("second", second))
-        )
-        if a.shape[1:] == b.shape[1:]:
-            if isinstance(a, Tensor) and isinstance(b, Tensor) and a.device == b.device:
-                x, y = self._points("first", a.double()), self._points("second", b.double())
-                distance = _distances(x, y if self.candidates == "b2" else torch.cat([x, y]), self._period)
-                return torch.exp(-self._kernel.excess(distance, distance.min(1).values[:, None]))
-            if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-                u, v = (self._points(n, x.astype(np.float64)) for n, x in (("first", a), ("second", b)))
-                gap = _distances(u, v if self.candidates == "b2" else np.concatenate([u, v]), self._period)
-                kernel = (
-                    replace(self._kernel, bandwidth=min(self._kernel.bandwidth, WIDEST))
-                    if has_gaps(v)
-                    else self._kernel
-                )
-                return np.exp(-kernel.excess(gap, gap.min(1)[:, None]))
-        raise InputError(
-            f"first and second must be alike, got {type(a).__name__} {tuple(a.shape)} "
-            f"and {type(b).__name__} {tuple(b.shape)}"
-        )
+        anchors, pool = self._points("first", first), self._points("second", second)
+        if anchors.shape[1] != pool.shape[1]:
+            raise InputError(f"first and second must have as many outputs, got {anchors.shape[1]} and {pool.shape[1]}")
+        if self.candidates == "b1+b2":
+            pool = np.concatenate([anchors, pool])
+        gaps = has_gaps(anchors) or has_gaps(pool)
+        kernel = replace(self._kernel, bandwidth=min(self._kernel.bandwidth, WIDEST)) if gaps else self._kernel
+        distance = _distances(anchors, pool, self._period, gaps=gaps)
+        return np.exp(-kernel.excess(distance, distance.min(axis=1, keepdims=True)))
 
-    def _points(self, name: str, labels: ArrayT) -> ArrayT:
-        """Return labels (B,) or (B, d) float64 as points (B, d) that the kernel compares."""
-        points = for_kernel(name, labels, self.kernel)
-        points = points[:, None] if points.ndim == 1 else points
+    def _points(self, name: str, labels: Given) -> Floats:
+        """Return labels (B,) or (B, d) as points (B, d) float64 that the kernel compares."""
+        checked = as_labels(name, labels, gaps=self.kernel != "cosine").astype(np.float64)
+        points = for_kernel(name, checked, self.kernel).reshape(len(checked), -1)
         if self._period is not None and self._period.size not in (1, points.shape[1]):
             raise InputError(f"period must be one number or {points.shape[1]} as the labels, got {self._period.size}")
         return points
 
 
-def _distances(points: ArrayT, pool: ArrayT, period: Floats | None) -> ArrayT:
+def _distances(points: Floats, pool: Floats, period: Floats | None, *, gaps: bool) -> Floats:
     """Return the distances (B, C) of points (B, d) and candidates (C, d)."""
-    gaps = isinstance(points, np.ndarray) and (has_gaps(points) or has_gaps(pool))
     if period is not None or gaps:
-        if isinstance(points, Tensor):
-            raise InputError("circular labels are compared in NumPy, got tensors")
         return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period, gaps=gaps)
     difference = points[:, None, :] - pool[None, :, :]
     if difference.shape[2] == 1:
-        return abs(difference[:, :, 0])  # whose square could underflow
-    return (difference**2).sum(2) ** 0.5
+        return np.abs(difference[:, :, 0])  # whose square could underflow
+    return np.asarray((difference**2).sum(axis=2) ** 0.5)

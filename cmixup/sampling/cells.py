@@ -147,7 +147,9 @@ class Cells(SamplingAlgorithm):
             slots = sum(int(self._spans(self._low[part], self._high[part])[2].sum()) for part in parts)
             if slots * BYTES_PER_SLOT <= budget:
                 break
-        self._cells = self.anchor_rows()
+        cells: SmallInts = np.empty(n, dtype=self._small)
+        cells[self.order] = np.repeat(np.arange(len(self._low), dtype=self._small), np.diff(self._first))
+        self._cells = cells
         return slots
 
     def _gather(self) -> Labels:
@@ -157,12 +159,6 @@ class Cells(SamplingAlgorithm):
             part = slice(s, s + LABELS_PER_CHUNK)
             values[part] = self.labels[self.order[part]]
         return values
-
-    def anchor_rows(self) -> SmallInts:
-        """Return the cell (N,) of each label, which is its row of the table."""
-        cells: SmallInts = np.empty(len(self.order), dtype=self._small)
-        cells[self.order] = np.repeat(np.arange(len(self._low), dtype=self._small), np.diff(self._first))
-        return cells
 
     def _cell_of(self, anchors: Ints, points: Floats) -> Ints:
         if self._lookup is None:

@@ -2,8 +2,7 @@
 
 A training draws a partner for every row in each epoch, so a set-up is spread over `EPOCHS`. Algorithms of accept/reject
 are tried on a pilot: a mean acceptance does not tell their cost, because rows in the tails are refused for
-`round_limit` rounds and then read all labels. The mean acceptance decided before, and does under the name
-"acceptance": the draws of two algorithms differ, so what was published with that rule names it.
+`round_limit` rounds and then read all labels.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.rejection import SECONDS_A_COORDINATE, SECONDS_A_PROPOSAL, SECONDS_A_ROUND
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
 
-ALGORITHMS = ("auto", "acceptance", "cells", "uniform", "kd", "cdf", "sparse", "rows")
+ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows")
 #: 1 GiB: lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
 DEFAULT_BUDGET_BYTES = 1 << 30
 #: The epochs of a training, over which the set-up of an algorithm is spread.
@@ -37,25 +36,19 @@ KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-
 CDF_SECONDS_A_PAIR, CDF_SECONDS_A_DRAW, SPARSE_SECONDS_A_PAIR = 20e-9, 250e-9, 27e-9
 #: Tables of all pairs have to be faster by this factor than what needs less memory.
 PREFERRED = 1.4
-# Of the rule "acceptance": the share of a pilot's proposals that an algorithm has to accept.
-MIN_UNIFORM_ACCEPTANCE, MIN_KD_ACCEPTANCE, MIN_SPARSE_ACCEPTANCE, PROPOSALS = 0.05, 0.01, 0.1, 1000
 
 #: One round for rows (B,): the partners proposed, and whether each is refused.
 Propose = Callable[[Ints, np.random.Generator], tuple[Ints, NDArray[np.bool_]]]
 
 
-def choose(
-    labels: Labels, kernel: Kernel, name: str, budget: int, *, slots_alone: bool = False
-) -> tuple[SamplingAlgorithm, str]:
+def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
     """Build a sampling algorithm.
 
     Args:
         labels: (N,) or (N, d) float32 or float64.
         kernel: the kernel that gives the weights.
-        name: one of `ALGORITHMS`; "auto" takes the one whose training is expected to cost least, and "acceptance" the
-            first that accepts enough.
+        name: one of `ALGORITHMS`; "auto" takes the one whose training is expected to cost least.
         budget: bytes that tables may take beside the labels.
-        slots_alone: leave out algorithms that have no form on a device, "cdf" and "sparse", of what "auto" takes.
 
     Returns:
         The algorithm, and the reason for it in words.
@@ -63,15 +56,14 @@ def choose(
     Raises:
         InputError: the algorithm asked for does not take these labels, or not within the budget.
     """
-    if name in ("auto", "acceptance"):
-        if labels.ndim == 1:
-            return Cells(labels, kernel, budget), "one-dimensional labels"
-        rule = _accepting if name == "acceptance" else _suited
-        return rule(labels, kernel, budget, slots_alone)
-    return _asked(labels, kernel, name, budget), "as asked"
+    if name != "auto":
+        return _build(labels, kernel, name, budget), "as given"
+    if labels.ndim == 1:
+        return Cells(labels, kernel, budget), "one-dimensional labels"
+    return _cheapest(labels, kernel, budget)
 
 
-def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAlgorithm:
+def _build(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAlgorithm:
     if name in ("kd", "sparse") and has_gaps(labels):
         raise InputError(f"method must be auto, uniform, cdf or rows for labels with gaps (NaN), got {name!r}")
     if name == "cells" and labels.ndim == 2:
@@ -89,7 +81,7 @@ def _asked(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
     return tabulated[name](labels, kernel, budget)
 
 
-def _suited(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> tuple[SamplingAlgorithm, str]:
+def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:
     """Return the algorithm that is expected to cost least; leaves are built only where their set-up is cheaper."""
     n, d = labels.shape
     an_epoch = EPOCHS * n
@@ -100,9 +92,9 @@ def _suited(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> t
         "rows": an_epoch * a_row,
         "uniform": expected_seconds(labels, uniform.propose, SECONDS_A_PROPOSAL + coordinates, a_row),
     }
-    if 4 * n * n <= budget and not slots_alone:
+    if 4 * n * n <= budget:
         costs["cdf"] = PREFERRED * (CDF_SECONDS_A_PAIR * n * n + CDF_SECONDS_A_DRAW * an_epoch)
-    elif not slots_alone and not has_gaps(labels) and SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
+    elif not has_gaps(labels) and SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
         accepted = max(sparse.pilot(labels, kernel, budget), 1e-9)
         draw = min(CDF_SECONDS_A_DRAW / accepted, a_row)
         costs["sparse"] = PREFERRED * (SPARSE_SECONDS_A_PAIR * n * n + an_epoch * draw)
@@ -115,30 +107,9 @@ def _suited(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> t
         costs["kd"] = setup + expected_seconds(labels, leaves.propose, a_proposal, a_row)
     name = min(costs, key=costs.__getitem__)
     built = (
-        leaves if name == "kd" and leaves else uniform if name == "uniform" else _asked(labels, kernel, name, budget)
+        leaves if name == "kd" and leaves else uniform if name == "uniform" else _build(labels, kernel, name, budget)
     )
     return built, f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
-
-
-def _accepting(labels: Labels, kernel: Kernel, budget: int, slots_alone: bool) -> tuple[SamplingAlgorithm, str]:
-    """Return the first algorithm that accepts enough of a pilot's proposals, on the mean over all."""
-    n, d = labels.shape
-    rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
-    uniform = rejection.UniformRejection(labels, kernel)
-    if (accepted := uniform.mean_weight(PROPOSALS)) >= MIN_UNIFORM_ACCEPTANCE:
-        return uniform, f"uniform proposals are accepted at {accepted:.2g}"
-    if d <= MAX_KD_DIMENSIONS and kd.bytes_needed(labels) <= budget and not has_gaps(labels):
-        leaves = kd.KDCells(labels, kernel, budget)
-        accepted = 1 - float(leaves.propose(rng.integers(n, size=PROPOSALS), rng)[1].mean())
-        if accepted >= MIN_KD_ACCEPTANCE:
-            return leaves, f"{d} dimensions, proposals are accepted at {accepted:.2g}"
-    if 4 * n * n <= budget and not slots_alone:
-        return CdfRows(labels, kernel, budget), f"{4 * n * n} bytes of rows fit the budget"
-    if not slots_alone and not has_gaps(labels):
-        accepted = sparse.pilot(labels, kernel, budget)
-        if accepted >= MIN_SPARSE_ACCEPTANCE:
-            return sparse.SparseRows(labels, kernel, budget), f"stored partners hold {accepted:.2g} of the envelope"
-    return StreamedSampler(labels, kernel), "no table fits the budget"
 
 
 def expected_seconds(labels: Labels, propose: Propose, a_proposal: float, a_row: float) -> float:

@@ -5,7 +5,7 @@ Every public function checks its arguments here before it does any work.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,19 +23,17 @@ Labels = NDArray[np.floating]
 #: Labels or indices as callers may pass them.
 Given = ArrayLike | Tensor
 Rng = np.random.Generator | torch.Generator
-#: Code that is the same for NumPy and torch takes and returns one of the two kinds.
-ArrayT = TypeVar("ArrayT", Floats, Tensor)
 
 #: The largest label (in absolute value): squares of labels and of label / bandwidth stay finite in float64.
 MAX_LABEL = 1e150
 TINY = 1e-140  # below it squares lose digits
 
 
-def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels | Tensor:
-    """Return labels as a float array or tensor of the same kind and device, checked.
+def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
+    """Return labels as a float array, checked.
 
-    float32 and float64 are passed on without a copy (memory maps stay memory maps); everything else is
-    converted to float64.
+    float32 and float64 are passed on without a copy (memory maps stay memory maps, tensors of the CPU share their
+    memory); everything else is converted to float64.
 
     Args:
         name: the caller's name of the argument, for error messages.
@@ -43,13 +41,13 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels | Tenso
         gaps: whether NaN stands for a missing output of a row that has others.
 
     Returns:
-        (N,) or (N, d) array or tensor, float32 or float64; (N, 1) is returned as (N,).
+        (N,) or (N, d) array, float32 or float64; (N, 1) is returned as (N,).
 
     Raises:
         InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`; with
             `gaps`, a row has no output at all.
     """
-    checked = _float_tensor(name, labels) if isinstance(labels, Tensor) else _float_array(name, labels)
+    checked = _float_array(name, _dense(name, labels) if isinstance(labels, Tensor) else labels)
     shape = tuple(checked.shape)
     if len(shape) not in (1, 2):
         raise InputError(f"{name} must have shape (N,) or (N, d), got {shape}")
@@ -57,7 +55,7 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels | Tenso
         raise InputError(f"{name} must not be empty, got shape {shape}")
     lowest, highest = float(checked.min()), float(checked.max())  # either is NaN if any label is
     if not (lowest >= -MAX_LABEL and highest <= MAX_LABEL):
-        values = to_numpy(checked).astype(np.float64)
+        values = checked.astype(np.float64)
         flat = values.reshape(-1)
         allowed = np.isnan(flat) if gaps and len(shape) == 2 and shape[1] > 1 else np.zeros(len(flat), dtype=bool)
         bad = ~((flat >= -MAX_LABEL) & (flat <= MAX_LABEL) | allowed)
@@ -74,49 +72,18 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels | Tenso
     return checked[:, 0] if len(shape) == 2 and shape[1] == 1 else checked
 
 
-def as_queries(name: str, labels: Given, like: Labels | Tensor) -> Floats | Tensor:
-    """Return labels of anchors outside the data, checked and converted to float64.
-
-    Args:
-        name: the caller's name of the argument, for error messages.
-        labels: (B,) or (B, d) real array, sequence or tensor.
-        like: (N,) or (N, d) labels of the data.
-
-    Returns:
-        (B,) or (B, d) float64 of the kind and device of `like`.
-
-    Raises:
-        InputError: as `as_labels`, or the dimension differs from the data's.
-    """
-    queries: Floats | Tensor
-    if isinstance(like, Tensor):
-        checked = as_labels(name, labels)
-        held = checked if isinstance(checked, Tensor) else torch.from_numpy(np.array(checked))
-        queries = held.to(like.device, torch.float64)
-    else:
-        queries = to_numpy(as_labels(name, labels)).astype(np.float64)
-    if queries.shape[1:] != like.shape[1:]:
-        row = "".join(f" {d}" for d in like.shape[1:])
-        raise InputError(f"{name} must have shape (B,{row}) as the data, got {tuple(queries.shape)}")
-    return queries
-
-
-def has_gaps(labels: Labels | Tensor) -> bool:
+def has_gaps(labels: Labels) -> bool:
     """Return whether an output of a row is missing, in labels (N, d) that `as_labels` has checked."""
     return labels.ndim == 2 and len(labels) > 0 and bool(labels.min() != labels.min())  # NaN if any label is
 
 
-def check_common(name: str, labels: Labels | Tensor) -> None:
+def check_common(name: str, labels: Labels) -> None:
     """Raise `InputError` if labels (N, d) have gaps, and no output is common to any two rows."""
-    if len(labels) > 1 and has_gaps(labels) and int((~np.isnan(to_numpy(labels))).sum(axis=0).max()) < 2:
+    if len(labels) > 1 and has_gaps(labels) and int((~np.isnan(labels)).sum(axis=0).max()) < 2:
         raise InputError(f"{name} must have an output that two rows have, got none among {labels.shape[1]} outputs")
 
 
-@overload
-def for_kernel(name: str, labels: ArrayT, kernel: str) -> ArrayT: ...
-@overload
-def for_kernel(name: str, labels: Labels, kernel: str) -> Labels: ...
-def for_kernel(name: str, labels: Labels | Tensor, kernel: str) -> Labels | Tensor:
+def for_kernel(name: str, labels: Labels, kernel: str) -> Labels:
     """Return labels as `kernel` compares them: (N, d) unit vectors for "cosine", unchanged for the others.
 
     Raises:
@@ -126,9 +93,13 @@ def for_kernel(name: str, labels: Labels | Tensor, kernel: str) -> Labels | Tens
         return labels
     if labels.ndim == 1:
         raise InputError(f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}")
-    if isinstance(labels, Tensor):
-        return _unit(name, labels.double())
-    return _unit(name, labels.astype(np.float64))
+    vectors = labels.astype(np.float64)
+    tiny = (abs(vectors) < TINY).all(1)
+    vectors = vectors + vectors * tiny[:, None] * 2.0**600  # so that no square underflows
+    length = (vectors**2).sum(1) ** 0.5
+    if not (length > 0).all():
+        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
+    return vectors / length[:, None]
 
 
 def as_anchors(name: str, anchors: Given, n: int) -> Ints:
@@ -156,6 +127,11 @@ def to_numpy(values: Given) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def as_kind_of(given: Given, values: NDArray[Any]) -> Any:
+    """Return an array as a tensor on the device of `given` if that is a tensor, else as it is."""
+    return torch.from_numpy(values).to(given.device) if isinstance(given, Tensor) else values
+
+
 def own_numpy(values: Given) -> NDArray[Any]:
     """Return an array or tensor as a NumPy array of its own; a memory map stays one.
 
@@ -180,25 +156,11 @@ def numpy_rng(rng: Rng) -> np.random.Generator:
     return rng
 
 
-def torch_rng(rng: Rng, device: torch.device) -> torch.Generator:
-    """Return `rng` if it is a generator of `device`, else one of that device seeded by it.
-
-    Raises:
-        InputError: `rng` is neither a NumPy nor a torch generator.
-    """
-    if isinstance(rng, torch.Generator) and rng.device == device:
-        return rng
-    seed = int(numpy_rng(rng).integers(2**62))
-    return torch.Generator(device).manual_seed(seed)
-
-
-def _float_tensor(name: str, labels: Tensor) -> Tensor:
-    labels = labels.detach()
-    if labels.is_complex():
-        raise InputError(f"{name} must be real numbers, got dtype {labels.dtype}")
+def _dense(name: str, labels: Tensor) -> NDArray[Any]:
+    """Return a tensor as an array, or raise `InputError` for a sparse one and one without values."""
     if labels.layout != torch.strided or labels.is_meta:
         raise InputError(f"{name} must be a dense tensor with values, got {labels.layout} on {labels.device}")
-    return labels if labels.dtype in (torch.float32, torch.float64) else labels.double()
+    return to_numpy(labels)
 
 
 def _float_array(name: str, labels: ArrayLike) -> Labels:
@@ -211,12 +173,3 @@ def _float_array(name: str, labels: ArrayLike) -> Labels:
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
-
-
-def _unit(name: str, vectors: ArrayT) -> ArrayT:
-    tiny: Any = (abs(vectors) < TINY).all(1)
-    vectors = vectors + vectors * tiny[:, None] * 2.0**600  # so that no square underflows
-    length = (vectors**2).sum(1) ** 0.5
-    if not bool((length > 0).all()):
-        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
-    return vectors / length[:, None]

@@ -69,10 +69,6 @@ class KDCells(SamplingAlgorithm):
             partners[s : s + ANCHORS_PER_CHUNK] = drawn
         return partners
 
-    def anchor_rows(self) -> Ints:
-        """Return the table row (N,) int64 of each label."""
-        return self._leaf
-
     def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
         """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""
         position, refused = self.table.propose(self._leaf[anchors], self._streamed.distances.at(anchors), rng)

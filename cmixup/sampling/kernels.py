@@ -15,14 +15,12 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, overload
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from cmixup.sampling.inputs import ArrayT, Floats
+from cmixup.sampling.inputs import Floats, Ints
 
 KERNELS = ("gaussian", "tophat", "laplace", "cosine")
 #: So many rows are drawn before it is said that each was its own partner.
@@ -31,7 +29,7 @@ WATCHED = 64
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its bandwidth; it takes NumPy arrays and torch tensors.
+    """A kernel with its bandwidth.
 
     Attributes:
         name: "gaussian", "tophat" or "laplace"; `make_kernel` turns "cosine" into the first.
@@ -42,7 +40,7 @@ class Kernel:
     bandwidth: float
 
     @np.errstate(over="ignore")  # beyond float64 a weight is 0, which is what infinity gives
-    def excess(self, distance: ArrayT, nearest: ArrayT | float) -> ArrayT:
+    def excess(self, distance: Floats, nearest: Floats | float) -> Floats:
         """Return the energy of `distance` above the energy of `nearest`, elementwise with broadcasting.
 
         Weights relative to the nearest point never underflow to an all-zero row. Where the kernel itself is 0
@@ -58,9 +56,9 @@ class Kernel:
         """
         s = self.bandwidth
         if self.name == "tophat":
-            return _infinite_where((distance > nearest) & (distance > s))
+            return np.where((distance > nearest) & (distance > s), np.inf, 0.0)
         if s == 0:
-            return _infinite_where(distance > nearest)
+            return np.where(distance > nearest, np.inf, 0.0)
         if self.name == "laplace":
             return (distance - nearest) / s
         # (d - n)(d + n) rather than d^2 - n^2: exact even when both are millions of bandwidths.
@@ -98,28 +96,17 @@ def make_kernel(name: str, bandwidth: float) -> Kernel:
     return Kernel(name, bandwidth)
 
 
-@overload
-def _infinite_where(mask: Tensor) -> Tensor: ...
-@overload
-def _infinite_where(mask: NDArray[np.bool_]) -> Floats: ...
-def _infinite_where(mask: NDArray[np.bool_] | Tensor) -> Floats | Tensor:
-    if isinstance(mask, Tensor):
-        zero = torch.zeros((), dtype=torch.float64, device=mask.device)
-        return torch.where(mask, torch.inf, zero)
-    return np.where(mask, np.inf, 0.0)
-
-
-class OwnPartners:
+class SelfPairWarning:
     """Warns once if the first `WATCHED` rows that are drawn are all their own partners."""
 
     def __init__(self) -> None:
         self._left = WATCHED
 
-    def look(self, anchors: Any, partners: Any, bandwidth: float, rows: int) -> None:
-        """Look at anchors and their partners `(B,)`, arrays or tensors, of so many rows; 0 is known to mix nothing."""
+    def check(self, anchors: Ints, partners: Ints, bandwidth: float, rows: int) -> None:
+        """Look at anchors and their partners `(B,)`, of so many rows; bandwidth 0 is known to mix nothing."""
         if self._left <= 0 or bandwidth == 0 or rows == 1:
             return
-        if bool((anchors != partners).any()):
+        if (anchors != partners).any():
             self._left = 0
             return
         self._left -= len(anchors)

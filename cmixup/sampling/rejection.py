@@ -40,12 +40,6 @@ class UniformRejection(Rejection):
         distance = self._streamed.distances.between(proposal, anchors)
         return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(distance, 0.0)
 
-    def mean_weight(self, pairs: int) -> float:
-        """Return the mean weight of so many pairs of a fixed choice: the share of proposals that is accepted."""
-        rng = np.random.default_rng(0)
-        first, second = rng.integers(len(self._streamed.labels), size=(2, pairs))
-        return float(np.exp(-self.kernel.excess(self._streamed.distances.between(first, second), 0.0)).mean())
-
 
 def draw_once(labels: Labels, kernel: Kernel, rng: np.random.Generator, period: Floats | None = None) -> Ints:
     """Draw one partner for every label, where a set-up would not pay: of a batch, whose labels are never seen again.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_choice, check_count, check_flag, check_nonnegative
+from cmixup.errors import InputError, check_choice, check_count, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
 from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, choose
 from cmixup.sampling.circular import Circular
@@ -18,19 +17,16 @@ from cmixup.sampling.inputs import (
     Ints,
     Rng,
     as_anchors,
+    as_kind_of,
     as_labels,
-    as_queries,
     check_common,
     for_kernel,
     numpy_rng,
     own_numpy,
-    to_numpy,
-    torch_rng,
 )
-from cmixup.sampling.kernels import KERNELS, OwnPartners, make_kernel
+from cmixup.sampling.kernels import KERNELS, SelfPairWarning, make_kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
-from cmixup.sampling.torch_forms import choose_torch
 
 ANCHORS_PER_CHUNK = 1 << 20
 
@@ -44,17 +40,14 @@ class PartnerSampler:
         labels: (N,) or (N, d) array, tensor or memory map of the values to compare: labels, inputs or
             representations. They are held by reference where they are float32 or float64: do not change them. NaN is a
             missing output: rows are compared by the outputs that both have (see `pair_distance`), and rows without a
-            common one are never partners. Such labels are drawn in NumPy.
+            common one are never partners. Labels of a device are copied to the CPU, where all draws are made.
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.
-        method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time,
-            "acceptance" the first that accepts enough proposals on the mean, as "auto" did once.
+        method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time.
         kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
             exp(-(1 - cos) / 2s^2).
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
-        torch_form: whether to draw in torch on the labels' device; by default for tensors that are not on the CPU.
         space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
-            Circular labels are drawn in NumPy.
 
     Attributes:
         bandwidth: the bandwidth in use, a number in label units.
@@ -74,7 +67,6 @@ class PartnerSampler:
         method: str = "auto",
         kernel: str = "gaussian",
         memory_budget: int = DEFAULT_BUDGET_BYTES,
-        torch_form: bool | None = None,
         space: LabelSpace | None = None,
     ) -> None:
         check_choice("method", method, ALGORITHMS)
@@ -82,37 +74,28 @@ class PartnerSampler:
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
         checked = as_labels("labels", labels, gaps=kernel != "cosine")
+        checked = own_numpy(checked) if isinstance(labels, Tensor) else checked
         check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
-        self._given = given = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
-        data = own_numpy(given) if isinstance(given, Tensor) else to_numpy(given)
+        data = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
         self.bandwidth = resolve_bandwidth(data, bandwidth, kernel, period=period)
         inner = make_kernel(kernel, self.bandwidth)
         self._streamed = StreamedSampler(data, inner, period)
-        on_device = isinstance(given, Tensor) and given.device.type != "cpu"
-        if self._streamed.distances.gaps and (on_device or torch_form):
-            raise InputError("labels with gaps (NaN) go with CPU draws in NumPy, got torch_form or another device")
-        if torch_form is None:
-            torch_form = on_device
-        elif on_device > check_flag("torch_form", torch_form) or not isinstance(given, Tensor):
-            raise InputError(f"torch_form={torch_form!r} does not go with labels of {type(labels).__name__}")
         self._algorithm: SamplingAlgorithm
-        self._device: torch.device | None = None  # where draws are made in torch
-        if period is not None and self._streamed.distances.gaps:
+        if period is None:
+            self._algorithm, self.reason = choose(data, inner, method, budget)
+        elif kernel == "cosine":
+            raise InputError("kernel must not be 'cosine' for circular labels, got 'cosine'")
+        elif self._streamed.distances.gaps:
             self._algorithm, self.reason = self._streamed, "circular labels with gaps"
-        elif period is not None:
-            if kernel == "cosine" or torch_form or on_device:
-                raise InputError("circular labels go with CPU draws and kernels that are not 'cosine', got otherwise")
+        else:
             self._algorithm = Circular(data, period, inner, method, budget)
             self.reason = self._algorithm.reason
-        elif isinstance(given, Tensor) and torch_form:
-            self._algorithm, self.reason = choose_torch(given, data, inner, method, budget)
-            self._device = given.device
-        else:
-            self._algorithm, self.reason = choose(data, inner, method, budget)
         self.method = self._algorithm.name
-        self._own = OwnPartners()
+        self._labels = data
+        self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # what partners are like
+        self._warning = SelfPairWarning()
 
     def draw(self, anchors: Given, rng: Rng) -> Any:
         """Draw one partner for each anchor.
@@ -128,14 +111,9 @@ class PartnerSampler:
             InputError: `anchors` are no indices of labels, or `rng` is no generator.
         """
         rows = as_anchors("anchors", anchors, len(self))
-        if self._device is not None:
-            placed = torch.tensor(rows, device=self._device)
-            chosen = self._algorithm.draw(placed, torch_rng(rng, self._device))
-            self._own.look(placed, chosen, self.bandwidth, len(self))
-            return chosen
         partners = self._algorithm.draw(rows, numpy_rng(rng))
-        self._own.look(rows, partners, self.bandwidth, len(self))
-        return self._wrap(partners)
+        self._warning.check(rows, partners, self.bandwidth, len(self))
+        return as_kind_of(self._kind, partners)
 
     def epoch(self, rng: Rng) -> Any:
         """Draw one partner for each of 0..N-1, in order and in one call (partners do not depend on the model).
@@ -149,18 +127,13 @@ class PartnerSampler:
         Raises:
             InputError: `rng` is no generator.
         """
-        if self._device is not None:
-            every = torch.arange(len(self), device=self._device)
-            chosen = self._algorithm.draw(every, torch_rng(rng, self._device))
-            self._own.look(every, chosen, self.bandwidth, len(self))
-            return chosen
         generator = numpy_rng(rng)
         partners = np.empty(len(self), dtype=np.int64)
         for s in range(0, len(self), ANCHORS_PER_CHUNK):  # so that N anchors are never held beside N partners
             stop = min(s + ANCHORS_PER_CHUNK, len(self))
             partners[s:stop] = self._algorithm.draw(np.arange(s, stop), generator)
-        self._own.look(np.arange(len(self)), partners, self.bandwidth, len(self))
-        return self._wrap(partners)
+        self._warning.check(np.arange(len(self)), partners, self.bandwidth, len(self))
+        return as_kind_of(self._kind, partners)
 
     def draw_labels(self, labels: Given, rng: Rng) -> Any:
         """Draw one stored label for each given label, which need not be among the stored ones.
@@ -178,11 +151,12 @@ class PartnerSampler:
         Raises:
             InputError: labels cannot be used, have gaps or differ from the stored ones in d, or `rng` is no generator.
         """
-        placed = self._coordinates.of("labels", as_queries("labels", labels, self._given))
-        queries = for_kernel("labels", placed, self.kernel)
-        if self._device is not None:
-            return self._algorithm.draw_points(torch.as_tensor(queries), torch_rng(rng, self._device))
-        return self._wrap(self._algorithm.draw_points(to_numpy(queries), numpy_rng(rng)))
+        queries = as_labels("labels", labels).astype(np.float64)
+        if queries.shape[1:] != self._labels.shape[1:]:
+            row = "".join(f" {d}" for d in self._labels.shape[1:])
+            raise InputError(f"labels must have shape (B,{row}) as the data, got {queries.shape}")
+        points = for_kernel("labels", self._coordinates.of("labels", queries), self.kernel)
+        return as_kind_of(self._kind, self._algorithm.draw_points(points, numpy_rng(rng)))
 
     def probabilities(self, anchor: int) -> Floats:
         """Return the exact row P(.|anchor), (N,) float64 NumPy, in time O(N d).
@@ -223,13 +197,12 @@ class PartnerSampler:
         return self._algorithm.nbytes
 
     def __len__(self) -> int:
-        return len(self._given)
+        return len(self._labels)
 
     def __repr__(self) -> str:
-        d = 1 if self._given.ndim == 1 else self._given.shape[1]
         return (
-            f"PartnerSampler(N={len(self)}, d={d}, bandwidth={self.bandwidth:g}, kernel={self.kernel!r}, "
-            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
+            f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
+            f"kernel={self.kernel!r}, method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )
 
     def _sampled(self, sample: int | None, seed: int) -> Ints:
@@ -237,6 +210,3 @@ class PartnerSampler:
         if sample is None or check_count("sample", sample, 1) >= len(self):
             return np.arange(len(self))
         return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))
-
-    def _wrap(self, partners: Ints) -> Ints | Tensor:
-        return torch.from_numpy(partners) if isinstance(self._given, Tensor) else partners

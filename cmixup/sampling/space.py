@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cmixup.errors import InputError, check_flag, shown
 from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
@@ -56,14 +54,14 @@ class LabelSpace:
         """Return whether the map depends on the labels it is fitted to."""
         return self.ranks or isinstance(self.scale, str)
 
-    def fit(self, labels: Labels | Tensor) -> Coordinates:
+    def fit(self, labels: Labels) -> Coordinates:
         """Return the map from labels to coordinates, for checked labels (N,) or (N, d).
 
         Raises:
             InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
         """
         d = 1 if labels.ndim == 1 else int(labels.shape[1])
-        values = to_numpy(labels).reshape(len(labels), d)
+        values = labels.reshape(len(labels), d)
         scale: Floats | None
         if isinstance(self.scale, str):
             of = np.nanstd if has_gaps(values) else np.std
@@ -107,16 +105,15 @@ class Coordinates:
         """Return the periods (d,) float64 in units of the distance, 0 for outputs that do not go round."""
         return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
 
-    def of(self, name: str, labels: Any) -> Any:
-        """Return coordinates, (N,) or (N, d), of the kind and device of the labels; a copy unless nothing is
-        asked.
+    def of(self, name: str, labels: Labels) -> Labels:
+        """Return coordinates, (N,) or (N, d), of labels; the labels themselves where nothing is to be changed.
 
         Raises:
             InputError: scaled labels are too large for distances.
         """
         if self.scale is None and self.turn is None and self.tables is None:
             return labels
-        values = to_numpy(labels).astype(np.float64).reshape(len(labels), self.d)
+        values = labels.astype(np.float64).reshape(len(labels), self.d)
         if self.turn is not None:
             circular = self.turn > 0
             values[:, circular] = np.mod(values[:, circular], self.turn[circular])
@@ -130,8 +127,7 @@ class Coordinates:
                 raise InputError(
                     f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.nanmax(np.abs(values))!r}"
                 )
-        values = values[:, 0] if labels.ndim == 1 else values
-        return torch.from_numpy(values).to(labels.device) if isinstance(labels, Tensor) else values
+        return values[:, 0] if labels.ndim == 1 else values
 
 
 def as_space(space: LabelSpace | None) -> LabelSpace:

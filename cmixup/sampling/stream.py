@@ -11,11 +11,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from cmixup.sampling.distance import WIDEST, Distances
 from cmixup.sampling.inputs import Floats, Ints, Labels
@@ -26,7 +25,7 @@ DISTANCES_PER_BLOCK = 1 << 20
 ANCHORS_PER_BLOCK = 256
 
 
-def round_limit(labels: Labels | Tensor) -> int:
+def round_limit(labels: Labels) -> int:
     """Return the rounds of accept/reject after which a rejected anchor takes its exact row; exact either way.
 
     These rounds cost about as much as a row: a row reads N d numbers, a round takes a fixed few microseconds.
@@ -43,7 +42,7 @@ class _Drawn(NamedTuple):
 
 
 class SamplingAlgorithm(ABC):
-    """A sampling algorithm; all draw from the same distribution. Forms on a device take tensors and their generator.
+    """A sampling algorithm; all draw from the same distribution.
 
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
@@ -58,7 +57,7 @@ class SamplingAlgorithm(ABC):
     """
 
     name: str
-    _streamed: Any
+    _streamed: StreamedSampler
 
     @property
     def nbytes(self) -> int:
@@ -67,18 +66,16 @@ class SamplingAlgorithm(ABC):
         return sum(size for size in held if isinstance(size, int))
 
     @abstractmethod
-    def draw(self, anchors: Any, rng: Any) -> Any:
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
 
-    def draw_points(self, points: Any, rng: Any) -> Any:
+    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
         return self._streamed.draw_points(points, rng)
 
 
 class Rejection(SamplingAlgorithm):
     """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row."""
-
-    _streamed: StreamedSampler
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""

@@ -23,8 +23,7 @@ class LabelDistance(Pairing):
         bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
             ("fraction", f) for the sigma at which the median effective-partner fraction is f, ("std", c) for c
             standard deviations of the training labels, or ("median", c), see `parse_bandwidth`.
-        sampler: the algorithm of `PartnerSampler`, or the rule by which it is chosen. Draws of two algorithms differ,
-            so published runs name theirs.
+        sampler: the algorithm of `PartnerSampler`; the draws of two algorithms differ.
 
     Raises:
         InputError: any other bandwidth or algorithm.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,9 +112,9 @@ class StackTraining(Training):
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
         """Tell the method of each run its error, of the selection scores `validation: (E,)`."""
-        sign = 1 if lower_is_better(self.selection) else -1
-        for method, value in zip(self.methods, validation.tolist(), strict=True):
-            method.end_epoch(epoch, value if _takes_score(type(method).end_epoch) else sign * value)
+        errors = validation if lower_is_better(self.selection) else -validation
+        for method, error in zip(self.methods, errors.tolist(), strict=True):
+            method.end_epoch(epoch, error)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what a run needs to go on, beside the trainer's state."""
@@ -138,13 +135,3 @@ class StackTraining(Training):
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
         set_random_state(saved["random"], self.stack.device)
-
-
-@functools.cache
-def _takes_score(end_epoch: Callable[..., None]) -> bool:
-    """Return whether a method's `end_epoch` is of the old form, whose argument `validation` is the score as it is."""
-    old = "validation" in inspect.signature(end_epoch).parameters
-    if old:
-        text = f"{end_epoch.__qualname__}(epoch, validation) becomes end_epoch(epoch, error), of which lower is better"
-        warnings.warn(text, FutureWarning, stacklevel=2)
-    return old

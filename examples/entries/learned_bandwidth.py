@@ -12,7 +12,6 @@ from torch import nn
 from cmixup.data import RegressionData
 from cmixup.errors import check_between
 from cmixup.methods.mix import Mix
-from cmixup.metrics import metric_of
 from cmixup.mixing.lam import Beta
 from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
@@ -44,7 +43,6 @@ class LearnedBandwidth(Mix):
         """Make a sampler for each bandwidth; all are as likely."""
         super().fit(data, model, streams)
         self._samplers = [PartnerSampler(data.train.y.numpy(), bandwidth) for bandwidth in self.bandwidths]
-        self._sign = 1 if metric_of(data.selection).lower_is_better else -1
         self.log_weight, self.arm, self.last = np.zeros(len(self.bandwidths)), 0, float("nan")
 
     @property
@@ -59,11 +57,11 @@ class LearnedBandwidth(Mix):
         self.pairing.sampler = self._samplers[self.arm]
         return super().draw(order, streams)
 
-    def end_epoch(self, epoch: int, validation: float) -> None:
+    def end_epoch(self, epoch: int, error: float) -> None:
         """Add the reward over its probability to the weight; the first epoch has none to compare with, and earns 0."""
-        reward = np.nan_to_num((1 + self._sign * np.sign(self.last - validation)) / 2)
+        reward = np.nan_to_num((1 + np.sign(self.last - error)) / 2)
         self.log_weight[self.arm] += self.rate / len(self.bandwidths) * reward / self.chances[self.arm]
-        self.last = validation
+        self.last = error
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics and the probabilities."""

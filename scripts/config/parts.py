@@ -35,12 +35,12 @@ ROOT_KEYS: dict[str, type] = {
 }  # fmt: skip
 # Keys of a group's config that are no arguments: how tables print it; of a dataset its presets, how long a run takes on
 # one CPU core, how long a method may search before it trains, how many domains a batch has, how often long runs are
-# saved, why nothing of it is published, options of methods that the paper does not have (`published`), and how samplers
-# of partners are chosen; of a method what scripts.tune tries, how many times as long as ERM's a run of it takes, and
+# saved, why nothing of it is published, and options of methods that the paper does not have (`published`);
+# of a method what scripts.tune tries, how many times as long as ERM's a run of it takes, and
 # how it scales labels where the preset does not say.
 ABOUT = {
     "dataset": (
-        "title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent", "published", "sampler",
+        "title", "presets", "cpu_minutes", "search", "groups", "checkpoint_every", "absent", "published",
     ),
     "method": ("title", "grid", "cost", "label_scaling"),
 }  # fmt: skip

@@ -133,8 +133,6 @@ class Protocol2(Rules):
         loaded = ["dataset=rdataset", *cell.table.words_of(grouped=condition.grouped)]
         training = [f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
         training += [f"train.loss={self.loss}"] if self.loss != SQUARED.name else []
-        if self.network or self.loss != SQUARED.name:  # trained after the rule by which samplers are chosen had changed
-            training.append("dataset.sampler=auto")
         training += [override_word(key, value) for key, value in self.network.items()]
         return [*loaded, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS, *training]
 

@@ -14,7 +14,6 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +26,6 @@ from cmixup.errors import InputError, shown
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
-from cmixup.sampling.sampler import PartnerSampler
 from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
 from scripts.config.arguments import near_hint
@@ -36,9 +34,7 @@ from scripts.protocol.protocols import PATH, Protocol2
 from scripts.protocol.rules import BASE
 
 SUBMISSIONS = CONFIG_DIR.parent / "examples" / "entries"
-FROM_FILE = "scripts.study.entry.from_file"  # as published records name it; the module scripts.study.entry has it
-#: Entries that make samplers themselves, and the rule that the published ones were drawn by, so that they repeat.
-DRAWN_BY = {"learned_bandwidth": "acceptance"}
+FROM_FILE = "scripts.study.entry.from_file"
 HAS = "must have batch(x, y, rng) or one class that is a cmixup.methods.base.Method"
 Point = dict[str, Any]
 
@@ -125,8 +121,6 @@ def load_module(path: Path) -> types.ModuleType:
         except Exception as error:
             del sys.modules[name]
             raise InputError(f"method {path} cannot be imported: {type(error).__name__}: {error}") from error
-        if rule := DRAWN_BY.get(path.stem):
-            vars(sys.modules[name])["PartnerSampler"] = partial(PartnerSampler, method=rule)
     return sys.modules[name]
 
 

@@ -1,4 +1,4 @@
-"""The samplers draw on the device of their labels, what they draw on the CPU."""
+"""Partners of labels on a device are on that device, and the same as those of the labels on the CPU."""
 
 from typing import Any
 
@@ -7,18 +7,8 @@ import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from tests.device.conftest import ASKED
 
 ALGORITHMS = ("cells", "uniform", "kd", "rows")
-
-
-@pytest.fixture(autouse=True)
-def _generators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch makes no generator for a backend of Python."""
-    if not ASKED:
-        from tests.device.pretended import DeviceGenerator
-
-        monkeypatch.setattr(torch, "Generator", DeviceGenerator)
 
 
 @pytest.mark.parametrize("method", ALGORITHMS)
@@ -30,15 +20,14 @@ def test_partners_stay_on_the_device(method: str, shape: tuple[int, ...], device
     here = PartnerSampler(labels.to(device), 0.3, method=method)
     drawn = here.epoch(np.random.default_rng(3))
     assert (drawn.device, drawn.dtype, len(drawn)) == (device, torch.int64, 300)
-    if not ASKED:  # other generators draw other numbers
-        there = PartnerSampler(labels, 0.3, method=method, torch_form=True)
-        assert drawn.cpu().equal(there.epoch(np.random.default_rng(3)))
+    there = PartnerSampler(labels, 0.3, method=method)
+    assert drawn.cpu().equal(there.epoch(np.random.default_rng(3)))
     points = torch.zeros(4, *shape[1:], device=device)
     assert here.draw_labels(points, np.random.default_rng(1)).device == device
 
 
 @pytest.mark.parametrize("candidates", ["b2", "b1+b2"])
-def test_batches_draw_on_the_device(candidates: str, device: torch.device) -> None:
+def test_partners_in_a_batch_stay_on_the_device(candidates: str, device: torch.device) -> None:
     first, second = torch.arange(8.0), torch.arange(3.0, 9.0)
     sampler: Any = BatchPartnerSampler(0.5, candidates=candidates)
     drawn = sampler.draw(first.to(device), second.to(device), np.random.default_rng(0))

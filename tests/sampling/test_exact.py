@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-import torch
 
 from cmixup import PartnerSampler
 from cmixup.sampling import cdf
@@ -14,7 +13,6 @@ from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, 
 # Narrow widths are part of the grid: their rows are exact, too.
 pytestmark = pytest.mark.filterwarnings("ignore:bandwidth .* leaves every row its own partner:UserWarning")
 ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
-TORCH_ALGORITHMS = ("cells", "uniform", "kd", "rows")
 SETS = label_sets()
 WIDTHS = (0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 30.0, 1e12)
 
@@ -23,24 +21,20 @@ def cases(methods):
     return [(m, s) for m, s in product(methods, SETS) if m != "cells" or SETS[s].ndim == 1]
 
 
-def sampler(method, labels, bandwidth, kernel, torch_form):
+def sampler(method, labels, bandwidth, kernel):
     # A budget of a few stored partners a row makes `sparse` use its uniform slot.
     budget = len(labels) * (8 + 12 * max(1, len(labels) // 8)) if method == "sparse" else 1 << 24
-    if torch_form:
-        labels = torch.as_tensor(labels)
-    return PartnerSampler(
-        labels, bandwidth, method=method, kernel=kernel, memory_budget=budget, torch_form=torch_form or None
-    )
+    return PartnerSampler(labels, bandwidth, method=method, kernel=kernel, memory_budget=budget)
 
 
-def p_values(method, name, *, widths, draws, n_anchors, torch_form=False, seed=0):
+def p_values(method, name, *, widths, draws, n_anchors, seed=0):
     labels = SETS[name]
     rng = np.random.default_rng([seed, zlib.crc32(f"{method} {name}".encode())])
     found = []
     for i, width in enumerate(widths):
         kernel = ("gaussian", "tophat", "laplace")[i % 3]
         bandwidth = width * typical_spread(labels)
-        built = sampler(method, labels, bandwidth, kernel, torch_form)
+        built = sampler(method, labels, bandwidth, kernel)
         for anchor in anchors_of(labels)[:n_anchors]:
             drawn = built.draw(np.full(draws, anchor), rng)
             p = p_value(drawn, exact_row(labels, bandwidth, anchor, kernel))
@@ -55,20 +49,12 @@ def test_draws_follow_the_exact_row(method, name):
     assert all(p > 1e-4 for p in found), found
 
 
-@pytest.mark.parametrize(("method", "name"), cases(TORCH_ALGORITHMS))
-def test_torch_draws_follow_the_exact_row(method, name):
-    found = p_values(method, name, widths=(0.5, 1.0, 0.1), draws=1500, n_anchors=1, torch_form=True)
-    assert all(p > 1e-4 for p in found), found
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
-@pytest.mark.parametrize(
-    ("method", "torch_form"), [(m, False) for m in ALGORITHMS] + [(m, True) for m in TORCH_ALGORITHMS]
-)
-def test_many_draws_resolve_a_percent(method, torch_form, kernel):
+@pytest.mark.parametrize("method", ALGORITHMS)
+def test_many_draws_resolve_a_percent(method, kernel):
     # Few labels and many draws: what the wide grid cannot see, an acceptance off by 3 %, fails here.
     labels = np.array([0.0, 0.1, 0.1, 0.5, 0.8, 1.3, 1.9, 2.0, 2.0, 2.4, 3.1, 4.0])
-    built = sampler(method, labels, 0.9, kernel, torch_form)
+    built = sampler(method, labels, 0.9, kernel)
     drawn = built.draw(np.full(200_000, 5), np.random.default_rng(4))
     assert p_value(drawn, exact_row(labels, 0.9, 5, kernel)) > 1e-3
 
@@ -83,25 +69,16 @@ def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("torch_form", [False, True])
 @pytest.mark.parametrize("method", ALGORITHMS)
-def test_p_values_are_uniform_over_the_full_grid(method, torch_form):
-    if torch_form and method not in TORCH_ALGORITHMS:
-        pytest.skip("no torch form")
+def test_p_values_are_uniform_over_the_full_grid(method):
     found = []
     for m, name in cases([method]):
         for shift in range(3):  # every kernel meets every bandwidth
             widths = WIDTHS[shift:] + WIDTHS[:shift]
-            found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, torch_form=torch_form, seed=shift)
+            found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, seed=shift)
     assert len(found) > 200
     assert min(found) > 1e-3 / len(found)
     assert uniform_p_value(found) > 1e-3
-
-
-def test_the_chi_square_test_notices_a_wrong_bandwidth():
-    labels = SETS["normal"]
-    drawn = PartnerSampler(labels, 0.6).draw(np.full(20_000, 3), np.random.default_rng(0))
-    assert p_value(drawn, exact_row(labels, 0.5, 3)) < 1e-6
 
 
 @pytest.mark.parametrize("name", [n for n in SETS if SETS[n].ndim == 1])
@@ -129,7 +106,7 @@ def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
         ("plane", "uniform"),
     ):
         labels = SETS[name]
-        built = sampler(method, labels, 0.5, "gaussian", False)
+        built = sampler(method, labels, 0.5, "gaussian")
         rng = np.random.default_rng(8)
         draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(200)], axis=1)
         rows = [exact_row(labels, 0.5, i) for i in range(len(labels))]

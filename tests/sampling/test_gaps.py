@@ -155,19 +155,6 @@ def test_the_loss_and_its_gradient_leave_out_what_is_missing() -> None:
     assert known_squared_error(torch.ones(4, 2), torch.full((4, 2), torch.nan)) == 0
 
 
-@pytest.mark.parametrize("outputs", [1, 2, 8])
-def test_without_gaps_nothing_changes(outputs: int) -> None:
-    """A gap in a row that is not drawn from leaves the other rows' distances as they are."""
-    labels = np.random.default_rng(0).normal(size=(200, outputs))
-    sampler = PartnerSampler(labels if outputs > 1 else labels[:, 0], 0.4)
-    assert not sampler._streamed.distances.gaps
-    if outputs > 1:
-        gap = np.concatenate([labels, np.full((1, outputs), np.nan)])
-        gap[-1, 0] = 1e9
-        found = PartnerSampler(gap, 0.4, method="rows").probabilities(3)
-        np.testing.assert_allclose(found[:-1], sampler.probabilities(3), rtol=1e-9, atol=1e-300)
-
-
 BAD: list[tuple[Any, str]] = [
     ([[1.0, np.nan], [np.nan, np.nan]], "labels must have an output in each row, got only NaN in row 1"),
     ([[1.0, np.nan, np.nan], [np.nan, 2.0, np.nan], [np.nan, np.nan, 3.0]], "labels must have an output that two rows"),
@@ -197,8 +184,6 @@ def test_what_else_is_refused() -> None:
             PartnerSampler(SMALL, 0.3, method=method)
     with pytest.raises(InputError, match="labels must be finite"):
         PartnerSampler(SMALL, 0.3, kernel="cosine")
-    with pytest.raises(InputError, match="labels with gaps"):
-        PartnerSampler(torch.from_numpy(SMALL), 0.3, torch_form=True)
     with pytest.raises(InputError, match="labels must be finite"):
         PartnerSampler(SMALL, 0.3).draw_labels([[0.0, np.nan, 1.0]], np.random.default_rng(0))
     with pytest.raises(InputError, match=r"labels must be finite \(NaN where some outputs .*got \[nan, nan\] in row 1"):

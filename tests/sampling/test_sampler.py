@@ -9,8 +9,6 @@ import torch
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
-from cmixup.sampling.choice import EPOCHS, expected_seconds
-from cmixup.sampling.stream import round_limit
 from tests.sampling.goodness import exact_row, label_sets, typical_spread
 
 ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
@@ -190,38 +188,6 @@ def test_auto_crosses_every_branch_and_says_why(method, labels, bandwidth, budge
     assert built.epoch(np.random.default_rng(0)).shape == (len(built),)
 
 
-@pytest.mark.parametrize(
-    ("method", "shape", "bandwidth"), [("uniform", (2000, 2), 0.42), ("kd", (2000, 2), 0.05), ("cdf", (300, 20), 2.0)]
-)
-def test_the_rule_of_mean_acceptance_stays_for_what_was_published_with_it(method, shape, bandwidth):
-    labels = np.random.default_rng(0).normal(size=shape)
-    ruled, named = (PartnerSampler(labels, bandwidth, method=m) for m in ("acceptance", method))
-    assert ruled.method == method
-    draws = [built.epoch(np.random.default_rng(1)) for built in (ruled, named)]
-    np.testing.assert_array_equal(*draws)
-
-
-class Stages:
-    """Stands for an algorithm: refuses the rows below `tail` always, and others at a fixed rate."""
-
-    def __init__(self, tail, accepted):
-        self.tail, self.accepted = tail, accepted
-
-    def propose(self, anchors, rng):
-        return anchors, (anchors < self.tail) | (rng.random(len(anchors)) >= self.accepted)
-
-
-@pytest.mark.parametrize("n", [4000, 200_000])
-@pytest.mark.parametrize("tail", [0, 0.02])
-def test_the_expected_seconds_of_a_training_count_rounds_and_rows_that_are_refused_to_the_end(n, tail):
-    labels = np.zeros((n, 2))
-    rounds = round_limit(labels)
-    count, accepted, proposal, row = int(tail * n), 0.25, 1e-5, 1e-2
-    found = expected_seconds(labels, Stages(count, accepted).propose, proposal, row)
-    wanted = (n - count) / accepted * proposal + count * (rounds * proposal + row)
-    assert found == pytest.approx(EPOCHS * wanted, rel=0.2 if tail else 0.05)
-
-
 def test_auto_does_not_draw_uniformly_where_the_tails_would_read_every_label():
     labels = np.random.default_rng(0).normal(size=(20_000, 2))
     assert PartnerSampler(labels, 0.42).method == "kd"  # uniform proposals are accepted at 0.08 on average
@@ -241,34 +207,22 @@ def test_auto_bandwidth_is_resolved_once():
     [
         ({"labels": [1.0, np.nan]}, r"labels .*nan.*row 1"),
         ({"labels": [[1.0, 2.0], [np.inf, 1.0]]}, r"labels .*inf.*row 1"),
-        ({"labels": torch.tensor([1.0, -torch.inf])}, r"labels .*-inf"),
         ({"labels": [1e200, 0.0]}, r"labels .*1e\+200"),
         ({"labels": []}, r"labels .*empty.*\(0,\)"),
-        ({"labels": np.empty((0, 3))}, r"labels .*empty.*\(0, 3\)"),
-        ({"labels": np.empty((3, 0))}, r"labels .*empty.*\(3, 0\)"),
-        ({"labels": 3.0}, r"labels .*shape.*\(\)"),
         ({"labels": np.zeros((2, 2, 2))}, r"labels .*shape.*\(2, 2, 2\)"),
         ({"labels": ["a"]}, r"labels .*dtype"),
-        ({"labels": [1j]}, r"labels .*complex"),
         ({"bandwidth": -0.5}, r"bandwidth .*-0\.5"),
-        ({"bandwidth": np.nan}, r"bandwidth .*nan"),
         ({"bandwidth": "wide"}, r"bandwidth .*'wide'"),
-        ({"bandwidth": ("fraction", 0)}, r"fraction .*0"),
-        ({"bandwidth": ("half", 0.5)}, r"bandwidth .*half"),
-        ({"bandwidth": True}, r"bandwidth .*True"),
         ({"bandwidth": 1e-200}, r"bandwidth .*1e-200"),
         ({"method": "magic"}, r"method .*'magic'"),
         ({"kernel": "box"}, r"kernel .*'box'"),
         ({"memory_budget": -1}, r"memory_budget .*-1"),
-        ({"memory_budget": np.nan}, r"memory_budget .*nan"),
-        ({"memory_budget": np.inf}, r"memory_budget .*inf"),
         ({"labels": np.zeros((5, 2)), "method": "cells"}, r"method 'cells' .*\(5, 2\)"),
         ({"labels": np.zeros(100), "method": "cdf", "memory_budget": 10}, r"cdf needs 40000 .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "sparse", "memory_budget": 10}, r"sparse .*memory_budget=10"),
         ({"labels": np.zeros(100), "method": "kd", "memory_budget": 10}, r"kd .*memory_budget=10"),
         ({"kernel": "cosine"}, r"labels .*cosine"),
         ({"labels": np.zeros((5, 2)), "kernel": "cosine"}, r"labels .*zero vectors"),
-        ({"torch_form": True}, r"torch_form=True"),
     ],
 )
 def test_bad_arguments_are_refused_by_name_and_value(change, message):
@@ -281,36 +235,30 @@ def test_bad_arguments_are_refused_by_name_and_value(change, message):
     ("call", "message"),
     [
         (lambda s, rng: s.draw([0, 3], rng), r"anchors .*0\.\.2, got 3"),
-        (lambda s, rng: s.draw([-1], rng), r"anchors .*got -1"),
         (lambda s, rng: s.draw([0.0], rng), r"anchors .*integers.*float"),
-        (lambda s, rng: s.draw([True], rng), r"anchors .*integers.*bool"),
         (lambda s, rng: s.draw([[0]], rng), r"anchors .*\(1, 1\)"),
         (lambda s, _: s.draw([0], 7), r"rng .*got 7"),
-        (lambda s, _: s.draw([0], np.random), r"rng "),
         (lambda s, rng: s.draw_labels([np.nan], rng), r"labels .*nan"),
         (lambda s, rng: s.draw_labels([[1.0, 2.0]], rng), r"labels .*\(1, 2\)"),
         (lambda s, _: s.probabilities(3), r"anchor .*got 3"),
         (lambda s, _: s.effective_partners(sample=0), r"sample .*0"),
     ],
 )
-@pytest.mark.parametrize("torch_form", [False, True])
-def test_bad_calls_are_refused_by_name_and_value(call, message, torch_form):
-    labels = torch.tensor([1.0, 2.0, 4.0]) if torch_form else [1.0, 2.0, 4.0]
-    built = PartnerSampler(labels, 1.0, torch_form=torch_form or None)
+def test_bad_calls_are_refused_by_name_and_value(call, message):
+    built = PartnerSampler([1.0, 2.0, 4.0], 1.0)
     with pytest.raises(InputError, match=message):
         call(built, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("torch_form", [False, True])
 @pytest.mark.parametrize("draw", [lambda s, rng: s.epoch(rng), lambda s, rng: [s.draw([i], rng) for i in range(64)]])
-def test_a_bandwidth_that_leaves_every_row_its_own_partner_warns_once(draw, torch_form):
+def test_a_bandwidth_that_leaves_every_row_its_own_partner_warns_once(draw):
     labels = torch.arange(100.0) * 1000
     rng = np.random.default_rng(0)
-    alone = PartnerSampler(labels, 0.3, torch_form=torch_form)
-    with pytest.warns(UserWarning, match="bandwidth 0.3 leaves every row its own partner") as told:
+    alone = PartnerSampler(labels, 0.3)
+    with pytest.warns(UserWarning, match="bandwidth 0.3 leaves every row its own partner") as caught:
         [draw(alone, rng) for _ in range(2)]
-    assert len(told) == 1
+    assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for bandwidth in (0.0, 500.0):  # 0 is asked for, and some rows have partners of 500
-            draw(PartnerSampler(labels, bandwidth, torch_form=torch_form), rng)
+            draw(PartnerSampler(labels, bandwidth), rng)

@@ -147,12 +147,6 @@ def test_auto_and_the_doctor_go_round() -> None:
     assert report.uniform_gap == pytest.approx(float(distance.mean()))
 
 
-def test_no_space_changes_nothing() -> None:
-    labels = RNG.normal(size=(60, 2))
-    one, other = PartnerSampler(labels, 0.4), PartnerSampler(labels, 0.4, space=LabelSpace())
-    assert np.array_equal(one.epoch(np.random.default_rng(0)), other.epoch(np.random.default_rng(0)))
-
-
 def test_a_chord_is_never_longer_than_its_arc() -> None:
     period = np.array([360.0])
     points = on_circles(np.mod(ANGLES, 360), period)

@@ -114,18 +114,6 @@ def test_a_lower_error_is_better_whatever_the_score_is(selection: str, sign: int
     assert method.heard == [(row["epoch"], sign * row[f"val_{selection}"]) for row in result.history]
 
 
-def test_a_method_of_the_old_form_gets_the_score_as_it_is_with_a_warning() -> None:
-    class Old(Listening):
-        def end_epoch(self, epoch: int, validation: float) -> None:  # type: ignore[override]
-            self.heard.append((epoch, validation))
-
-    run = make_run(Old(), data=make_data(metrics=("rmse", "r"), selection="r"))
-    with pytest.warns(FutureWarning, match=r"Old\.end_epoch\(epoch, validation\) becomes end_epoch\(epoch, error\)"):
-        (result,) = train([run], settings(epochs=2))
-    method: Any = run.method
-    assert method.heard == [(row["epoch"], row["val_r"]) for row in result.history]
-
-
 class Narrowing(Mix):
     """Halves its bandwidth with every epoch."""
 

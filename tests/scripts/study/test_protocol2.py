@@ -9,7 +9,6 @@ import pytest
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.sampling.sampler import PartnerSampler
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.driver.predictions import Scored
@@ -20,7 +19,6 @@ from scripts.protocol.protocols import FOLDER, ErmTuned, Protocol2, load_protoco
 from scripts.protocol.rules import Run, StudyCell
 from scripts.records.rescored import verify_scores
 from scripts.records.study_errors import balanced_rmse, error_scores, rounded_predictions, row_key
-from scripts.study import submission
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
 
@@ -304,20 +302,3 @@ def test_rules_of_networks_tune_erm_within_their_rates_and_plan_runs(name: str) 
     job = plan_job(compose_train(rules.command(cell, words)))
     assert (job.config["model"]["name"], job.config["method"]["alpha"]) == (rules.backbone, 2.0)
     assert job.stackable
-
-
-def test_published_runs_draw_by_the_rule_of_their_time(rules: Protocol2) -> None:
-    def rule_of(own: Protocol2, method: str) -> str:
-        (cell,) = own.cells(["gilgai_soil"], ["random"], [method])
-        words = own.command(cell, own.trials(method, 0, "gilgai_soil")[-1])
-        return plan_job(compose_train(words)).config["method"]["pairing"]["sampler"]
-
-    assert rule_of(rules, "cmixup") == "acceptance"
-    assert rule_of(rules, "resample") == "acceptance"
-    assert rule_of(replace(rules, network={"model": "realmlp"}), "cmixup") == "auto"
-    assert rule_of(replace(rules, loss="gaussian"), "cmixup") == "auto"
-    exchange = plan_job(compose_train(["dataset=exchange_rate", "method=cmixup", "preset=cpu"])).config
-    assert exchange["method"]["pairing"]["sampler"] == "acceptance"
-    entry = submission.load_module(submission.SUBMISSIONS / "learned_bandwidth.py")
-    assert entry.PartnerSampler(np.random.default_rng(0).normal(size=(300, 2)), 0.42).method == "uniform"
-    assert PartnerSampler(np.random.default_rng(0).normal(size=(300, 2)), 0.42).method == "cdf"

@@ -1,0 +1,152 @@
+"""Slot tables imply the exact row, without a single draw; rows in blocks and memory maps give the dense row."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cmixup import PartnerSampler
+from cmixup.sampling import stream
+from cmixup.sampling.cells import Cells
+from cmixup.sampling.distance import Distances
+from cmixup.sampling.kd import KDCells
+from cmixup.sampling.kernels import Kernel
+from cmixup.sampling.slots import alias_rows
+from tests.sampling.goodness import exact_row, label_sets, p_value, typical_spread
+
+SETS = label_sets()
+MOST = 12  # anchors of a label set whose whole row is worked out
+
+
+def implied_row(table, row, order, point):
+    """P(.) (N,) of one round that accepts: slot probability / count * acceptance, by index."""
+    first, last = table.row_start[row], table.row_start[row + 1]
+    proposed = table.stay[first:last].copy()
+    np.add.at(proposed, table.move[first:last] - first, 1 - table.stay[first:last])
+    accepted = np.full(len(order), np.nan)
+    for share, s in zip(proposed, range(first, last), strict=True):
+        run = slice(table.start[s], table.start[s] + table.count[s])
+        assert np.isnan(accepted[run]).all(), "slots overlap"
+        values = table.values[run].astype(np.float64).reshape(table.count[s], -1)
+        distance = np.sqrt(((values - point) ** 2).sum(axis=1))
+        excess = table.kernel.excess(distance, table.gap[s])
+        assert (excess >= -1e-9).all(), "a point is nearer than its slot's gap"
+        accepted[run] = share / table.count[s] * np.exp(-excess)
+    assert not np.isnan(accepted).any(), "slots leave points out"
+    by_index = np.empty(len(order))
+    by_index[order] = accepted
+    return by_index / by_index.sum()
+
+
+def rows_of(built, labels):
+    """The table's row of each label."""
+    if isinstance(built, KDCells):
+        return built._leaf
+    return built._cell_of(np.arange(len(labels)), np.asarray(labels, np.float64))
+
+
+def check(build, labels, kernel):
+    built = build(labels, kernel, 1 << 26)
+    rows = rows_of(built, labels)
+    for anchor in range(0, len(labels), 1 + len(labels) // MOST):
+        got = implied_row(built.table, rows[anchor], built.order, np.asarray(labels[anchor], np.float64))
+        wanted = exact_row(labels, kernel.bandwidth, anchor, kernel.name)
+        np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+def test_tables_imply_the_exact_row(name, kernel):
+    labels = SETS[name]
+    labels = labels.astype(np.float64) if labels.dtype.kind == "i" else labels
+    builds = (Cells, KDCells) if labels.ndim == 1 else (KDCells,)
+    for build in builds:
+        for width in (0.0, 0.02, 0.5, 1e12):
+            check(build, labels, Kernel(kernel, width * typical_spread(labels)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    labels=st.lists(st.floats(-1e9, 1e9, width=32) | st.integers(-3, 3).map(float), min_size=1, max_size=25),
+    bandwidth=st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1e3, 1e8, np.inf]),
+    kernel=st.sampled_from(["gaussian", "laplace", "tophat"]),
+)
+def test_tables_imply_the_exact_row_for_any_labels(labels, bandwidth, kernel):
+    for build in (Cells, KDCells):
+        check(build, np.array(labels), Kernel(kernel, bandwidth))
+
+
+@pytest.mark.parametrize("bandwidth", [1e-5, 1e-4, 2e-3])
+def test_coarser_cells_are_taken_where_memory_is_short(bandwidth):
+    labels = np.random.default_rng(0).random(20_000)
+    fine, coarse = (Cells(labels, Kernel("gaussian", bandwidth), budget) for budget in (1 << 30, 1 << 20))
+    assert coarse.nbytes < fine.nbytes
+    assert coarse.table is None or coarse.table.nbytes <= 1.1 * (1 << 20)
+    for built in (fine, coarse):
+        if built.table is not None:
+            row = rows_of(built, labels)[77]
+            got = implied_row(built.table, row, built.order, labels[77])
+            np.testing.assert_allclose(got, exact_row(labels, bandwidth, 77), rtol=1e-7, atol=1e-12)
+
+
+def test_blocks_merge_to_the_dense_row(monkeypatch):
+    # Blocks of one to three labels, so that every merge is exercised.
+    monkeypatch.setattr(stream, "DISTANCES_PER_BLOCK", 500)
+    for labels in (np.random.default_rng(0).normal(size=40), np.random.default_rng(0).normal(size=(40, 6))):
+        built = PartnerSampler(labels, 0.7, method="rows")
+        np.testing.assert_allclose(built.probabilities(11), exact_row(labels, 0.7, 11), rtol=1e-9)
+        drawn = built.draw(np.full(5000, 11), np.random.default_rng(2))
+        assert p_value(drawn, exact_row(labels, 0.7, 11)) > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "method"), [((500,), "cells"), ((500,), "rows"), ((500, 7), "rows"), ((500, 7), "kd")]
+)
+def test_memory_maps_draw_as_arrays_do(tmp_path, dtype, shape, method):
+    labels = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    np.save(tmp_path / "labels.npy", labels)
+    mapped = np.load(tmp_path / "labels.npy", mmap_mode="r")
+    a, b = (PartnerSampler(given, 0.6, method=method) for given in (labels, mapped))
+    assert isinstance(b._labels.base, np.memmap) or isinstance(b._labels, np.memmap)
+    np.testing.assert_array_equal(a.epoch(np.random.default_rng(1)), b.epoch(np.random.default_rng(1)))
+    np.testing.assert_array_equal(a.probabilities(9), b.probabilities(9))
+    np.testing.assert_allclose(b.probabilities(9), exact_row(labels, 0.6, 9), rtol=1e-9)
+
+
+def test_matrix_product_is_used_only_where_it_is_accurate():
+    wide = np.random.default_rng(0).normal(size=(50, 8))
+    assert Distances(wide, Kernel("gaussian", 0.5))._product
+    for labels, kernel in (
+        (wide * 1e3, Kernel("gaussian", 0.5)),
+        (np.append(wide, np.full((1, 8), 1e6), axis=0), Kernel("gaussian", 0.5)),
+        (wide, Kernel("laplace", 0.5)),
+        (wide, Kernel("gaussian", 0.0)),
+        (wide[:, :2], Kernel("gaussian", 0.5)),
+    ):
+        assert not Distances(labels, kernel)._product
+    # An offset costs nothing: labels are centred.
+    near = Distances(wide + 1e4, Kernel("gaussian", 0.5))
+    assert near._product
+    got = near.to(near.at(np.arange(50)), 0, 50, np.arange(50))
+    np.testing.assert_allclose(got, np.linalg.norm(wide[:, None] - wide, axis=2), atol=1e-7)
+    assert (np.diag(got) == 0).all()
+    # Points far outside the data are measured by differences.
+    far = near.to(np.full((1, 8), 1e9), 0, 50)
+    np.testing.assert_allclose(far[0], np.linalg.norm(wide + 1e4 - 1e9, axis=1), rtol=1e-15)
+
+
+def test_alias_rows_hold_exactly_the_masses():
+    rng = np.random.default_rng(0)
+    width = rng.integers(1, 40, 200)
+    row_start = np.concatenate([[0], np.cumsum(width)])
+    mass = np.exp(rng.normal(size=row_start[-1]) * rng.choice([0, 1, 10], row_start[-1]))
+    mass[rng.random(len(mass)) < 0.1] = 1e-300
+    mass[row_start[3] : row_start[4]] = 1.0
+    stay, move = alias_rows(mass, row_start)
+    got = stay.copy()
+    np.add.at(got, move, 1 - stay)
+    row = np.repeat(np.arange(200), width)
+    assert (row[move] == row).all()
+    wanted = mass / np.add.reduceat(mass, row_start[:-1])[row] * width[row]
+    np.testing.assert_allclose(got, wanted, atol=1e-12)

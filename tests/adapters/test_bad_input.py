@@ -45,119 +45,65 @@ def at(layer: Any, model: Any = None, mixing: Any = None, y: Any = Y, x: Tensor 
 TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     # mix
     "mix: broadcast of the partner's rows": (lambda: mix(X, X[:1], 0.5), r"second must be like first, \(4, 3\)"),
-    "mix: broadcast of the partner's columns": (lambda: mix(X, X[:, :1], 0.5), "second must be like first"),
     "mix: prediction (4, 1) with labels (4,)": (lambda: mix(X[:, :1], Y, 0.5), r"got \(4,\)"),
     "mix: two dtypes": (lambda: mix(X, X.double(), 0.5), "torch.float64"),
-    "mix: two devices": (lambda: mix(X, X.to("meta"), 0.5), "on meta"),
     "mix: lambda too short": (lambda: mix(X, X, torch.rand(1)), r"lam must have the leading shape .* got \(1,\)"),
-    "mix: lambda (4, 1)": (lambda: mix(Y, Y, torch.rand(4, 1)), r"lam must have the leading shape"),
-    "mix: lambda of another batch": (lambda: mix(X, X, np.ones(3)), r"got \(3,\)"),
     "mix: lambda above 1": (lambda: mix(X, X, torch.tensor([0.5, 1, 1, 7.0])), r"lam must lie in \[0, 1\], got 7.0"),
-    "mix: lambda below 0": (lambda: mix(X, X, -0.1), r"lam must lie in \[0, 1\], got -0.1"),
     "mix: NaN lambda": (lambda: mix(X, X, torch.full((4,), torch.nan)), "got nan"),
-    "mix: NaN lambda of NumPy": (lambda: mix(X, X, np.full(4, np.nan)), "got nan"),
     "mix: lambda of whole numbers": (lambda: mix(X, X, torch.ones(4, dtype=torch.int64)), "lam must be of a floating"),
-    "mix: lambda of NumPy's whole numbers": (lambda: mix(X, X, np.ones(4, dtype=int)), "lam must hold floats"),
     "mix: lambda a text": (lambda: mix(X, X, "0.5"), "lam must be a number"),  # type: ignore[arg-type]
-    "mix: lambda a list": (lambda: mix(X, X, [0.5] * 4), "lam must be a number"),  # type: ignore[arg-type]
-    "mix: lambda None": (lambda: mix(X, X, None), "lam must be a number"),  # type: ignore[arg-type]
     "mix: whole numbers": (lambda: mix(X.long(), X.long(), 0.5), "first must be of a floating dtype"),
-    "mix: images of bytes": (lambda: mix(X.byte(), X.byte(), 0.5), "torch.uint8"),
-    "mix: booleans": (lambda: mix(X.bool(), X.bool(), 0.5), "torch.bool"),
     "mix: complex": (lambda: mix(X.cfloat(), X.cfloat(), 0.5), "torch.complex64"),
     "mix: sparse": (lambda: mix(X.to_sparse(), X.to_sparse(), 0.5), "dense tensor"),
     "mix: NumPy states": (lambda: mix(X.numpy(), X.numpy(), 0.5), "first must be a tensor, got ndarray"),
-    "mix: None and a tensor": (lambda: mix(None, X, 0.5), "first must be a tensor, got NoneType"),
     "mix: tuples of two lengths": (lambda: mix((X,), (X, X), 0.5), "first must be as long on both sides"),
     "mix: other keys": (lambda: mix({"a": X}, {"b": X}, 0.5), "first must have the same keys"),
     "mix: deep inside": (lambda: mix({"a": [X, X]}, {"a": [X, Y]}, 0.5), r"second must be like first\['a'\]\[1\]"),
-    "mix: text inside": (lambda: mix({"a": "b"}, {"a": "b"}, 0.5), r"first\['a'\] must be a tensor, got str"),
     # Beta
     "Beta: alpha 0": (lambda: Beta(0), "alpha must be a finite number above 0, got 0"),
-    "Beta: alpha infinite": (lambda: Beta(np.inf), "alpha"),
-    "Beta: alpha a text": (lambda: Beta("2"), "alpha must be a number"),  # type: ignore[arg-type]
     "Beta: alpha without end": (lambda: Beta(10**400), "alpha must be a number that a float can hold"),
     "Beta: lam_per": (lambda: Beta(2.0, "row"), "lam_per must be one of example, batch"),
     "Beta: negative n": (lambda: Beta(2.0).sample(-1), "n must be a whole number, 0 or more, got -1"),
-    "Beta: n a float": (lambda: Beta(2.0).sample(2.0), "n must be a whole number"),  # type: ignore[arg-type]
     "Beta: rng a seed": (lambda: Beta(2.0).sample(3, 0), "rng must be a numpy.random.Generator"),  # type: ignore[arg-type]
     # arguments of CMixup
     "CMixup: negative bandwidth": (lambda: CMixup(-1.0), "bandwidth must be 0 or more"),
-    "CMixup: NaN bandwidth": (lambda: CMixup(np.nan), "bandwidth"),
     "CMixup: misspelt bandwidth": (lambda: CMixup("atuo"), 'bandwidth must be a number, "auto"'),
-    "CMixup: unknown form": (lambda: CMixup(("sd", 0.1)), "bandwidth must be a number"),
     "CMixup: form without number": (lambda: CMixup(("std",)), "bandwidth must be a number"),
-    "CMixup: std of 0": (lambda: CMixup(("std", 0)), "c must be a finite number above 0"),
     "CMixup: fraction of 2": (lambda: CMixup(("fraction", 2)), "fraction must be above 0 and at most 1"),
     "CMixup: alpha": (lambda: CMixup(1.0, -2), "alpha must be a finite number above 0, got -2"),
     "CMixup: layer a number": (lambda: CMixup(1.0, layer=3), "layer must be the name"),  # type: ignore[arg-type]
-    "CMixup: layer empty": (lambda: CMixup(1.0, layer=""), "layer must be the name"),
     "CMixup: seed negative": (lambda: CMixup(1.0, seed=-1), "seed must be a whole number, 0 or more, got -1"),
-    "CMixup: seed a float": (lambda: CMixup(1.0, seed=1.5), "seed must be"),  # type: ignore[arg-type]
-    "CMixup: seed a generator": (lambda: CMixup(1.0, seed=RNG), "seed must be"),  # type: ignore[arg-type]
     "CMixup: NaN labels": (lambda: CMixup("auto", labels=[1.0, np.nan]), "labels must be finite .* in row 1"),
     "CMixup: no labels": (lambda: CMixup("auto", labels=[]), "labels must not be empty"),
     "CMixup: space a number": (lambda: CMixup(1.0, space=2.0), "space must be a LabelSpace"),  # type: ignore[arg-type]
     "CMixup: lam_per": (lambda: CMixup(1.0, lam_per="query"), "lam_per must be one of"),
     "CMixup: labels_getter": (lambda: CMixup(1.0, labels_getter=1), "labels_getter must be"),  # type: ignore[arg-type]
     "CMixup: keep a text": (lambda: CMixup(1.0, keep="id"), "keep must be a sequence of keys"),  # type: ignore[arg-type]
-    "CMixup: keep a number": (lambda: CMixup(1.0, keep=(1,)), "keep must be"),  # type: ignore[arg-type]
-    "CMixup: keep None": (lambda: CMixup(1.0, keep=None), "keep must be .* got None"),  # type: ignore[arg-type]
-    "CMixup: keep one number": (lambda: CMixup(1.0, keep=3), "keep must be .* got 3"),  # type: ignore[arg-type]
-    "CMixup: bandwidth a tensor of many": (
-        lambda: CMixup(X.repeat(9, 9)),
-        r"bandwidth must be a number, got tensor\(.*\.\.\.",
-    ),  # type: ignore[arg-type]
-    "CMixup: seed a tensor": (lambda: CMixup(1.0, seed=X), "seed must be a whole number"),  # type: ignore[arg-type]
-    "CMixup: lam_per an array": (lambda: CMixup(1.0, lam_per=np.ones(3)), "lam_per must be one of"),  # type: ignore[arg-type]
-    "CMixup: labels without end": (lambda: CMixup("auto", labels=[1.0, np.inf]), "labels must be finite"),
-    "CMixup: labels of text": (lambda: CMixup("auto", labels=["a", "b"]), "labels must be real numbers, got dtype"),
-    "CMixup: labels ragged": (lambda: CMixup("auto", labels=[[1.0], [1.0, 2.0]]), "labels must have rows of one"),
     "CMixup: return_mix": (lambda: CMixup(1.0, return_mix=1), "return_mix must be True"),  # type: ignore[arg-type]
     # its batches
     "batch: no argument": (CMixup(1.0), "mixing takes .* got 0 arguments"),
-    "batch: three arguments": (lambda: CMixup(1.0)(X, Y, Y), "got 3 arguments"),
     "batch: inputs alone": (lambda: CMixup(1.0)(X), "labels_getter must be given .* got Tensor"),
-    "batch: tuple of three": (lambda: CMixup(1.0)((X, Y, Y)), "got tuple of 3"),
     "batch: no label key": (
         lambda: CMixup(1.0)({"x": X, "price": Y}),
         r"got 0 by 'default' among the keys \['x', 'price'\]",
     ),
-    "batch: two label keys": (
-        lambda: CMixup(1.0)({"x": X, "y": Y, "label": Y}),
-        "labels_getter must find one entry, got 2",
-    ),
     "batch: missing key": (lambda: CMixup(1.0, labels_getter="p")({"x": X, "y": Y}), "got 0 by 'p' among"),
-    "batch: a key of a tuple": (lambda: CMixup(1.0, labels_getter="p")((X, Y)), "labels_getter .* got tuple of 2"),
     "batch: labels from elsewhere": (
         lambda: CMixup(1.0, labels_getter=lambda b: b[1] + 0)((X, Y)),
         "labels_getter must return tensors that are in the batch",
     ),
     "batch: NumPy labels": (lambda: CMixup(1.0)(X, Y.numpy()), "labels must be a dense tensor .* got ndarray"),
-    "batch: labels a list of numbers": (lambda: CMixup(1.0)(X, [1.0, 2.0]), r"labels\[0\] must be a dense tensor"),
-    "batch: no labels": (lambda: CMixup(1.0)(X, None), "labels must be a dense tensor .* got NoneType"),
     "batch: an empty tuple of labels": (lambda: CMixup(1.0)(X, ()), "labels must hold a tensor"),
-    "batch: a triple as labels": (lambda: CMixup(1.0)(X, (Y, Y, 0.3)), r"labels\[2\] must be a dense tensor"),
     "batch: a single label": (lambda: CMixup(1.0)(X, Y[0]), r"labels must have shape \(B, ...\)"),
-    "batch: of no rows": (lambda: CMixup(1.0)(X[:0], Y[:0]), "labels must have shape"),
     "batch: NaN label": (lambda: CMixup(1.0)(X, Y.log() * 0 / 0), r"labels must be finite, got \[nan\] in row 0"),
-    "batch: infinite label": (lambda: CMixup(1.0)(X, (1 - Y).log()), "labels must be finite"),
-    "batch: complex labels": (lambda: CMixup(1.0)(X, Y.cfloat()), "labels must be a dense tensor of real"),
-    "batch: sparse labels": (lambda: CMixup(1.0)(X, Y.to_sparse()), "labels must be a dense tensor"),
     "batch: rows that differ": (lambda: CMixup(1.0)(X[:3], Y), r"batch\[0\] must have 4 rows as the labels"),
     "batch: labels that differ in rows": (lambda: CMixup(1.0)(X, (Y, Y[:3])), r"labels\[1\] must have 4 rows"),
     "batch: token ids": (lambda: CMixup(1.0)(X.long(), Y), "hidden layer .* got torch.int64"),
-    "batch: images of bytes": (
-        lambda: CMixup(1.0)({"i": X.byte(), "y": Y}),
-        r"batch\['i'\] must be of a floating dtype .* got torch.uint8",
-    ),
     "batch: NumPy inputs": (lambda: CMixup(1.0)(X.numpy(), Y), r"batch\[0\] must be a tensor .* got array"),
     "batch: texts": (
         lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}),
         r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'",
     ),
-    "batch: sparse inputs": (lambda: CMixup(1.0)(X.to_sparse(), Y), r"batch\[0\] must be a dense tensor"),
-    "batch: a number as input": (lambda: CMixup(1.0)((X, 3.0), Y), r"batch\[0\]\[1\] must be a tensor .* got 3.0"),
     "batch: layer named": (lambda: CMixup(1.0, layer="fc")(X, Y), "layer='fc' is mixed by `with mixing.at"),
     "batch: no labels in evaluation": (lambda: CMixup(1.0).eval().draw(None), "labels must be a dense tensor"),
     "batch: labels of two outputs, then three": (
@@ -166,35 +112,15 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     # a hidden layer
     "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential .* got '1'"),
-    "layer: empty": (lambda: at(""), "layer must be the name"),
-    "layer: a number": (lambda: at(0), "layer must be the name"),
-    "layer: a module": (lambda: at(nn.Linear(1, 1)), "layer must be the name"),
     "layer: model a function": (lambda: at("0", model=lambda x: x), "model must be a torch.nn.Module"),
     "layer: mixing a number": (lambda: at("0", mixing=0.5), "mixing must be a CMixup"),
     "layer: labels None": (lambda: at("0", y=None), "labels must be a dense tensor"),
     "layer: did not run": (lambda: at("0"), "got no run: nothing was mixed"),
-    "layer: misspelt": (lambda: at("feature", model=nn.ModuleDict({"features": nn.Identity()})), "features, .* got 'f"),
     "layer: labels of another number": (lambda: at("0", y=Y[:3], x=X), "must have 3 rows as the labels, got shape"),
     # PairDataset and PairBatchSampler
     "pairs: no dataset": (lambda: PairDataset(3, Y), "dataset must have __getitem__ and __len__"),
-    "pairs: an iterator": (lambda: PairDataset(iter([1]), [1.0]), "dataset must have"),
     "pairs: labels of another length": (lambda: PairDataset(ROWS, Y[:3]), "labels must have a row for each of .* 4"),
-    "pairs: labels of text": (lambda: PairDataset(ROWS, ["a"] * 4), "labels must be real numbers"),
-    "pairs: bandwidth": (lambda: PairDataset(ROWS, Y, "x"), "bandwidth must be"),
-    "pairs: alpha": (lambda: PairDataset(ROWS, Y, 1.0, 0), "alpha"),
-    "pairs: seed": (lambda: PairDataset(ROWS, Y, seed="a"), "seed must be"),  # type: ignore[arg-type]
-    "pairs: space": (lambda: PairDataset(ROWS, Y, space=3), "space must be a LabelSpace"),  # type: ignore[arg-type]
-    "pairs: return_mix": (lambda: PairDataset(ROWS, Y, return_mix="no"), "return_mix"),  # type: ignore[arg-type]
-    "pairs: keep": (lambda: PairDataset(ROWS, Y, keep="id"), "keep must be"),  # type: ignore[arg-type]
-    "pairs: index a text": (lambda: pairs()["a"], "index must be a whole number"),  # type: ignore[index]
     "pairs: index a float": (lambda: pairs()[1.0], "index must be a whole number"),  # type: ignore[index]
-    "pairs: index a tensor of many": (lambda: pairs()[X], "index must be a whole number"),  # type: ignore[index]
-    "pairs: keep None": (lambda: PairDataset(ROWS, Y, keep=None), "keep must be .* got None"),  # type: ignore[arg-type]
-    "pairs: labels_getter": (lambda: PairDataset(ROWS, Y, labels_getter=2), "labels_getter must be"),  # type: ignore[arg-type]
-    "pairs: no rows": (lambda: PairDataset([], []), "labels must not be empty"),
-    "pairs: NaN labels": (lambda: PairDataset(ROWS, [1.0, 2.0, np.nan, 3.0]), "labels must be finite .* in row 2"),
-    "pairs: rows of three": (lambda: PairDataset(TensorDataset(X, X, Y), Y)[0], "labels_getter must be given"),
-    "pairs: index a boolean": (lambda: pairs()[True], "index must be a whole number"),
     "pairs: rows without labels": (lambda: PairDataset([X[0]] * 4, Y)[0], "labels_getter must be given"),
     "pairs: rows of whole numbers": (
         lambda: PairDataset(TensorDataset(X.long(), Y), Y)[0],
@@ -202,12 +128,9 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "batches: pairs": (lambda: PairBatchSampler(ROWS, 2), "pairs must be a PairDataset"),  # type: ignore[arg-type]
     "batches: size 0": (lambda: PairBatchSampler(pairs(), 0), "batch_size must be a whole number, 1 or more, got 0"),
-    "batches: size a float": (lambda: PairBatchSampler(pairs(), 2.0), "batch_size"),  # type: ignore[arg-type]
     "batches: nothing left": (lambda: PairBatchSampler(pairs(), 5, drop_last=True), "batch_size must leave a whole"),
     "batches: shuffle": (lambda: PairBatchSampler(pairs(), 2, shuffle=1), "shuffle must be"),  # type: ignore[arg-type]
-    "batches: drop_last": (lambda: PairBatchSampler(pairs(), 2, drop_last="no"), "drop_last must"),  # type: ignore[arg-type]
     "batches: seed": (lambda: PairBatchSampler(pairs(), 2, seed=-3), "seed must be a whole number, 0 or more, got -3"),
-    "batches: rank a float": (lambda: PairBatchSampler(pairs(), 2, seed=0, rank=0.0), "rank must be"),  # type: ignore[arg-type]
     "batches: rank": (
         lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2),
         "rank must be below world=2, got 2",
@@ -218,13 +141,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     # LabelSpace
     "space: scale 0": (lambda: LabelSpace(scale=[1, 0]), "scale must be a number or a sequence of numbers above 0"),
     "space: scale misspelt": (lambda: LabelSpace(scale="sd"), 'scale must be a number, numbers or "std"'),
-    "space: scale NaN": (lambda: LabelSpace(scale=np.nan), "scale must be"),
-    "space: scale ragged": (lambda: LabelSpace(scale=[[1], [2, 3]]), "scale must be"),  # type: ignore[list-item]
-    "space: scale True": (lambda: LabelSpace(scale=True), "scale must be"),
     "space: period negative": (lambda: LabelSpace(period=-360), "period must be"),
-    "space: period 0": (lambda: LabelSpace(period=0), "period must be"),
-    "space: period infinite": (lambda: LabelSpace(period=[np.inf]), "period must be"),
-    "space: period a text": (lambda: LabelSpace(period="360"), "period must be"),  # type: ignore[arg-type]
     "space: ranks a number": (lambda: LabelSpace(ranks=1), "ranks must be True or False"),  # type: ignore[arg-type]
     "space: ranks of a circle": (lambda: LabelSpace(period=360, ranks=True), "ranks and period do not go together"),
     "space: std of ranks": (lambda: LabelSpace("std", ranks=True), "neither ranks nor period"),
@@ -245,41 +162,35 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "sampler: labels without values": (lambda: PartnerSampler(X.to("meta"), 1.0), "labels must be a dense tensor"),
     "sampler: masked labels": (lambda: PartnerSampler(np.ma.masked_less([1.0, 2], 2), 1.0), "no masked entries, got 1"),
     "sampler: ragged labels": (lambda: PartnerSampler([[1, 2], [3]], 1.0), "labels must have rows of one length"),
-    "sampler: a set of labels": (lambda: PartnerSampler(Y, 1.0).draw_labels({1.0}, RNG), "labels must be real"),  # type: ignore[arg-type]
     "sampler: texts for tensors": (lambda: PartnerSampler(Y, 1.0).draw_labels("a", RNG), "labels must be real"),
     "sampler: bandwidth without end": (lambda: PartnerSampler(Y, 10**400), "bandwidth must be a number that a float"),
-    "sampler: rows looked at": (lambda: PartnerSampler(Y, 1.0).effective_partners("a"), "sample must be"),  # type: ignore[arg-type]
-    "sampler: seed": (lambda: PartnerSampler(Y, 1.0).self_probability(2, "a"), "seed must be"),  # type: ignore[arg-type]
     "sampler: no labels": (lambda: PartnerSampler([], 1.0), r"labels must not be empty, got shape \(0,\)"),
     "sampler: labels a number": (lambda: PartnerSampler(3.0, 1.0), r"labels must have shape .* got \(\)"),
-    "sampler: labels of three axes": (lambda: PartnerSampler(X[None], 1.0), r"got \(1, 4, 3\)"),
     "sampler: NaN label": (lambda: PartnerSampler([0.0, np.nan], 1.0), "labels must be finite .* got nan in row 1"),
     "sampler: complex labels": (lambda: PartnerSampler([1j], 1.0), "labels must be real numbers, got dtype complex128"),
-    "sampler: bandwidths": (lambda: PartnerSampler(X, [0.1, 0.2, 0.3]), "bandwidth must be a number"),
     "sampler: method": (lambda: PartnerSampler(Y, 1.0, method="fast"), "method must be one of .* got 'fast'"),
     "sampler: kernel": (lambda: PartnerSampler(Y, 1.0, kernel="rbf"), "kernel must be one of .* got 'rbf'"),
     "sampler: cosine of one output": (lambda: PartnerSampler(Y, 1.0, kernel="cosine"), "d > 1 for kernel 'cosine'"),
     "sampler: memory": (lambda: PartnerSampler(Y, 1.0, memory_budget=-1), "memory_budget must be .* got -1"),
-    "sampler: space": (lambda: PartnerSampler(Y, 1.0, space="std"), "space must be a LabelSpace, got 'std'"),  # type: ignore[arg-type]
     "sampler: anchors of floats": (lambda: PartnerSampler(Y, 1.0).draw([0.5], RNG), "anchors must be .* integers"),
     "sampler: anchors outside": (lambda: PartnerSampler(Y, 1.0).draw([4], RNG), r"anchors must lie in 0\.\.3, got 4"),
-    "sampler: anchor below 0": (lambda: PartnerSampler(Y, 1.0).probabilities(-1), "anchor must lie in 0..3, got -1"),
     "sampler: rng a seed": (lambda: PartnerSampler(Y, 1.0).epoch(0), "rng must be .* got 0"),  # type: ignore[arg-type]
     "sampler: labels of other outputs": (lambda: PartnerSampler(Y, 1.0).draw_labels(X, RNG), "as the data, got"),
-    "sampler: seed of all rows": (lambda: PartnerSampler(Y, 1.0).effective_partners(seed="a"), "seed must"),  # type: ignore[arg-type]
+    "sampler: huge label": (lambda: PartnerSampler([1e200, 0.0], 1.0), r"labels .*1e\+200"),
+    "sampler: cells of several outputs": (lambda: PartnerSampler(X, 1.0, method="cells"), r"method 'cells' .*\(4, 3\)"),
+    "sampler: table over budget": (
+        lambda: PartnerSampler(np.zeros(100), 1.0, method="cdf", memory_budget=10),
+        "cdf needs 40000 .*memory_budget=10",
+    ),
+    "sampler: zero vectors": (lambda: PartnerSampler(0 * X, 1.0, kernel="cosine"), "labels .*zero vectors"),
     "doctor: bandwidth": (lambda: diagnose(Y, "narrow"), "bandwidth must be a number, .* got 'narrow'"),
     "doctor: kernel": (lambda: diagnose(Y, 1.0, kernel="rbf"), "kernel must be one of"),
     "doctor: space": (lambda: diagnose(Y, 1.0, space=360.0), "space must be a LabelSpace, got 360.0"),  # type: ignore[arg-type]
     "doctor: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
-    "doctor: fraction a text": (lambda: bandwidth_for_fraction(Y, "0.2"), "fraction must be a number"),  # type: ignore[arg-type]
-    "doctor: space of a fraction": (lambda: bandwidth_for_fraction(Y, 0.2, space=1), "space must be"),  # type: ignore[arg-type]
-    "doctor: seed": (lambda: diagnose(Y, 1.0, seed=-1), "seed must be a whole number"),
-    "doctor: fraction": (lambda: bandwidth_for_fraction(Y, 0.0), "fraction must be above 0"),
     "batch sampler: candidates": (lambda: BatchPartnerSampler(1.0, candidates="b1"), "candidates must be one of"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
     "batch sampler: kernel": (lambda: BatchPartnerSampler(1.0, kernel="box"), "kernel must be one of .* got 'box'"),
     "batch sampler: period": (lambda: BatchPartnerSampler(1.0, period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
-    "batch sampler: period negative": (lambda: BatchPartnerSampler(1.0, period=-1), "period must be .* got -1"),  # type: ignore[arg-type]
     "batch sampler: periods of other outputs": (
         lambda: BatchPartnerSampler(1.0, period=np.ones(2)).draw(Y.numpy(), Y.numpy(), RNG),
         "period must be one number or 1 as the labels, got 2",
@@ -288,7 +199,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: BatchPartnerSampler(1.0).draw(Y, X, RNG),
         "first and second must have as many outputs",
     ),
-    "batch sampler: NaN": (lambda: BatchPartnerSampler(1.0).draw(Y * np.nan, Y, RNG), "first must be finite"),
     "batch sampler: no labels": (lambda: BatchPartnerSampler(1.0).draw(Y, Y[:0], RNG), "second must not be empty"),
     "batch sampler: rng": (lambda: BatchPartnerSampler(1.0).draw(Y, Y, None), "rng must be .* got None"),  # type: ignore[arg-type]
 }

@@ -25,6 +25,9 @@ FILE = RawFile(
     page="https://archive.ics.uci.edu/dataset/291/airfoil+self+noise",
     licence="CC BY 4.0",
 )
+ATTRIBUTES = """
+    frequency angle_of_attack chord_length velocity displacement_thickness
+"""
 
 
 class Airfoil(TabularDataset):
@@ -44,13 +47,7 @@ class Airfoil(TabularDataset):
     x_shape: ClassVar[tuple[int, ...]] = (5,)
     rows: ClassVar[int] = 1503
     split_sizes: ClassVar[tuple[int, ...]] = (1003, 300, 200)
-    columns: ClassVar[tuple[str, ...]] = (
-        "frequency",
-        "angle_of_attack",
-        "chord_length",
-        "velocity",
-        "displacement_thickness",
-    )
+    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
     label: ClassVar[str] = "sound_pressure_level"
 
     def read(self) -> RawTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cmixup.errors import InputError
 from datasets.common.fetch import sha256_of
@@ -24,8 +24,7 @@ class Csv(OwnTable):
     Args:
         path: the file; `datasets.common.table.reading` says by which rules it is read.
         separator, decimal, encoding, missing: see `Format`.
-        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
-            together, synthetic: see `OwnTable`.
+        options: see `OwnTable`.
     """
 
     name: ClassVar[str] = "csv"
@@ -38,30 +37,13 @@ class Csv(OwnTable):
         self,
         path: str = "",
         *,
-        target: str | int | list = "",
-        group: str | int = "",
-        categorical: str | int | list | None = None,
-        drop: str | int | list | None = None,
-        keep: str | int | list | None = None,
-        log_target: bool = False,
         separator: str = "auto",
         decimal: str = "auto",
         encoding: str = "utf-8",
         missing: str | int | list | None = None,
-        rare: float = 0.01,
-        scaling: str = "standard",
-        max_rows: int | None = None,
-        train_rows: int | None = None,
-        val_rows: int | None = None,
-        together: bool = False,
-        synthetic: bool = False,
+        **options: Any,
     ):
-        super().__init__(
-            target=target, group=group, categorical=categorical, drop=drop, keep=keep,
-            log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, together=together,
-            synthetic=synthetic,
-        )  # fmt: skip
+        super().__init__(**options)
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing))
 

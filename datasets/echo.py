@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData
 from cmixup.errors import MAX_SHOWN, InputError, shown
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
@@ -110,12 +109,7 @@ class Echo(Dataset):
         stats = measure_channels(videos["train"], self.spec, where["train"], sample)
         kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
         train, val, test = (
-            Split(
-                x=kinds[part](videos[part], self.spec, stats, where[part]),
-                y=torch.from_numpy(labels[part].astype(np.float32))[:, None],
-                domain=torch.zeros(len(labels[part]), dtype=torch.int64),
-                name=f"{self.name}/{part}",
-            )
+            self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), labels[part])
             for part in SPLITS
         )
         return self.assemble(seed, train, val, test, checksums, *notes)

@@ -43,6 +43,9 @@ TSV = RawFile(
     page="https://github.com/EpistasisLab/pmlb/tree/master/datasets/547_no2",
     licence="PMLB repository: MIT",
 )
+ATTRIBUTES = """
+    cars_per_hour temperature_at_2m wind_speed temperature_diff_2m_25m wind_direction hour_of_day day
+"""
 
 
 class NO2(TabularDataset):
@@ -69,15 +72,7 @@ class NO2(TabularDataset):
     x_shape: ClassVar[tuple[int, ...]] = (7,)
     rows: ClassVar[int] = 500
     split_sizes: ClassVar[tuple[int, ...]] = (200, 200, 100)
-    columns: ClassVar[tuple[str, ...]] = (
-        "cars_per_hour",
-        "temperature_at_2m",
-        "wind_speed",
-        "temperature_diff_2m_25m",
-        "wind_direction",
-        "hour_of_day",
-        "day",
-    )
+    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
     label: ClassVar[str] = "log_no2"
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):

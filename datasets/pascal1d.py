@@ -47,4 +47,4 @@ class Pascal1D(TaskDataset):
 
 
 def _converted(file: RawFile, path: Path) -> Views:
-    return converted(path.with_suffix(".h5"), {file.path: sha256_of(path)}, lambda: path.open("rb"))
+    return converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, lambda: path.open("rb"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,14 +34,6 @@ FOLDER = RawFolder(
 SHAPE = (8, 224, 224)
 FOLDS = "ABCDE"
 TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
-
-
-class Wilds(Protocol):
-    """What is used of the dataset of the wilds package."""
-
-    def get_input(self, idx: int) -> Tensor:
-        """Return image `idx`, `(8, 224, 224)` float32."""
-        ...
 
 
 class PovertyMap(Dataset):
@@ -107,14 +99,7 @@ class PovertyMap(Dataset):
         for part in SPLITS:
             rows = torch.from_numpy(np.flatnonzero(np.asarray(images.split_array) == images.split_dict[part]))
             domain = images.metadata_array[rows, fields.index("country" if part == "train" else "urban")]
-            splits.append(
-                Split(
-                    x=Images(images, rows),
-                    y=images.y_array[rows].float(),
-                    domain=domain.long(),
-                    name=f"{self.name}/{part}",
-                )
-            )
+            splits.append(self.make_split(part, Images(images, rows), images.y_array[rows].numpy(), domain.numpy()))
         return splits
 
     def _twin(self, fold: int) -> list[Split]:
@@ -127,14 +112,7 @@ class PovertyMap(Dataset):
             x = rng.normal(0.5 * y[:, None, None, None], 1.0, (size, *TWIN_SHAPE))
             x[:, -1] += urban[:, None, None]
             domain = np.arange(size) % 13 if part == "train" else urban
-            splits.append(
-                Split(
-                    x=torch.from_numpy(x.astype(np.float32)),
-                    y=torch.from_numpy(y.astype(np.float32))[:, None],
-                    domain=torch.from_numpy(domain),
-                    name=f"{self.name}/{part}",
-                )
-            )
+            splits.append(self.make_split(part, torch.from_numpy(x.astype(np.float32)), y, domain))
         return splits
 
 
@@ -158,7 +136,7 @@ class Images:
     """Images of WILDS, read when they are asked for.
 
     Args:
-        source: the dataset of the wilds package.
+        source: the dataset of the wilds package; its `get_input(row)` returns an image `(8, 224, 224)` float32.
         rows: `(N,)` int64 which of its images.
 
     Attributes:
@@ -167,7 +145,7 @@ class Images:
 
     workers: ClassVar[int] = WORKERS
 
-    def __init__(self, source: Wilds, rows: Tensor):
+    def __init__(self, source: Any, rows: Tensor):
         self.source, self.rows = source, rows
         self.shape = torch.Size((len(rows), *SHAPE))
 

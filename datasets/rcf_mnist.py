@@ -119,14 +119,8 @@ class RCFMNIST(Dataset):
             reverse = majority if part == "test" and self.test_color == "reversed" else ~majority
             random = rng.random(size).astype(np.float32)
             rho, domain = (random, np.full(size, 2)) if part == "val" else (np.where(reverse, 1 - g, g), reverse)
-            splits.append(
-                Split(
-                    x=Coloured(grey[rows], torch.from_numpy(rho), centred=self.scaling == "centred"),
-                    y=torch.from_numpy(g)[:, None],
-                    domain=torch.from_numpy(domain.astype(np.int64)),
-                    name=f"{self.name}/{part}",
-                )
-            )
+            x = Coloured(grey[rows], torch.from_numpy(rho), centred=self.scaling == "centred")
+            splits.append(self.make_split(part, x, g, domain))
         # A run that does not shuffle every epoch must not see one colour direction after the other.
         mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
         train, val, test = in_order(splits[0], torch.from_numpy(mixed)), *splits[1:]

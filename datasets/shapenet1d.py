@@ -48,7 +48,7 @@ class ShapeNet1D(TaskDataset):
         ((file, path),) = self.fetch()
         sources = {file.path: file.sha256}
         train, test = (
-            converted(path.with_name(name).with_suffix(".h5"), sources, partial(_member, path, name))
+            converted(path.with_name(name).with_suffix(".npz"), sources, partial(_member, path, name))
             for name in (TRAIN, TEST)
         )
         return train, test

@@ -26,6 +26,11 @@ FILE = RawFile(
 )
 LABEL, DOMAIN, IDENTITY = "ActionLatency", "LeagueIndex", "GameID"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
+ATTRIBUTES = """
+    Age HoursPerWeek TotalHours APM SelectByHotkeys AssignToHotkeys UniqueHotkeys MinimapAttacks MinimapRightClicks
+    NumberOfPACs GapBetweenPACs ActionsInPAC TotalMapExplored WorkersMade UniqueUnitsMade ComplexUnitsMade
+    ComplexAbilitiesUsed
+"""
 
 
 class SkillCraft(DomainTable):
@@ -46,25 +51,7 @@ class SkillCraft(DomainTable):
     x_shape: ClassVar[tuple[int, ...]] = (17,)
     rows: ClassVar[int] = 3395
     split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
-    columns: ClassVar[tuple[str, ...]] = (
-        "Age",
-        "HoursPerWeek",
-        "TotalHours",
-        "APM",
-        "SelectByHotkeys",
-        "AssignToHotkeys",
-        "UniqueHotkeys",
-        "MinimapAttacks",
-        "MinimapRightClicks",
-        "NumberOfPACs",
-        "GapBetweenPACs",
-        "ActionsInPAC",
-        "TotalMapExplored",
-        "WorkersMade",
-        "UniqueUnitsMade",
-        "ComplexUnitsMade",
-        "ComplexAbilitiesUsed",
-    )
+    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
     label: ClassVar[str] = LABEL
 
     def read(self) -> RawTable:

@@ -14,7 +14,7 @@ import pytest
 
 REPO = Path(__file__).resolve().parent.parent
 LIBRARY = sorted((REPO / "cmixup").rglob("*.py"))
-HEAVY = ("pandas", "hydra", "omegaconf", "wandb", "rich", "scipy", "matplotlib", "sklearn", "pooch", "requests", "h5py")
+HEAVY = ("pandas", "hydra", "omegaconf", "wandb", "rich", "scipy", "matplotlib", "sklearn", "requests", "h5py")
 OURS = ("datasets", "models", "scripts", "tests", "configs")
 
 

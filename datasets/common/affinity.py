@@ -125,12 +125,8 @@ class DrugTarget(Dataset):
 
     def _split(self, table: PairTable, drugs: Tensor, proteins: Tensor, rows: np.ndarray, part: str) -> Split:
         drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))
-        return Split(
-            x=DrugProteinInputs(drugs, proteins, drug, protein),
-            y=torch.from_numpy(table.y[rows].astype(np.float32))[:, None],
-            domain=torch.from_numpy(table.domain[rows].astype(np.int64)),
-            name=f"{self.name}/{part}",
-        )
+        x = DrugProteinInputs(drugs, proteins, drug, protein)
+        return self.make_split(part, x, table.y[rows], table.domain[rows])
 
 
 def twin_strings(rng: np.random.Generator, n: int, symbols: str, shortest: int, longest: int) -> list[str]:

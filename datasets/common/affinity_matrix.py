@@ -27,15 +27,11 @@ RAW = "https://raw.githubusercontent.com/hkmztrk/DeepDTA/a546a8433a6822e958f3617
 N_GROUPS, TRAIN_GROUPS, VAL_GROUPS = 10, 7, 1
 
 
-def deepdta_file(name: str, path: str, sha256: str, size: int) -> RawFile:
-    """Return a file of the repository of DeepDTA."""
-    return RawFile(
-        path=f"dti/{name}/{path}",
-        sha256=sha256,
-        size=size,
-        urls=(f"{RAW}/{name}/{path}",),
-        page=PAGE,
-        licence="none stated",
+def deepdta_files(name: str, *files: tuple[str, str, int]) -> tuple[tuple[RawFile, ...], ...]:
+    """Return files of the folder `name` of DeepDTA's repository, given as (name, SHA-256, size)."""
+    return tuple(
+        (RawFile(f"dti/{name}/{path}", sha256, size, (f"{RAW}/{name}/{path}",), PAGE, "none stated"),)
+        for path, sha256, size in files
     )
 
 
@@ -75,10 +71,8 @@ class MatrixDrugTarget(DrugTarget):
         matrix = read_numbers(fetched[2][1])
         expected = (self.n_drugs, self.n_proteins)
         if matrix.shape != expected or (len(drugs), len(proteins)) != expected:
-            raise InputError(
-                f"{self.name} holds {len(drugs)} drugs, {len(proteins)} proteins and a matrix of shape "
-                f"{matrix.shape}, expected {expected}"
-            )
+            held = f"{len(drugs)} drugs, {len(proteins)} proteins and a matrix of shape {matrix.shape}"
+            raise InputError(f"{self.name} holds {held}, expected {expected}")
         return self.pairs(drugs, proteins, self.labels(matrix), {file.path: file.sha256 for file, _ in fetched})
 
     def pairs(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -109,6 +109,12 @@ class Dataset(ABC):
         self.label_noise, self.label_noise_val = LabelNoise(label_noise, label_noise_per), label_noise_val
         return self
 
+    def make_split(self, part: str, x: Any, y: np.ndarray, domain: np.ndarray | None = None) -> Split:
+        """Return the split `part` with labels `(N,)` or `(N, d_y)` as float32; without domains `(N,)` all are 0."""
+        labels = torch.from_numpy(y.astype(np.float32)).reshape(len(y), -1)
+        domains = np.zeros(len(y)) if domain is None else domain
+        return Split(x, labels, torch.from_numpy(domains.astype(np.int64)), f"{self.name}/{part}")
+
     def assemble(
         self, seed: int, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
     ) -> RegressionData:
@@ -204,11 +210,8 @@ class TabularDataset(Dataset):
         known = fill_missing(table.x, fit_rows) if self.may_miss else table.x
         x = standardise(known, rows["train"]) if self.scaling == "standard" else min_max(known, fit_rows)
         train, val, test = (
-            Split(
-                x=torch.from_numpy(x[rows[part]].astype(np.float32)),
-                y=torch.from_numpy(table.y[rows[part]].astype(np.float32)),
-                domain=torch.from_numpy(table.domain[rows[part]].astype(np.int64)),
-                name=f"{self.name}/{part}",
+            self.make_split(
+                part, torch.from_numpy(x[rows[part]].astype(np.float32)), table.y[rows[part]], table.domain[rows[part]]
             )
             for part in SPLITS
         )

@@ -25,7 +25,8 @@ from cmixup.files import put, sha256_of, temporary_beside
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 GZIP = b"\x1f\x8b"
 LARGEST = 1 << 30  # bytes that a download or a member of an archive may have where its size is not known
-SLACK = 1 << 16  # bytes by which a download may seem larger: it comes in blocks, and some servers add a few
+BLOCK = 1 << 10  # bytes written at once
+SLACK = 1 << 16  # bytes by which a download may seem larger: some servers add a few
 SLOWEST = 500  # bytes a second
 PATIENCE = 1.0  # seconds before a download shows a bar: an address that is out of reach shows none of nothing
 TRIES = 2  # a download that breaks off is started again
@@ -232,37 +233,12 @@ def _copy(source: Path, target: Path, most: int) -> None:
     shutil.copyfile(source, target)
 
 
-class _Bounded(tqdm):
-    """The progress of a download, which ends if it is too large or too slow.
-
-    Args:
-        most: bytes that the file may have.
-    """
-
-    def __init__(self, most: int) -> None:
-        super().__init__(ncols=79, unit="B", unit_scale=True, delay=PATIENCE)
-        self._most, self._started = most, time.monotonic()
-
-    def __bool__(self) -> bool:
-        return True  # by which pooch knows that there is one, also where the server does not say how much it sends
-
-    def update(self, size: int) -> None:
-        """Count `size` bytes, rounded up to whole blocks; pooch sets `total` to what the server says."""
-        super().update(size)
-        seconds = time.monotonic() - self._started
-        if max(self.n, self.total or 0) > self._most + SLACK:
-            raise Unavailable(f"sends more than the {self._most} bytes that it should")
-        if seconds > TIMEOUT and self.n < SLOWEST * seconds:
-            raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
-
-
 def _download(url: str, target: Path, most: int) -> None:
-    import pooch
     import requests
 
     for attempt in range(1, TRIES + 1):
         try:
-            pooch.HTTPDownloader(progressbar=_Bounded(most), timeout=TIMEOUT)(url, str(target), None)
+            _stream(url, target, most)
         except requests.HTTPError as error:
             raise Unavailable(f"answered: {error}") from None
         except (requests.RequestException, ValueError) as error:
@@ -272,6 +248,25 @@ def _download(url: str, target: Path, most: int) -> None:
             log.warning("download of %s broke off, starting again", without_user(url))
         else:
             return
+
+
+def _stream(url: str, target: Path, most: int) -> None:
+    """Write what an address sends to a file, and end where it is too large or too slow."""
+    import requests
+
+    started = time.monotonic()
+    bar = tqdm(ncols=79, unit="B", unit_scale=True, delay=PATIENCE)
+    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, target.open("wb") as stream, bar:
+        answer.raise_for_status()
+        bar.total = int(answer.headers.get("content-length", 0)) or None
+        for block in answer.iter_content(BLOCK):
+            stream.write(block)
+            bar.update(len(block))
+            seconds = time.monotonic() - started
+            if max(bar.n, bar.total or 0) > most + SLACK:
+                raise Unavailable(f"sends more than the {most} bytes that it should")
+            if seconds > TIMEOUT and bar.n < SLOWEST * seconds:
+                raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
 
 
 def _extract(archive: Path, member: str, most: int) -> None:

@@ -124,9 +124,5 @@ class SeriesDataset(Dataset):
 
     def _split(self, series: Tensor, part: str, targets: range) -> Split:
         first = targets.start - self.horizon - self.window + 1
-        return Split(
-            x=Windows(series, first, len(targets), self.window),
-            y=series[targets.start : targets.stop],
-            domain=torch.zeros(len(targets), dtype=torch.int64),
-            name=f"{self.name}/{part}",
-        )
+        x, y = Windows(series, first, len(targets), self.window), series[targets.start : targets.stop]
+        return Split(x, y, torch.zeros(len(targets), dtype=torch.int64), f"{self.name}/{part}")

@@ -14,7 +14,7 @@ import numpy as np
 
 from cmixup.sklearn import CMixupRegressor
 from datasets.common.pose.pickled import SIDE
-from datasets.common.pose.views import write_views
+from datasets.common.pose.views import Views, write_views
 from datasets.skillcraft import SkillCraft
 from scripts.driver.predictions import Scored, write_predictions
 
@@ -102,9 +102,9 @@ def sample_pickle() -> bytes:
 
 
 def sample_views(path: Path) -> None:
-    """Write views and their checksum."""
+    """Write views."""
     x = np.random.default_rng(0).integers(0, 255, (2, 3, 4, 4), dtype=np.uint8)
-    write_views(path, iter(x), np.full((2, 3), 0.5), ["a", "b"], {"sources": {"f": "0"}})
+    write_views(path, Views(x, np.full((2, 3), 0.5, np.float32), ("a", "b"), {"sources": {"f": "0"}}))
 
 
 def sample_predictions(path: Path) -> None:

@@ -110,5 +110,6 @@ def converted(path: Path, sources: Mapping[str, str], opened: Callable[[], Binar
             return views
     with opened() as stream:
         x, y = read_pickle(stream, path.stem)
-    write_views(path, x, y, [f"{path.stem} {k}" for k in range(len(x))], about)
-    return read_views(path)
+    views = Views(x, y, tuple(f"{path.stem} {k}" for k in range(len(x))), about)
+    write_views(path, views)
+    return views

@@ -40,7 +40,7 @@ class RenderedDataset(TaskDataset):
 
     def rendered(self) -> Path:
         """Return where the views are kept."""
-        return data_root() / self.name / f"views_{rendering.VERSION}.h5"
+        return data_root() / self.name / f"views_{rendering.VERSION}.npz"
 
     def render(self, workers: int = 0) -> Views:
         """Return the views, rendered first unless the file is there.
@@ -57,7 +57,8 @@ class RenderedDataset(TaskDataset):
         if not path.is_file():
             meshes = list(self.meshes())
             y = np.stack([azimuths(mesh.name, self.n_views) for mesh in meshes])
-            write_views(path, _render_all(meshes, y, workers, self.name), y, [m.name for m in meshes], about)
+            x = np.stack(list(_render_all(meshes, y, workers, self.name)))
+            write_views(path, Views(x, y, tuple(mesh.name for mesh in meshes), about))
         views = read_views(path)
         if dict(views.about) != about:
             raise InputError(f"{path} was made from other files or settings; remove it, and it is made again")

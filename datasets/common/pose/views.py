@@ -1,4 +1,4 @@
-"""Views of objects at known azimuths, kept in one HDF5 file.
+"""Views of objects at known azimuths, kept in one `.npz` file.
 
 All images of a file are read at once: tasks draw their objects at random, so every image is soon asked for, and one
 array in memory (82 MB for 50 objects of 100 views) takes any index and is shared with forked processes.
@@ -7,17 +7,15 @@ array in memory (82 MB for 50 objects of 100 views) takes any index and is share
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.files import put, temporary_beside, write_atomically
-from datasets.common.fetch import sha256_of
-
-REMEDY = "remove it, and it is made again"
+from cmixup.files import put, temporary_beside
+from datasets.common.damaged import naming
 
 
 @dataclass(frozen=True)
@@ -65,29 +63,11 @@ class Views:
         return Views(x, self.y, self.names, self.about)
 
 
-def write_views(
-    path: Path, images: Iterable[np.ndarray], y: np.ndarray, names: Sequence[str], about: Mapping[str, object]
-) -> None:
-    """Write a file of views, whole or not at all.
-
-    Args:
-        path: where.
-        images: one `(views, H, W)` uint8 array an object, taken one after another.
-        y, names, about: see `Views`; `about` is stored as JSON.
-    """
-    import h5py
-
+def write_views(path: Path, views: Views) -> None:
+    """Write views to an `.npz` file, whole or not at all."""
     with temporary_beside(path, ".part") as part:
-        with h5py.File(part, "w") as file:
-            x = None
-            for k, image in enumerate(images):
-                if x is None:
-                    x = file.create_dataset("x", (len(names), *image.shape), np.uint8)
-                x[k] = image
-            file["y"] = np.asarray(y, np.float32)
-            file["names"] = [name.encode() for name in names]
-            file.attrs["about"] = json.dumps(about)
-        write_atomically(_sum_file(path), sha256_of(part))
+        with part.open("wb") as stream:
+            np.savez(stream, x=views.x, y=views.y, names=np.array(views.names), about=np.array(json.dumps(views.about)))
         put(part, path)
 
 
@@ -95,24 +75,7 @@ def read_views(path: Path) -> Views:
     """Return the views in a file.
 
     Raises:
-        InputError: the file is not what `write_views` writes.
+        InputError: the file is damaged (its format has checksums), or not what `write_views` writes.
     """
-    import h5py
-
-    beside = _sum_file(path)
-    # Without it, as earlier versions left it, the file is read unchecked.
-    if beside.is_file() and beside.read_bytes() != (found := sha256_of(path)).encode():
-        raise InputError(f"{path} is damaged: its SHA-256 is {found}, not that in {beside.name}; {REMEDY}")
-    try:
-        with h5py.File(path) as file:
-            names = tuple(name.decode() for name in file["names"][:])
-            x, y, about = file["x"][:], file["y"][:], json.loads(file.attrs["about"])
-        return Views(x, y, names, about)
-    except Exception as error:  # a damaged file can raise anything
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path} is not a file of views ({reason}); {REMEDY}") from None
-
-
-def _sum_file(path: Path) -> Path:
-    """Return where the SHA-256 of a file of views stands; the HDF5 library can hang in a damaged one."""
-    return path.with_name(f"{path.name}.sha256")
+    with naming(path, "a file of views (remove it, and it is made again)"), np.load(path, allow_pickle=False) as file:
+        return Views(file["x"], file["y"], tuple(file["names"].tolist()), json.loads(str(file["about"])))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, nearest, shortened, shown
 from cmixup.saved_run import PREPROCESSING
 from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
@@ -163,12 +163,7 @@ class OwnTable(Dataset):
         )  # fmt: skip
         x = made.apply(table.features, source)
         train, val, test = (
-            Split(
-                x=torch.from_numpy(x[rows[part]]),
-                y=torch.from_numpy(table.y[rows[part]].astype(np.float32)),
-                domain=torch.from_numpy(table.domain[rows[part]]),
-                name=f"{self.name}/{part}",
-            )
+            self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
             for part in SPLITS
         )
         data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))

@@ -96,11 +96,11 @@ def test_a_pickle_is_converted_once_and_again_when_it_changes(tmp_path: Path) ->
         return io.BytesIO(pickle.dumps((x, y)))
 
     for sha, times in (("a", 1), ("a", 1), ("b", 2)):
-        found = converted(tmp_path / "train.h5", {"train.pkl": sha}, stream)
+        found = converted(tmp_path / "train.npz", {"train.pkl": sha}, stream)
         assert len(opened) == times
         assert (np.asarray(found.x) == x[..., 0]).all()
         assert found.about == {"sources": {"train.pkl": sha}}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.h5", "train.h5.sha256"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["train.npz"]
 
 
 def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,14 +122,14 @@ def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_views_are_read_back_and_checked(tmp_path: Path) -> None:
     pool = views()
-    write_views(tmp_path / "v.h5", pool.x, pool.y, pool.names, {"sources": {"a": "b"}})
-    found = read_views(tmp_path / "v.h5")
+    write_views(tmp_path / "v.npz", Views(pool.x, pool.y, pool.names, {"sources": {"a": "b"}}))
+    found = read_views(tmp_path / "v.npz")
     assert (np.asarray(found.x) == pool.x).all()
     assert (found.y == pool.y).all()
     assert (found.names, found.about) == (pool.names, {"sources": {"a": "b"}})
-    (tmp_path / "bad.h5").write_bytes(b"no HDF5")
-    with pytest.raises(InputError, match=r"bad.h5 is not a file of views"):
-        read_views(tmp_path / "bad.h5")
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    with pytest.raises(InputError, match=r"bad.npz is not a file of views"):
+        read_views(tmp_path / "bad.npz")
     wrong = pool.y.copy()
     wrong[1, 2] = 1.5
     with pytest.raises(InputError, match=r"y must lie in \[0, 1\], got 1.5 for view 2 of object 1"):

@@ -1,8 +1,7 @@
 """The file `DONE` of a run's folder, which says that it is whole, and by which every other file is checked.
 
 `DONE` is written last and lists size and SHA-256 of the other files. Sizes tell cheaply that none was cut or emptied;
-a bit that has flipped since, which a model would predict other numbers with, shows when the file is read. Earlier
-versions listed sizes alone, or nothing: of those a file of tensors is checked by the checksums of its own archive.
+a bit that has flipped since, which a model would predict other numbers with, shows when the file is read.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ class Listed:
 
     Attributes:
         size: in bytes.
-        sha256: 64 hexadecimal digits; empty in a run of an earlier version.
+        sha256: 64 hexadecimal digits.
     """
 
     size: int
-    sha256: str = ""
+    sha256: str
 
 
 def done_text(files: Iterable[Path]) -> str:
@@ -43,17 +42,15 @@ def done_text(files: Iterable[Path]) -> str:
 
 
 def listed_files(folder: Path) -> dict[str, Listed]:
-    """Return the entries of a run's `DONE` by the files' names; none if it is empty, as it once was.
+    """Return the entries of a run's `DONE` by the files' names.
 
     Raises:
         InputError: it is no list of files.
         OSError: there is none.
     """
     try:
-        given = json.loads((folder / DONE).read_text() or "{}")
-        if "files" not in given:
-            return {name: Listed(int(size)) for name, size in given.items()}
-        return {name: Listed(int(each["size"]), str(each["sha256"])) for name, each in given["files"].items()}
+        files = json.loads((folder / DONE).read_text())["files"]
+        return {name: Listed(int(entry["size"]), str(entry["sha256"])) for name, entry in files.items()}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise InputError(f"{folder / DONE} is no list of files") from None
 
@@ -67,8 +64,6 @@ def checked(path: Path) -> Path:
     if not path.is_file() or not (path.parent / DONE).is_file():
         return path
     listed = listed_files(path.parent)
-    if not any(each.sha256 for each in listed.values()):
-        return path
     if path.name not in listed:
         raise InputError(f"{path} is not among the files that {DONE} lists")
     if (found := sha256_of(path)) != listed[path.name].sha256:

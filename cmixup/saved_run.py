@@ -28,11 +28,9 @@ from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, shown
 
 WEIGHTS, MODEL, PREPROCESSING = "checkpoint.pt", "model.json", "preprocessing.json"
 FORMAT, TABLE_FORMAT = "cmixup model 1", "cmixup table preprocessing 1"  # first keys of MODEL and PREPROCESSING
-READER = "cmixup.tables.preprocessing.Preprocessing"  # reads PREPROCESSING
-#: Where classes are that runs name by an earlier place, or by one in folders that the wheel does not hold.
-MOVED = {"datasets.common.table.preprocessing.Preprocessing": READER, "models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
+#: Where the wheel holds classes that runs name by a folder that it does not hold.
+IN_THE_WHEEL = {"models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
-MOST_CHARACTERS = 4096  # of a path
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
 
@@ -131,13 +129,11 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
     except TypeError:
         raise InputError(f"folder must be a path, got {shown(folder)}") from None
     place = _device(device)
-    if not str(folder).isprintable() or len(str(folder)) > MOST_CHARACTERS:
-        raise InputError(f"folder must be a path, got {shown(str(folder))}")
     if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
         raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
     if not (folder / MODEL).is_file():
         raise InputError(f"run {folder} has no {MODEL}: an earlier version made it; train it again with rerun=true")
-    given = _read_json(folder / MODEL, FORMAT)
+    given = _read_json(folder / MODEL)
     if given.get("tasks"):
         raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
     if not (folder / WEIGHTS).is_file():
@@ -145,7 +141,9 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
     in_shape, model, shift, scale = _read_model(folder, given, trust=trust)
     table = None
     if (path := folder / PREPROCESSING).is_file():
-        table = _read_table(path, trust=trust)
+        from cmixup.tables.preprocessing import Preprocessing  # needs pandas
+
+        table = Preprocessing.from_json(checked(path).read_bytes(), str(path))
         if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
             raise InputError(f"{path} is of another table than {MODEL}: {shown(table.targets)}")
     return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale, given["out_features"])
@@ -172,15 +170,6 @@ def _read_model(
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
     return in_shape, model, shift, scale
-
-
-def _read_table(path: Path, *, trust: bool) -> Any:
-    """Return what reads the columns of a table."""
-    name = str(_read_json(path).get("read_by", READER))
-    reader = _imported(name, path, trust=trust)
-    if not hasattr(reader, "from_json"):
-        raise InputError(f"{path} must name a class that reads it, got {name!r}")
-    return reader.from_json(path.read_text(), str(path))
 
 
 def model_json(
@@ -224,7 +213,7 @@ def _make_model(given: Mapping[str, Any], folder: Path, *, trust: bool) -> nn.Mo
 
 def _imported(name: str, source: Path, *, trust: bool) -> Any:
     """Return the class or function of this name; `source` is the file that names it."""
-    name = MOVED.get(name, name)
+    name = IN_THE_WHEEL.get(name, name)
     module, _, attribute = name.rpartition(".")
     package = name.partition(".")[0]
     if not trust and package not in KNOWN:
@@ -240,15 +229,15 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
         raise InputError(f"{what}: {remedy}") from None
 
 
-def _read_json(path: Path, expected: str = "") -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         given = json.loads(checked(path).read_text())
     except InputError:
         raise
     except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
-    if not isinstance(given, dict) or expected not in ("", given.get("format")):
-        raise InputError(f"{path} does not hold what a run keeps there{f' ({expected})' if expected else ''}")
+    if not isinstance(given, dict) or given.get("format") != FORMAT:
+        raise InputError(f"{path} does not hold what a run keeps there ({FORMAT})")
     return given
 
 

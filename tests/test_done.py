@@ -28,17 +28,9 @@ def test_what_is_listed_reads_back(folder: Path) -> None:
     }
     assert listed_files(folder) == expected
     assert json.loads((folder / DONE).read_text())["format"] == 3
-    (folder / DONE).write_text('{"a": 3, "b": 5}')  # as earlier versions wrote it
-    assert listed_files(folder) == {"a": Listed(3), "b": Listed(5)}
-    (folder / DONE).write_text("")  # and those before them
-    assert listed_files(folder) == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[]", "3", "null", '"files"', '{"a": "x"}', '{"a": null}', '{"a": 1e999}', '{"files": 3}', '{"files": ["a"]}',
-     '{"files": {"a": 3}}', '{"files": {"a": {"size": 3}}}', "[" * 100_000],
-)  # fmt: skip
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 3}', '{"files": {"a": {"size": 3}}}', "[" * 100_000])
 def test_what_is_no_list_is_one_line(text: str, folder: Path) -> None:
     (folder / DONE).write_text(text)
     with pytest.raises(InputError, match=r"^\S*DONE is no list of files$"):
@@ -57,12 +49,9 @@ def test_a_file_with_other_bytes_is_refused_and_no_other(folder: Path) -> None:
     assert checked(folder / "gone") == folder / "gone"  # whoever reads it says so
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"a": 3}', None])
-def test_without_checksums_nothing_is_compared(text: str | None, folder: Path) -> None:
+def test_without_done_nothing_is_compared(folder: Path) -> None:
     (folder / "a").write_text("two")
     (folder / DONE).unlink()
-    if text is not None:
-        (folder / DONE).write_text(text)
     assert checked(folder / "a").read_text() == "two"
 
 

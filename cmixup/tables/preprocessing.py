@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, nearest, shortened, shown
-from cmixup.saved_run import PREPROCESSING, READER, TABLE_FORMAT
+from cmixup.saved_run import PREPROCESSING, TABLE_FORMAT
 from cmixup.tables.columns import Category, Date, Number, as_days, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
@@ -92,11 +92,11 @@ class Preprocessing:
     def to_json(self) -> str:
         """Return it as JSON text."""
         given = {**asdict(self), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
-        whole = {"format": TABLE_FORMAT, "read_by": READER, **given}
+        whole = {"format": TABLE_FORMAT, **given}
         return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, source: str = PREPROCESSING) -> Preprocessing:
+    def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Preprocessing:
         """Return what `to_json` made the text of.
 
         Args:
@@ -110,7 +110,7 @@ class Preprocessing:
             given: dict[str, Any] = json.loads(text)
             if given.pop("format") != TABLE_FORMAT:
                 raise ValueError
-            given.pop("read_by", None)
+            given.pop("read_by", None)  # named by runs of earlier versions
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
             made = cls(**_tuples(given), columns=columns)
             if not all(_is_right(part) for part in (made, *columns)):

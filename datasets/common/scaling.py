@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.saved_run import READER, TABLE_FORMAT
+from cmixup.saved_run import TABLE_FORMAT
 
 VANISH = 1e300  # what is divided by it is 0 in float32
 
@@ -70,10 +70,7 @@ def scaling_json(
         for k, name in enumerate(names)
     ]
     given = {"targets": list(labels), "group": "", "log_target": False, "scaling": form, "columns": columns}
-    return (
-        json.dumps({"format": TABLE_FORMAT, "read_by": READER, **given, "dropped": {}}, indent=1, allow_nan=False)
-        + "\n"
-    )
+    return json.dumps({"format": TABLE_FORMAT, **given, "dropped": {}}, indent=1, allow_nan=False) + "\n"
 
 
 def _extent(x: np.ndarray, fit_rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from cmixup.errors import InputError
+from cmixup.done import DONE, done_text
 from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, load_run
 from cmixup.sklearn import CMixupRegressor
 from datasets.airfoil import Airfoil
@@ -125,7 +126,9 @@ def read_pickled(path: Path) -> None:
 
 
 def read_run(path: Path) -> None:
-    """Load a run of which one file is damaged, and predict."""
+    """Load a run of which one file is damaged, but listed, and predict."""
+    others = [each for each in path.parent.iterdir() if each.name != DONE]
+    (path.parent / DONE).write_text(done_text(others))
     run = load_run(path.parent)
     try:
         found = run.predict(frame()) if run.table else run.predict(torch.zeros(2, *run.in_shape))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.done import DONE
+from cmixup.done import DONE, done_text
 from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, model_json
 from cmixup.tables.preprocessing import fit
 from models.fcn3 import FCN3
@@ -45,5 +45,5 @@ def make_run() -> Path:
     node = {"_target_": "models.fcn3.FCN3", "name": "fcn3"}
     (folder / MODEL).write_text(model_json(node, (width,), 1, tasks=False))
     (folder / PREPROCESSING).write_text(made.to_json())
-    (folder / DONE).write_text("")
+    (folder / DONE).write_text(done_text(folder / name for name in (WEIGHTS, MODEL, PREPROCESSING)))
     return folder

@@ -55,27 +55,6 @@ def test_categories_gaps_and_pieces_come_back(tmp_path: Path) -> None:
     assert np.array_equal(again.predict(x), model.predict(x))
 
 
-def test_a_file_of_the_format_before_is_read(tmp_path: Path) -> None:
-    """One network, and no arguments, pieces, categories and trees that came later."""
-    model = fitted(members=1, n_pieces=0, categorical_features=None, bandwidth=0, blend=None)
-    model.save(tmp_path / "model.npz")
-    with np.load(tmp_path / "model.npz") as file:
-        arrays = {name: value for name, value in file.items() if name not in ("_indicators", "_pieces")}
-    told = json.loads(str(arrays.pop("json")))
-    arrays |= {name: value[0] for name, value in arrays.items() if name.startswith(("coef", "intercept"))}
-    later = ("members", "n_pieces", "categorical_features", "verbose", "blend")
-    told["params"] = {name: value for name, value in told["params"].items() if name not in later}
-    numbers = {n: v for n, v in told["numbers"].items() if n not in ("loss_curve_", "_levels")}
-    before = {**told, "format": "cmixup.sklearn.CMixupRegressor/1", "numbers": {**numbers, "best_epoch_": 2}}
-    np.savez(tmp_path / "before.npz", json=np.array(json.dumps(before)), **arrays)
-    again = CMixupRegressor.load(tmp_path / "before.npz")
-    assert again.get_params() == model.get_params()
-    assert again.best_epoch_ == [2]
-    assert np.array_equal(again.predict(X), model.predict(X))
-    again.save(tmp_path / "again")
-    assert np.array_equal(CMixupRegressor.load(tmp_path / "again").predict(X), model.predict(X))
-
-
 def test_shapes_of_labels_come_back(tmp_path: Path) -> None:
     model = CMixupRegressor((4,), epochs=1, random_state=0).fit(X.to_numpy(), Y[:, None])
     model.save(tmp_path / "model.npz")
@@ -108,10 +87,10 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     fitted().save(path)
     with np.load(path) as file:
         arrays = dict(file)
-    told = json.loads(str(arrays["json"]))
+    saved = json.loads(str(arrays["json"]))
 
     def with_json(**changes: Any) -> dict[str, Any]:
-        return {**arrays, "json": np.array(json.dumps({**told, **changes}))}
+        return {**arrays, "json": np.array(json.dumps({**saved, **changes}))}
 
     missing = {name: value for name, value in arrays.items() if name != "coef1"}
     good = {
@@ -122,8 +101,8 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     np.savez(path, **good)
     CMixupRegressor.load(path)
     for content in (
-        with_json(format="something else"), with_json(params={**told["params"], "unknown": 1}), with_json(layers=2),
-        with_json(numbers={**told["numbers"], "_levels": [None, None, ["u"]]}), missing,
+        with_json(format="something else"), with_json(params={**saved["params"], "unknown": 1}), with_json(layers=2),
+        with_json(numbers={**saved["numbers"], "_levels": [None, None, ["u"]]}), missing,
         *({**good, "_pieces": np.array([piece])}
           for piece in ([3.0, 0, 1, 0, 1], [0.5, 0, 1, 0, 1], [2.0, 0, 0, 0, 1], [2.0, 0, 1, 0, 0])),
         {**arrays, "coef0": arrays["coef0"][:, :-1]}, {**arrays, "coef0": np.array([Evil()])}, {},
@@ -154,10 +133,10 @@ def test_what_fit_never_leaves_is_refused(tmp_path: Path, changes: dict[str, Any
     fitted().save(path)
     with np.load(path) as file:
         arrays = dict(file)
-    told = json.loads(str(arrays["json"]))
-    told["numbers"].update(changes.pop("numbers", {}))
-    told["feature_names"] = changes.pop("feature_names", told["feature_names"])
-    np.savez(path, **{**arrays, **changes, "json": np.array(json.dumps(told))})
+    saved = json.loads(str(arrays["json"]))
+    saved["numbers"].update(changes.pop("numbers", {}))
+    saved["feature_names"] = changes.pop("feature_names", saved["feature_names"])
+    np.savez(path, **{**arrays, **changes, "json": np.array(json.dumps(saved))})
     with pytest.raises(InputError, match=r"path must be a file that CMixupRegressor\.save wrote, got .*: "):
         CMixupRegressor.load(path)
 
@@ -173,20 +152,3 @@ def test_a_file_that_unpacks_to_more_than_it_is_and_deep_json_are_refused(tmp_pa
     np.savez(path, **{**arrays, "json": np.array("[" * 10**5 + "]" * 10**5)})
     with pytest.raises(InputError, match="recursion"):
         CMixupRegressor.load(path)
-
-
-def test_an_estimator_of_cdaf1c7c_is_read() -> None:
-    """The file was written by that commit's code; it knows nothing of residuals and of `cv`."""
-    rng = np.random.default_rng(7)
-    columns = {"a": rng.normal(size=150), "b": rng.normal(size=150), "c": pd.Categorical(rng.choice(list("uvw"), 150))}
-    x = pd.DataFrame(columns)
-    x.loc[3, "a"] = np.nan
-    model = CMixupRegressor.load(Path(__file__).parent / "saved_cdaf1c7c.npz")
-    expected = [
-        [4.709415975069198, 0.7023917190620854], [4.8897921436258285, 0.6641351127022463],
-        [4.762774041919419, 0.6727149119563165], [4.939410646356693, 0.7184859928231573],
-    ]  # fmt: skip
-    np.testing.assert_allclose(model.predict(x.iloc[:20])[:4], expected, rtol=1e-13)  # the same bits, but for BLAS
-    assert model.cv is None
-    with pytest.raises(InputError, match="needs a fit that held rows out"):
-        model.predict_interval(x)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from cmixup.errors import InputError
 from cmixup.done import DONE, done_text
+from cmixup.errors import InputError
 from cmixup.saved_run import MODEL, PREPROCESSING, WEIGHTS, load_run
 from cmixup.sklearn import CMixupRegressor
 from datasets.airfoil import Airfoil

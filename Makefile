@@ -119,7 +119,7 @@ reproduce-table5: $(VENV)/.ready ## Table 5: distance of inputs, states or label
 reproduce-table-noise: $(VENV)/.ready ## Table of noise on the training labels [SEEDS=10 DATASETS= METHODS= PRESET=]
 
 reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (6 minutes) [SEEDS=20 RESULTS=]
-	$(PY) -m scripts.measure theory "seeds=$(SEEDS)" "results=$(RESULTS)"
+	$(PY) -m scripts.analysis theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
 reproduce-figure-bandwidth: $(VENV)/.ready ## Error over the bandwidth of C-Mixup [SEEDS=10 DATASETS= PRESET=paper|released|cpu]
 
@@ -129,7 +129,7 @@ reproduce-figure-overfitting: $(VENV)/.ready ## Error over epochs (40 minutes) [
 
 reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance on Crime and SkillCraft [SEEDS=10 DATASETS= PRESET=]
 	$(PY) -m scripts.reproduce table3 $(NARROW) "datasets=$(or $(DATASETS),$(INVARIANCE))"
-	$(PY) -m scripts.measure invariance $(MEASURED) "datasets=$(DATASETS)"
+	$(PY) -m scripts.analysis invariance $(MEASURED) "datasets=$(DATASETS)"
 
 queue: $(VENV)/.ready ## Train what is missing within MINUTES; can go on [MINUTES=9 DRY_RUN=1 AGAIN=1 SEEDS= JOBS= DEVICE= OUT=]
 	$(PY) -m scripts.queue $(QUEUE) "minutes=$(or $(MINUTES),$(if $(AGAIN),,9))" "again=$(AGAIN)" "dry_run=$(DRY_RUN)"
@@ -141,13 +141,13 @@ missing: $(VENV)/.ready ### queue DRY_RUN=1: what is missing; its cost [DEVICE= 
 	$(PY) -m scripts.queue $(QUEUE) dry_run=1
 
 reproduce-figure-pairs: $(VENV)/.ready ### Who is mixed with whom: objects and RCF-MNIST [RESULTS=]
-	$(PY) -m scripts.measure pairs "results=$(RESULTS)"
+	$(PY) -m scripts.analysis pairs "results=$(RESULTS)"
 
 reproduce-figure-rcf-mnist: $(VENV)/.ready ### Images of RCF-MNIST in each split [RESULTS=]
-	$(PY) -m scripts.measure rcf_mnist "results=$(RESULTS)"
+	$(PY) -m scripts.analysis rcf_mnist "results=$(RESULTS)"
 
 reproduce-table2-paired: reproduce-table2 ### Table 2, compared on the same test tasks [SEEDS=2 PRESET= RESULTS=]
-	$(PY) -m scripts.measure task_errors $(MEASURED)
+	$(PY) -m scripts.analysis task_errors $(MEASURED)
 
 reproduce-table3-last-epoch: $(VENV)/.ready ### RCF-MNIST with the weights of the last epoch [SEEDS=10 METHODS= PRESET=]
 
@@ -160,7 +160,7 @@ reproduce-table-batch-ood: $(VENV)/.ready ### The same, out of distribution [SEE
 reproduce-table-spurious: $(VENV)/.ready ### RCF-MNIST's ERM at three ratios (GPU) [SEEDS=3 PRESET=]
 	$(PY) -m scripts.reproduce table3 "seeds=$(or $(SEEDS),3)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" datasets=rcf_mnist methods=erm
 	$(PY) -m scripts.train -m dataset=rcf_mnist method=erm experiment.name=table_spurious dataset.ratio=0.5,0.95 logger=none $(RATIOS)
-	$(PY) -m scripts.measure spurious $(MEASURED)
+	$(PY) -m scripts.analysis spurious $(MEASURED)
 
 reproduce-ablation-ood: $(VENV)/.ready ### What moves the scores on Crime and SkillCraft [SEEDS=10 DATASETS= METHODS=]
 

@@ -37,8 +37,7 @@ ROOMS = (
     "scripts.plan",
     "scripts.claims",
     "scripts.report",
-    "scripts.theory",
-    "scripts.measure",
+    "scripts.analysis",
     "scripts.protocol",
     "scripts.effects",
     "scripts.study",
@@ -145,4 +144,4 @@ def test_tests_are_found_by_name_mutant_import_and_target() -> None:
     assert find_tests("cmixup/sampling/sparse.py")["tests/sampling/test_space.py"] == "imports it over 3 imports"
     assert find_tests("datasets/shapenet1d.py")["tests/datasets/test_datasets.py"] == "names it"
     assert find_tests("scripts/bench/train.py")["make bench-train"] == "runs it"
-    assert find_tests("scripts/theory/__init__.py") == {}
+    assert find_tests("scripts/analysis/__init__.py") == {}

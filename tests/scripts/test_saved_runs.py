@@ -23,7 +23,6 @@ from scripts import predict
 from scripts.driver.job import Job
 from scripts.driver.predictions import read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
-from scripts.measure.load_run import model_of
 from scripts.records.curves import read_curves
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports
@@ -128,7 +127,7 @@ def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
     table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
     report = {**read_report(job.run_folder(0)), "run": "adhoc/copy"}
     refused = {
-        "checkpoint.pt": [lambda: load_run(folder), lambda: model_of(report, job.dataset.load(0), tmp_path), table],
+        "checkpoint.pt": [lambda: load_run(folder), table],
         "model.json": [lambda: load_run(folder), table],
         "preprocessing.json": [lambda: load_run(folder), table],
         "config.yaml": [table],
@@ -165,11 +164,6 @@ def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job,
     folder = damaged(no2[1] / "seed=3", tmp_path, "checkpoint.pt", bytes(content))
     with pytest.raises(InputError, match=r"checkpoint.pt does not hold the weights of model.json: .* another checksum"):
         load_run(folder)
-    report = {**read_report(no2[1] / "seed=3"), "run": "copy"}
-    (tmp_path / "runs").mkdir()
-    folder.rename(tmp_path / "runs/copy")
-    with pytest.raises(InputError, match=r"checkpoint.pt is not a file of this model's weights: .* another checksum"):
-        model_of(report, no2[0].dataset.load(3), tmp_path)
 
 
 def test_the_library_alone_predicts_with_runs_on_tables_and_names_another_datasets_in_the_way(

@@ -4,12 +4,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from cmixup.data import RegressionData
 from scripts.driver.predictions import Scored
-from scripts.measure.load_run import labels_of, method_of
-from scripts.records.experiment import RESULTS
 from scripts.records.packed import read_cells
 from scripts.records.published import (
     cell_name,
@@ -19,10 +15,8 @@ from scripts.records.published import (
     published_records,
     published_reports,
     published_seeds,
-    read_reports,
     write_reports,
 )
-from tests.helpers import CPU, make_split
 from tests.scripts.reports import report
 
 CELL = "table1/airfoil/fcn3/k_mixup/paper"
@@ -93,13 +87,3 @@ def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tm
     before = path.read_bytes()
     keep_predictions(tmp_path, [(one(1), parts(2.0))])
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("method", ["coral", "group_dro", "erm"])
-def test_records_from_before_labels_were_scaled_by_the_engine_load(method: str) -> None:
-    reports = read_reports(RESULTS / f"runs/table3/crime/{method}.jsonl")
-    old = next(r for r in reports if r["run"] == f"table3/crime/fcn3/{method}/paper/seed=0")
-    config = {**old["config"], "train": {k: v for k, v in old["config"]["train"].items() if k != "label_scaling"}}
-    assert type(method_of({"config": config})).__name__ in {"Penalised", "GroupDRO", "ERM"}
-    splits = RegressionData("data", *(make_split(8),) * 3, unit="none")
-    assert labels_of({"config": config}, splits, CPU).form == "none"

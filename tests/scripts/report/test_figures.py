@@ -13,9 +13,8 @@ from matplotlib.image import imread
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
-from scripts.measure.invariance import invariance_figure
-from scripts.measure.rcf_mnist import angle_figure
-from scripts.measure.task_errors import objects_figure
+from scripts.analysis.invariance import invariance_figure
+from scripts.analysis.task_errors import objects_figure
 from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise_values
@@ -194,15 +193,6 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     assert [list(found.get_ydata()) for found in right.lines] == [
         [r.self_probability for r in every], [marked[0].self_probability],
     ]  # fmt: skip
-
-
-def test_pictures_stand_over_their_angles() -> None:
-    pictures = {"a": np.random.default_rng(0).random((2, 8, 3)), "b": np.zeros((4, 8, 3))}
-    first, second = angle_figure(pictures, "title").axes
-    np.testing.assert_array_equal(first.images[0].get_array(), pictures["a"])
-    assert first.images[0].get_extent() == [0, 360, 0, 90]
-    assert second.images[0].get_extent() == [0, 360, 0, 180]
-    assert (first.get_title(loc="left"), second.get_title(loc="left")) == ("a", "b")
 
 
 def test_the_file_is_a_png_that_repeats() -> None:

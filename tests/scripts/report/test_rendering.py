@@ -141,8 +141,8 @@ def test_a_remembered_value_is_computed_once_and_its_files_are_read_by_all_who_a
 
 def test_every_entry_of_the_project_is_found() -> None:
     found = rendering.find_modules()
-    assert {"scripts.report.table_figure", "scripts.report.sentences", "scripts.theory.page"} <= set(found)
+    assert {"scripts.report.table_figure", "scripts.report.sentences", "scripts.report.theory"} <= set(found)
     imported = rendering.imported_files("scripts.report.table_figure")
     assert rendering.ROOT / "scripts/report/figures.py" in imported
     assert rendering.ROOT / "scripts/records/stats.py" in imported
-    assert rendering.ROOT / "scripts/theory/page.py" not in imported
+    assert rendering.ROOT / "scripts/report/theory.py" not in imported

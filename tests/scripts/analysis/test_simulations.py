@@ -2,11 +2,14 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scripts.theory.estimators import (
+from scripts.analysis import theory
+from scripts.analysis.__main__ import main
+from scripts.analysis.estimators import (
     distance_spread,
     draw_partners,
     fit_direction,
@@ -16,16 +19,19 @@ from scripts.theory.estimators import (
     squared_distances,
     uniform_partners,
 )
-from scripts.theory.simulations import (
+from scripts.analysis.simulations import (
     Finding,
     Theorem1,
     Theorem2,
     Theorem3,
     index_rows,
-    named_stream,
     nearest_share,
     sparse_theta,
 )
+from scripts.analysis.theory import BASE, Setting, all_settings
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv
+from scripts.report.theory import FILE
 
 SMALL1 = Theorem1(n=300, p=8, test=60)
 SMALL2 = Theorem2(n=800, p=8, test=50)
@@ -71,27 +77,6 @@ def test_bandwidth_zero_takes_the_nearest_other_or_the_row_itself() -> None:
     np.testing.assert_array_equal(draw_partners(y, y, 0.0, level), np.tile(np.arange(300), (2, 1)))
     assert nearest_share(y[:, 0], away.argmin(axis=1)[None]) == 1
     assert nearest_share(y[:, 0], np.roll(np.arange(300), 1)[None]) < 0.1
-
-
-def test_labels_a_rounding_error_apart_are_told_apart() -> None:
-    labels = np.array([[1.0], [1.0 + 1e-12], [1.0 + 3e-12]])
-    found = draw_partners(labels, labels[::-1].copy(), 1e-14, np.full((1, 3), 0.5))
-    assert found.tolist() == [[2, 1, 0]]
-
-
-def test_blocks_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    x, level = rng.normal(size=(50, 4)), rng.random((2, 50))
-    t, y, at = rng.normal(size=50), rng.normal(size=50), rng.normal(size=30)
-    whole = (
-        draw_partners(x, x, 1.0, level, others=True),
-        distance_spread(x, x, others=True),
-        nadaraya_watson(t, y, at, 0.3),
-    )
-    monkeypatch.setattr("scripts.theory.estimators.WEIGHTS_PER_BLOCK", 170)
-    np.testing.assert_array_equal(draw_partners(x, x, 1.0, level, others=True), whole[0])
-    assert distance_spread(x, x, others=True) == pytest.approx(whole[1])
-    np.testing.assert_allclose(nadaraya_watson(t, y, at, 0.3), whole[2], rtol=1e-5)
 
 
 def test_the_spread_of_distances_leaves_out_a_row_with_itself() -> None:
@@ -209,7 +194,51 @@ def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
     assert found["erm", "estimated", "theta_error"] == pytest.approx(np.sum(np.square(estimate - theta)), rel=1e-6)
 
 
-def test_streams_are_apart() -> None:
-    draws = {(s, name): named_stream(s, name).random() for s in (0, 1) for name in ("rows", "lam", "partners")}
-    assert len(set(draws.values())) == 6
-    assert named_stream(0, "rows").random() == draws[0, "rows"]
+def test_the_grid_changes_one_thing_at_a_time() -> None:
+    for setting in all_settings():
+        base = vars(BASE[setting.theorem])
+        changed = {name for name, value in vars(setting.simulation).items() if value != base[name]}
+        expected = {"base": set(), "N": {"n"}, "p": {"p"}, "bandwidth": {"bandwidth"}, "noise": {"noise"}}
+        assert changed == expected.get(setting.name.partition(" ")[0], {"noise", "penalty"})
+
+
+def test_the_command_writes_numbers_page_and_figures_of_one_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = read_csv(RESULTS / "theory.csv")
+    monkeypatch.setattr(theory, "all_settings", lambda: (Setting("base", 1, SMALL1),))
+    monkeypatch.setattr(theory, "render_theory", lambda results: {"theory.md": f"{len(read_csv(results / FILE))} rows"})
+    monkeypatch.setattr(theory, "theory_figures", lambda _: {})
+    main(["theory", "seeds=3", f"results={tmp_path}"])
+    rows = read_csv(tmp_path / FILE)
+    assert list(rows[0]) == list(published[0])
+    assert {r["seed"] for r in rows} == {"0", "1", "2"}
+    assert (tmp_path / "theory.md").read_text() == f"{len(rows)} rows"
+    with pytest.raises(SystemExit):
+        main(["theory", "seeds=1", f"results={tmp_path}"])
+
+
+@pytest.mark.slow
+def test_the_published_numbers_are_those_of_the_simulations() -> None:
+    """One seed of one place of each theorem is computed again."""
+    rows = read_csv(RESULTS / FILE)
+    keys = [name for name in rows[0] if name != "value"]
+    published = {tuple(r[name] for name in keys): float(r["value"]) for r in rows}
+    assert len(published) == len(rows)
+    for setting in all_settings():
+        if (setting.theorem, setting.name, setting.simulation.n) in {(1, "N", 500), (2, "N", 1000), (3, "N", 200)}:
+            for row in setting.rows(3):
+                value = published[tuple(str(row[name]) for name in keys)]
+                assert value == pytest.approx(float(row["value"]), rel=1e-3, abs=1e-6), row
+
+
+def test_the_page_names_the_simulations_values() -> None:
+    text = " ".join((RESULTS / "theory.md").read_text().replace("$", "").split())
+    first, second, third = BASE.values()
+    for words in (
+        f"N = {first.n}, p = {first.p}, label bandwidth {first.bandwidth:g};",
+        f"p = {second.p}, label bandwidth {second.bandwidth:g};",
+        f"n = {third.n} rows a domain, p_1 = {third.p // 4},",
+        f"standard deviation {third.noise:g},",
+    ):
+        assert words in text, words

@@ -4,7 +4,7 @@ Every model's squared error on each test task goes into results/task_errors/<dat
 come a table of paired differences with their intervals (results/tables/table2_paired_<dataset>_<preset>.md) and a
 figure of the error on each object.
 
-Example: python -m scripts.measure task_errors preset=cpu
+Example: python -m scripts.analysis task_errors preset=cpu
 """
 
 from __future__ import annotations
@@ -21,20 +21,27 @@ import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData
+from cmixup.done import checked, read_tensors
 from cmixup.errors import InputError
-from scripts.config.arguments import Args
-from scripts.driver.devices import pick_device
-from scripts.measure.load_run import KEYS as COMMON
-from scripts.measure.load_run import (
+from cmixup.label_scaling import LabelScaling
+from cmixup.saved_run import WEIGHTS
+from cmixup.training.loader import BatchLoader
+from cmixup.training.predict import predict
+from datasets.common.damaged import naming
+from scripts.analysis.runs import KEYS as COMMON
+from scripts.analysis.runs import (
     Report,
     check_score,
     dataset_of,
     results_of,
-    run_predictions,
+    run_folder,
     runs_of,
     stored_rows,
-    write_measured,
+    write_analysis,
 )
+from scripts.config.arguments import Args
+from scripts.config.parts import check_part
+from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import read_csv, to_csv
@@ -52,11 +59,35 @@ Row = Mapping[str, Any]
 
 
 def task_errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
-    """Return one run's mean squared error on the query of each test task, `(N,)`; see `run_predictions`."""
-    prediction = run_predictions(report, data, data.test, out, device)
-    each = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
-    check_score(report, METRIC, float(each.mean()))
-    return each
+    """Return one run's mean squared error on the query of each test task, `(N,)`.
+
+    Args:
+        report: of the run.
+        data: what it was trained on.
+        out: folder of the runs.
+        device: where to predict.
+
+    Raises:
+        InputError: the run has no weights, they are damaged, or the score is not the recorded one.
+    """
+    config = report["config"]
+    path = run_folder(report, out) / WEIGHTS
+    if not path.is_file():
+        raise InputError(f"run {report['run']} has no weights: no such file {path}")
+    x: Any = data.train.x
+    method: Any = check_part("method", config["method"]).build()
+    part = check_part("model", config["model"], reserved=("in_shape", "out_features"))
+    model: Any = part.build(tuple(x.shape[1:]), data.train.y.shape[1])
+    method.fit(data, model, None)  # some methods give the model parameters (MR-MAML)
+    with naming(path, "a file of this model's weights"):
+        model.load_state_dict(read_tensors(checked(path)))
+    scaling = LabelScaling.fit(config["train"]["label_scaling"], [data.train], device)
+    loader = BatchLoader([data.test], device, scaling)
+    predictor = method.predictors()[""]
+    prediction = predict(predictor, model.eval().to(device), loader, config["train"]["eval_batch_size"]).cpu()
+    errors = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
+    check_score(report, METRIC, float(errors.mean()))
+    return errors
 
 
 def score_runs(
@@ -76,7 +107,7 @@ def score_runs(
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
-    dataset: Any = dataset_of(reports[0])  # a TaskDataset
+    dataset: Any = dataset_of(reports[0]["config"]["dataset"])  # a TaskDataset
     objects = dataset.objects()[1].names
     rows: list[dict[str, Any]] = []
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
@@ -254,5 +285,5 @@ def run(given: Args) -> None:
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
         name = f"{FOLDER}/{dataset}_{of}.csv"
         rows = score_runs(list(group), given.out, device, stored_rows(results / name))
-        write_measured(results, {name: to_csv(rows, file_columns(rows))})
-    write_measured(results, render_tables(results), task_figures(results))
+        write_analysis(results, {name: to_csv(rows, file_columns(rows))})
+    write_analysis(results, render_tables(results), task_figures(results))

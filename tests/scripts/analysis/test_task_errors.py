@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.config.compose import compose_train
-from scripts.driver import execute as run_module
-from scripts.driver.execute import execute_job
-from scripts.driver.job import plan_job
-from scripts.measure import task_errors
-from scripts.measure.__main__ import main
-from scripts.measure.task_errors import (
+from scripts.analysis import task_errors
+from scripts.analysis.task_errors import (
     CONSTANT,
     TASK_KEY,
     file_columns,
@@ -25,6 +20,10 @@ from scripts.measure.task_errors import (
     score_runs,
     task_figures,
 )
+from scripts.config.compose import compose_train
+from scripts.driver import execute as run_module
+from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, to_csv
 from tests.helpers import CPU
@@ -59,17 +58,6 @@ def test_every_task_has_an_error_whose_mean_is_the_recorded_score(trained: list,
         assert mean == pytest.approx(report["scores"]["test"]["mse"], rel=1e-3)
     assert [(r["seed"], r["task"]) for r in rows] == [(0, 0), (0, 1)]
     assert all(r["object"].startswith("spot ") and r["object"] not in [f"spot {k}" for k in range(4)] for r in rows)
-
-
-def test_the_constant_is_the_mean_label_of_the_training_objects(trained: list, runs: Path) -> None:
-    from datasets.pascal1d_rendered import Pascal1DRendered
-
-    rows = score_runs(trained[:1], runs, CPU)
-    dataset = Pascal1DRendered(synthetic=True)
-    data = dataset.load(0)
-    level = 10 * dataset.objects()[0].y.mean()
-    expected = ((data.test.y - level) ** 2).mean(dim=1)
-    assert [float(r[CONSTANT]) for r in rows] == pytest.approx(expected.tolist(), rel=1e-3)
 
 
 def test_changed_scores_and_other_tasks_are_refused(trained: list, runs: Path) -> None:
@@ -174,9 +162,3 @@ def test_the_table_has_both_intervals(tmp_path: Path, monkeypatch: pytest.Monkey
         "mean training label": [8.0, 8.0], "MAML": [4.5, 4.5], "C-Mixup": [3.5, 4.5],
     }  # fmt: skip
     assert render_tables(tmp_path / "nothing") == {}
-
-
-def test_without_a_run_the_command_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["task_errors", f"out={tmp_path}", f"results={tmp_path}", "preset=cpu"])
-    assert "holds no finished run of table2, preset 'cpu'; make reproduce-table2" in capsys.readouterr().err

@@ -10,19 +10,15 @@ from torch import Tensor
 from cmixup.errors import InputError
 from cmixup.metrics import rmse
 from datasets import rcf_mnist as module
-from datasets.rcf_mnist import RCFMNIST, Coloured
-from scripts.config.arguments import Args
+from datasets.rcf_mnist import RCFMNIST
+from scripts.analysis import spurious
+from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.measure import spurious
-from scripts.measure.__main__ import main
-from scripts.measure.load_run import runs_of
-from scripts.measure.spurious import SPURIOUS_COLUMNS, is_wanted, render_tables, score_runs
 from scripts.records.records import to_csv
 from tests.helpers import CPU
-from tests.scripts.test_render import leave_run, report
 
 N = 2000
 
@@ -49,20 +45,6 @@ def test_who_reads_colours_errs_on_the_rows_that_are_reversed(ratio: float) -> N
     found = {c: float(rmse(share_of_red(s.x[torch.arange(N)]), s.y)) for c, s in splits(ratio).items()}
     assert found["same"] ** 2 == pytest.approx((1 - ratio) / 3, abs=0.02)
     assert found["reversed"] ** 2 == pytest.approx(ratio / 3, abs=0.02)
-
-
-@pytest.mark.usefixtures("many")
-def test_at_one_half_both_test_sets_have_one_distribution() -> None:
-    same, reversed_ = splits(0.5).values()
-    assert torch.bincount(same.domain).tolist() == torch.bincount(reversed_.domain).tolist() == [N // 2, N // 2]
-    for split in (same, reversed_):
-        assert isinstance(split.x, Coloured)
-        correlation = torch.corrcoef(torch.stack([split.x.rho, split.y[:, 0]]))[0, 1]
-        assert abs(float(correlation)) < 0.067  # three standard errors
-    # Kolmogorov-Smirnov at 0.1 %: 1.95 sqrt(2 / N).
-    grid = torch.linspace(0, 1, 101)[:, None]
-    apart = ((same.x.rho <= grid).float().mean(dim=1) - (reversed_.x.rho <= grid).float().mean(dim=1)).abs().max()
-    assert float(apart) < 1.95 * (2 / N) ** 0.5
 
 
 def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
@@ -98,22 +80,6 @@ def test_a_run_that_scores_otherwise_now_is_refused(trained: dict, tmp_path: Pat
         score_runs([trained], tmp_path, CPU)
 
 
-def test_runs_may_differ_from_the_preset_in_ratio_and_epochs_alone(tmp_path: Path) -> None:
-    def leave(run: str, experiment: str, **changes: object) -> None:
-        leave_run(tmp_path, report(experiment=experiment, run=f"{experiment}/{run}", dataset="rcf_mnist", **changes))
-
-    leave("a", "table3")
-    leave("b", "table3", options={"train.epochs": 10})
-    leave("c", "table_spurious", options={"dataset.ratio": 0.5})
-    leave("d", "table3", options={"train.lr": 1.0})
-    leave("e", "table3", method="cmixup")
-    leave("f", "table3", preset="released")
-    leave("g", "adhoc")
-    given = Args(out=str(tmp_path), results="elsewhere")
-    found = runs_of(given, ["table3", "table_spurious"], lambda r: is_wanted(r, "paper"), "")
-    assert [r["run"] for r in found] == ["table3/a", "table3/b", "table_spurious/c"]
-
-
 def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: Path) -> None:
     def row(ratio: float, epochs: int, seed: int, same: float, reversed_: float) -> dict:
         return {"preset": "paper", "ratio": ratio, "epochs": epochs, "seed": seed, "same": same, "reversed": reversed_,
@@ -136,9 +102,3 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
     assert "\n- a\n- b\n\n" in text
     assert text.endswith("`make reproduce-table-spurious PRESET=paper` makes this page.\n")
     assert render_tables(tmp_path / "nothing") == {}
-
-
-def test_without_a_run_the_command_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["spurious", f"out={tmp_path}", f"results={tmp_path}"])
-    assert "holds no finished run of erm on rcf_mnist, preset 'paper'" in capsys.readouterr().err

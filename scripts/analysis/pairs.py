@@ -3,13 +3,12 @@
 The paper's Figure 1 shows this for views of objects. figures/pairs_objects.png is drawn from the rendered views of
 pascal1d_rendered, which `make render-pascal1d` makes, and figures/pairs_rcf_mnist.png from RCF-MNIST.
 
-Example: python -m scripts.measure pairs results=/tmp/pairs
+Example: python -m scripts.analysis pairs results=/tmp/pairs
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +22,10 @@ from cmixup.sampling import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from datasets.common.pose.views import Views
+from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import part_file
 from scripts.config.parts import dataset_class
-from scripts.measure.load_run import RESULTS_KEY, results_of, write_measured
 from scripts.report.palette import ORANGE, SKY
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
@@ -47,12 +46,18 @@ class Pool:
         y: (N,) labels.
         group: (N,) the object or the domain of each.
         turns: label units of a full turn: angles are drawn and sorted in degrees.
+        bandwidth: of the label kernel.
+        kind: what a group is, in one word.
+        title: of the picture.
     """
 
     images: np.ndarray
     y: np.ndarray
     group: np.ndarray
     turns: float
+    bandwidth: float
+    kind: str
+    title: str
 
     @property
     def degrees(self) -> np.ndarray:
@@ -60,19 +65,14 @@ class Pool:
         return 360 * self.y / self.turns
 
 
-def make_samplers(pool: Pool, bandwidth: float) -> dict[str, PartnerSampler]:
-    """Return the samplers of C-Mixup (label distance), of d(x) and of uniform mixing, by title.
-
-    Args:
-        pool: what they draw from.
-        bandwidth: of the label kernel.
-    """
+def make_samplers(pool: Pool) -> dict[str, PartnerSampler]:
+    """Return the samplers of C-Mixup (label distance), of d(x) and of uniform mixing, by title."""
     x = pool.images.reshape(len(pool.y), -1).astype(np.float32)
     first, second = np.random.default_rng(0).integers(0, len(x), (2, PAIRS_FOR_MEDIAN))
     apart = first != second
     median = float(np.median(np.square(x[first[apart]] - x[second[apart]]).sum(axis=1)))
     return {
-        "C-Mixup: label distance": PartnerSampler(pool.y.astype(np.float64), bandwidth, method="rows"),
+        "C-Mixup: label distance": PartnerSampler(pool.y.astype(np.float64), pool.bandwidth, method="rows"),
         "feature distance d(x)": PartnerSampler(x, float(np.sqrt(FEATURE_SHARE * median)), method="rows"),
         "mixup: uniform": PartnerSampler(pool.y.astype(np.float64), np.inf, method="rows"),
     }
@@ -115,19 +115,16 @@ def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups:
     return np.array(sorted(found, key=lambda row: pool.degrees[row]))
 
 
-def pairs_figure(
-    pool: Pool, anchor: int, shown: np.ndarray, samplers: Mapping[str, PartnerSampler], *, group: str, title_of_all: str
-) -> Figure:
-    """Draw the anchor, the candidates by angle, and bars of their probabilities under every pairing.
+def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
+    """Draw an anchor of the first group, candidates by angle, and bars of their probabilities under every pairing.
 
     Args:
         pool: images and labels.
-        anchor: a row.
-        shown: rows (K,), sorted by angle.
-        samplers: by title.
-        group: what a group is, in one word.
-        title_of_all: of the figure.
+        groups: see `partner_candidates`.
     """
+    rows = np.flatnonzero(pool.group == groups[0][0])
+    anchor = int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
+    shown, samplers = partner_candidates(pool, anchor, TURNS, groups), make_samplers(pool)
     n = len(shown)
     figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
     ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
@@ -153,13 +150,13 @@ def pairs_figure(
         away = expected_value(sampler, anchor, pool.group != pool.group[anchor])
         gap = expected_value(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))
         axis.set_title(
-            f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {group}, "
+            f"{title}; over all {len(pool.y)}: {100 * away:.0f} % of the probability is of another {pool.kind}, "
             f"partners are {gap:.0f}° away on average",
             fontsize=9, loc="left",
         )  # fmt: skip
     figure.suptitle(
-        f"{title_of_all}\nP of each partner, given that it is one of those shown; orange: same {group}, blue: another, "
-        "dotted: uniform", fontsize=10,
+        f"{pool.title}\nP of each partner, given that it is one of those shown; orange: same {pool.kind}, "
+        "blue: another, dotted: uniform", fontsize=10,
     )  # fmt: skip
     return figure
 
@@ -173,19 +170,17 @@ def object_pool(views: Views) -> Pool:
     """Return the views of all objects as one pool, whose groups are the objects."""
     objects, n, height, width = views.x.shape
     small = views.x.reshape(objects * n, height // SHRINK, SHRINK, width // SHRINK, SHRINK).mean(axis=(2, 4)) / 255
-    return Pool(small.astype(np.float32), SCALE * views.y.reshape(-1), np.repeat(np.arange(objects), n), SCALE)
+    group, title = np.repeat(np.arange(objects), n), "Rendered objects, label 10 x azimuth"
+    return Pool(small.astype(np.float32), SCALE * views.y.reshape(-1), group, SCALE, paper_bandwidth(OBJECTS), "object",
+                title)  # fmt: skip
 
 
 def colour_pool(split: Split, rows: int = RCF_ROWS) -> Pool:
     """Return the first rows of RCF-MNIST's training split, whose groups are the colour directions."""
     images = split.x[torch.arange(min(rows, len(split)))].permute(0, 2, 3, 1).clamp(0, 1).numpy()
-    return Pool(images, split.y[: len(images), 0].numpy(), split.domain[: len(images)].numpy(), 1.0)
-
-
-def anchor_of(pool: Pool, group: int) -> int:
-    """Return the row of a group that is nearest to the anchor's angle."""
-    rows = np.flatnonzero(pool.group == group)
-    return int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
+    y, group = split.y[: len(images), 0].numpy(), split.domain[: len(images)].numpy()
+    title = "RCF-MNIST, label rotation; domains are colour directions"
+    return Pool(images, y, group, 1.0, paper_bandwidth("rcf_mnist"), "domain", title)
 
 
 def draw_objects() -> Figure:
@@ -199,41 +194,17 @@ def draw_objects() -> Figure:
     if not dataset.rendered().is_file():
         raise InputError(f"no rendered views at {dataset.rendered()}: `make render-pascal1d` renders them (2 minutes)")
     pool = object_pool(dataset.render())
-    objects = len(np.unique(pool.group))
-    first, *others = (np.linspace(0, objects - 1, len(TURNS) + 1).astype(int)).tolist()
-    anchor = anchor_of(pool, first)
-    shown = partner_candidates(pool, anchor, TURNS, [[first], others])
-    return pairs_figure(pool, anchor, shown, make_samplers(pool, paper_bandwidth(OBJECTS)), group="object",
-                        title_of_all="Rendered objects, label 10 x azimuth")  # fmt: skip
+    first, *others = np.linspace(0, pool.group.max(), len(TURNS) + 1).astype(int).tolist()
+    return pairs_figure(pool, [[first], others])
 
 
 def draw_colours() -> Figure:
     """Return the picture of RCF-MNIST."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-    pool = colour_pool(data.train)
-    anchor = anchor_of(pool, 0)
-    shown = partner_candidates(pool, anchor, TURNS, [[0], [1]])
-    return pairs_figure(pool, anchor, shown, make_samplers(pool, paper_bandwidth("rcf_mnist")), group="domain",
-                        title_of_all="RCF-MNIST, label rotation; domains are colour directions")  # fmt: skip
-
-
-PICTURES = {"objects": draw_objects, "rcf_mnist": draw_colours}
+    return pairs_figure(colour_pool(data.train), [[0], [1]])
 
 
 def run(given: Args) -> None:
-    """Draw both pictures, each even where the other one's files are not there.
-
-    Raises:
-        SystemExit: one was not drawn.
-    """
-    missing = 0
-    for name, draw in PICTURES.items():
-        try:
-            figure = draw()
-        except InputError as error:
-            print(f"not drawn: {name}: {error}", file=sys.stderr)
-            missing = 2
-        else:
-            write_measured(results_of(given), {}, {f"figures/pairs_{name}.png": figure})
-    if missing:
-        raise SystemExit(missing)
+    """Draw both pictures, that of RCF-MNIST first."""
+    for name, draw in (("rcf_mnist", draw_colours), ("objects", draw_objects)):
+        write_analysis(results_of(given), {}, {f"figures/pairs_{name}.png": draw()})

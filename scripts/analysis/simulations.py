@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints
-from scripts.theory.estimators import (
+from scripts.analysis.estimators import (
     Rows,
     distance_spread,
     draw_partners,

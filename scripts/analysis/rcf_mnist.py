@@ -1,20 +1,18 @@
 """Draw RCF-MNIST from the real images: those of every split over the angle, in their colours.
 
-Example: python -m scripts.measure rcf_mnist
+Example: python -m scripts.analysis rcf_mnist
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
 from cmixup.data import RegressionData, Split
+from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.parts import dataset_class
-from scripts.measure.load_run import RESULTS_KEY, results_of, write_measured
 from scripts.report.figures import new_subplots
 
 KEYS = {"results": RESULTS_KEY}
@@ -40,26 +38,6 @@ def image_mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
     return grid.reshape(n * height, n_angles * width, 3).clamp(0, 1).numpy()
 
 
-def angle_figure(pictures: Mapping[str, np.ndarray], title: str) -> Figure:
-    """Draw pictures, one below the other, over an axis of 0 to 360 degrees.
-
-    Args:
-        pictures: by title, `(H, W, 3)` in [0, 1].
-        title: of all of them.
-    """
-    figure, axes = new_subplots(len(pictures), 1, figsize=(9, 2.4 * len(pictures)))
-    for axis, (shown, picture) in zip(axes[:, 0], pictures.items(), strict=True):
-        height = 360 * picture.shape[0] / picture.shape[1]
-        axis.imshow(picture, extent=(0, 360, 0, height), interpolation="nearest")
-        axis.set_title(shown, fontsize=10, loc="left")
-        axis.set_yticks([])
-        axis.set_xticks(range(0, 361, 45))
-    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
-    figure.suptitle(title, fontsize=11)
-    figure.tight_layout()
-    return figure
-
-
 def draw_splits(data: RegressionData) -> Figure:
     """Draw a block of images for each split, the angle rising from left to right.
 
@@ -67,11 +45,18 @@ def draw_splits(data: RegressionData) -> Figure:
         data: RCF-MNIST with `scaling="unit"`.
     """
     angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
-    blocks = {}
-    for name, shown in SPLITS.items():
+    figure, axes = new_subplots(len(SPLITS), 1, figsize=(9, 2.4 * len(SPLITS)))
+    for axis, (name, title) in zip(axes[:, 0], SPLITS.items(), strict=True):
         split: Split = getattr(data, name)
-        blocks[f"{shown}: {colouring_rule(split)}"] = image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
-    return angle_figure(blocks, "RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0")
+        picture = image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
+        axis.imshow(picture, extent=(0, 360, 0, 360 * picture.shape[0] / picture.shape[1]), interpolation="nearest")
+        axis.set_title(f"{title}: {colouring_rule(split)}", fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle("RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0", fontsize=11)
+    figure.tight_layout()
+    return figure
 
 
 def colouring_rule(split: Split) -> str:
@@ -90,4 +75,4 @@ def colouring_rule(split: Split) -> str:
 def run(given: Args) -> None:
     """Write results/figures/rcf_mnist.png."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-    write_measured(results_of(given), {}, {"figures/rcf_mnist.png": draw_splits(data)})
+    write_analysis(results_of(given), {}, {"figures/rcf_mnist.png": draw_splits(data)})

@@ -5,7 +5,7 @@ are those of Table 3, whose ratio is the dataset's, and of other ratios, which `
 `dataset=rcf_mnist method=erm preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.95`. All finished runs
 enter results/spurious.csv, and from that the table is rendered.
 
-Example: python -m scripts.measure spurious preset=cpu
+Example: python -m scripts.analysis spurious preset=cpu
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from typing import Any
 import torch
 
 from cmixup.metrics import METRICS
-from scripts.config.arguments import Args
-from scripts.config.compose import compose_train
-from scripts.driver.devices import pick_device
-from scripts.measure.load_run import KEYS as COMMON
-from scripts.measure.load_run import (
+from cmixup.saved_run import load_run
+from scripts.analysis.runs import (
     Report,
     check_score,
     dataset_of,
+    replace_rows,
     results_of,
-    run_predictions,
+    run_folder,
     runs_of,
     stored_rows,
-    write_measured,
+    write_analysis,
 )
+from scripts.config.arguments import Args
+from scripts.config.compose import compose_train
+from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -42,7 +43,6 @@ TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belo
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them
 FILE = "spurious.csv"
-KEYS = COMMON
 MAY_DIFFER = {"dataset.ratio", "train.epochs"}  # from a preset
 SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run")
 
@@ -55,18 +55,18 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
     """
     rows = []
     for report in reports:
-        config, found = report["config"]["dataset"], {}
+        config, run = report["config"]["dataset"], load_run(run_folder(report, out), device)
+        scores = {}
         for colour in COLOURS:
-            data = dataset_of(report, test_color=colour).load(report["seed"])
-            found[colour] = (
-                METRICS[METRIC].score(run_predictions(report, data, data.test, out, device), data.test.y).item()
-            )
-        check_score(report, METRIC, found[config["test_color"]])
+            test = dataset_of(config, test_color=colour).load(report["seed"]).test
+            prediction = run.predict(test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"])
+            scores[colour] = METRICS[METRIC].score(prediction, test.y).item()
+        check_score(report, METRIC, scores[config["test_color"]])
         rows.append(
             {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"], "seed": report["seed"],
-             **{c: f"{v:.6g}" for c, v in found.items()}, "notes": "; ".join(report["notes"]), "run": report["run"]}
+             **{c: f"{v:.6g}" for c, v in scores.items()}, "notes": "; ".join(report["notes"]), "run": report["run"]}
         )  # fmt: skip
-        print(f"ratio {config['ratio']} seed {report['seed']}: {found}")
+        print(f"ratio {config['ratio']} seed {report['seed']}: {scores}")
     return rows
 
 
@@ -124,6 +124,6 @@ def run(given: Args) -> None:
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
     reports = runs_of(given, [MAIN, TABLE], lambda r: is_wanted(r, preset), about)
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    old = [r for r in stored_rows(results / FILE) if r["preset"] != preset]
-    write_measured(results, {FILE: to_csv([*old, *rows], SPURIOUS_COLUMNS)})
-    write_measured(results, render_tables(results))
+    rows = replace_rows(stored_rows(results / FILE), rows, "preset")
+    write_analysis(results, {FILE: to_csv(rows, SPURIOUS_COLUMNS)})
+    write_analysis(results, render_tables(results))

@@ -4,7 +4,7 @@ For every run the mean divergence of its representation between training domains
 goes into results/invariance.csv, and from that results/figures/invariance_<preset>.png is drawn. Rows of other runs
 stay as they are.
 
-Example: python -m scripts.measure invariance preset=paper datasets=crime,skillcraft
+Example: python -m scripts.analysis invariance preset=paper datasets=crime,skillcraft
 """
 
 from __future__ import annotations
@@ -22,13 +22,23 @@ from matplotlib.figure import Figure
 
 from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
+from cmixup.saved_run import load_run
 from cmixup.training.loader import BatchLoader
 from cmixup.training.predict import predict
+from scripts.analysis.divergence import COMPONENTS, learned_invariance
+from scripts.analysis.runs import KEYS as COMMON
+from scripts.analysis.runs import (
+    Report,
+    dataset_of,
+    replace_rows,
+    results_of,
+    run_folder,
+    runs_of,
+    stored_rows,
+    write_analysis,
+)
 from scripts.config.arguments import Args
 from scripts.driver.devices import pick_device
-from scripts.measure.divergence import COMPONENTS, learned_invariance
-from scripts.measure.load_run import KEYS as COMMON
-from scripts.measure.load_run import Report, dataset_of, model_of, results_of, runs_of, stored_rows, write_measured
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
@@ -40,13 +50,12 @@ from scripts.report.palette import COLOURS, GREY
 CPU = torch.device("cpu")
 EXPERIMENT, FILE = "table3", "invariance.csv"
 DATASETS = "crime,skillcraft"
-KEYS = COMMON | {
-    "datasets": f"of these runs; default {DATASETS}",
-}
+KEYS = COMMON | {"datasets": f"of these runs; default {DATASETS}"}
 INVARIANCE_COLUMNS = (
     "dataset", "method", "preset", "seed", "split", "domains", "components", "value", "valid_fraction", "pairs", "run",
 )  # fmt: skip
-LARGEST = 10  # domains of the merged version
+ORDER = ("dataset", "preset", "domains", "method")  # of the rows; then by seed
+LARGEST = 10  # domains, where a dataset has more
 
 
 def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
@@ -54,20 +63,20 @@ def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[d
 
     Args:
         report: of the run.
-        out: where it lies.
+        out: folder of the runs.
         device: where the representation is computed.
     """
-    data = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"])
-    model = model_of(report, data, out).to(device)
+    train = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"]).train
+    model = load_run(run_folder(report, out), device).model
     assert isinstance(model, Backbone)
-    loader = BatchLoader([data.train], device)
+    loader = BatchLoader([train], device)
     h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
     sizes: dict[str, int | None] = {"all": None}
-    if len(set(data.train.domain.tolist())) > LARGEST:
+    if len(train.domain.unique()) > LARGEST:
         sizes[f"largest {LARGEST}"] = LARGEST
     rows = []
     for domains, largest in sizes.items():
-        found = learned_invariance(h, data.train.y, data.train.domain, max_domains=largest)
+        found = learned_invariance(h, train.y, train.domain, max_domains=largest)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
             | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{found.value:.6g}",
@@ -77,18 +86,15 @@ def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[d
 
 
 @functools.lru_cache(maxsize=64)
-def _load_dataset(dataset: str, seed: int) -> RegressionData:
+def _load_dataset(config: str, seed: int) -> RegressionData:
     """Load a dataset by the JSON of its configuration; all methods share it, and reading it takes longest."""
-    return dataset_of({"config": {"dataset": json.loads(dataset)}}).load(seed)
+    return dataset_of(json.loads(config)).load(seed)
 
 
-def merged_csv(old: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
+def merged_csv(old: Sequence[Report], rows: Sequence[Report]) -> str:
     """Return rows as CSV text beside the old ones, but for those of the same dataset and preset."""
-    replaced = {(r["dataset"], r["preset"]) for r in rows}
-    kept = [r for r in old if (r["dataset"], r["preset"]) not in replaced]
-    order = ("dataset", "preset", "domains", "method")
-    together = sorted([*kept, *rows], key=lambda r: ([str(r[name]) for name in order], int(r["seed"])))
-    return to_csv(together, INVARIANCE_COLUMNS)
+    merged = replace_rows(old, rows, "dataset", "preset")
+    return to_csv(sorted(merged, key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"]))), INVARIANCE_COLUMNS)
 
 
 def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -> Figure:
@@ -144,25 +150,25 @@ def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     }
 
 
-def is_wanted(dataset: str, preset: str, report: Report) -> bool:
-    """Return whether a run is one of a dataset that follows the preset."""
-    return (report["dataset"], report["preset"], report["options"]) == (dataset, preset, {})
+def is_of_cell(cell: tuple[Any, ...], report: Report) -> bool:
+    """Return whether a run is of a dataset, preset and options."""
+    return (report["dataset"], report["preset"], report["options"]) == cell
 
 
 def run(given: Args) -> None:
-    """Measure the runs that the words say, one dataset and method after another."""
-    results, device = results_of(given), pick_device(given.get("device", "auto"))
-    datasets = [d for d in given.get("datasets", DATASETS).split(",") if d]
-    preset, reports, rows = given.get("preset", "paper"), list[Report](), list[dict[str, Any]]()
-    for dataset in datasets:
+    """Measure the runs of the datasets, one dataset and method after another."""
+    results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
+    reports, rows = list[Report](), list[dict[str, Any]]()
+    for dataset in filter(None, given.get("datasets", DATASETS).split(",")):
         make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
         about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
-        reports += runs_of(given, [EXPERIMENT], functools.partial(is_wanted, dataset, preset), about)
+        cell = (dataset, preset, {})
+        reports += runs_of(given, [EXPERIMENT], functools.partial(is_of_cell, cell), about)
     for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
         new = [row for r in group for row in measure_run(r, given.out, device)]
         rows += new
         for domains in dict.fromkeys(row["domains"] for row in new):
             found = summarise_values([float(row["value"]) for row in new if row["domains"] == domains])
             print(f"{dataset} {method}, {domains} domains: {found.mean:.3f} ± {found.std:.3f} (n = {found.n})")
-    write_measured(results, {FILE: merged_csv(stored_rows(results / FILE), rows)})
-    write_measured(results, {}, invariance_figures(results))
+    write_analysis(results, {FILE: merged_csv(stored_rows(results / FILE), rows)})
+    write_analysis(results, {}, invariance_figures(results))

@@ -1,24 +1,24 @@
-"""Measure what no record says: `python -m scripts.measure NAME key=value`; `NAME --help` lists the keys of each.
+"""Analyse what no record holds: `python -m scripts.analysis NAME key=value`; `NAME --help` lists the keys of each.
 
-  invariance   how far a representation tells domains apart once the label is known, on finished runs of Table 3
+  invariance   how far a representation separates domains once the label is known, on finished runs of Table 3
   spurious     one ERM model of RCF-MNIST on test images in two colourings; trains other ratios of colour first
   task_errors  methods of Table 2 on the same test tasks, with paired intervals
   theory       the simulations of Theorems 1 to 3
-  pairs        a picture of who is mixed with whom, as the paper's Figure 1
+  pairs        pictures of who is mixed with whom, as the paper's Figure 1
   rcf_mnist    a picture of RCF-MNIST in the colours of every split
 
-Example: python -m scripts.measure invariance preset=paper datasets=crime
+Example: python -m scripts.analysis invariance preset=paper datasets=crime
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scripts.analysis import invariance, pairs, rcf_mnist, spurious, task_errors, theory
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
-from scripts.measure import invariance, pairs, rcf_mnist, spurious, task_errors, theory
 
-MEASUREMENTS = {
+ANALYSES = {
     "invariance": invariance, "spurious": spurious, "task_errors": task_errors, "theory": theory, "pairs": pairs,
     "rcf_mnist": rcf_mnist,
 }  # fmt: skip
@@ -27,8 +27,8 @@ MEASUREMENTS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        measurement, words = parse_command(argv, MEASUREMENTS, __doc__)
-        measurement.run(words)
+        analysis, given = parse_command(argv, ANALYSES, __doc__)
+        analysis.run(given)
 
 
 if __name__ == "__main__":

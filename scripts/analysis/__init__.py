@@ -1,0 +1,1 @@
+"""What needs trained models, raw images or a simulation: each file has `KEYS`, its command line, and `run(given)`."""

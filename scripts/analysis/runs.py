@@ -1,0 +1,103 @@
+"""Finished runs, read back: their reports and datasets, and the files that an analysis of them leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from datasets.common.base import Dataset
+from scripts.config.arguments import OUT, Args
+from scripts.config.parts import check_part
+from scripts.driver.provenance import check_committed
+from scripts.driver.runs import load_reports
+from scripts.records.experiment import RESULTS
+from scripts.records.records import choose_variants, read_csv
+from scripts.report.figures import write_figures
+
+Report = Mapping[str, Any]
+RESULTS_KEY = "folder of numbers, tables and figures; default results"
+KEYS = {
+    "out": OUT,
+    "preset": "whose runs; default paper",
+    "device": "auto, cpu or cuda; default auto",
+    "results": RESULTS_KEY,
+}
+
+
+def runs_of(
+    given: Args, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
+) -> list[dict[str, Any]]:
+    """Return the reports of the finished runs to analyse, the better layer of each method chosen.
+
+    Raises:
+        InputError: there is none `about` which the analysis is, or runs of uncommitted code or on synthetic data
+            would enter results/.
+    """
+    every = [r for e in experiments for r in choose_variants(load_reports(given.out / "runs" / e))]
+    reports = [r for r in every if r["experiment"] in experiments and wanted(r)]
+    if not reports:
+        raise InputError(f"out {given.out} holds no finished run of {about}")
+    if "results" not in given:
+        check_publishable(reports)
+    return reports
+
+
+def check_publishable(reports: Sequence[Report]) -> None:
+    """Raise `InputError` for runs of edited or unknown code or on synthetic data, which results/ does not hold."""
+    try:
+        check_committed({str(report["run"]): report for report in reports})
+    except InputError as error:
+        raise InputError(f"{error}, or give results=") from None
+    for report in reports:
+        if report["config"]["dataset"].get("synthetic"):
+            raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give results=")
+
+
+def run_folder(report: Report, out: Path) -> Path:
+    """Return the folder of a run."""
+    return out / "runs" / str(report["run"])
+
+
+def dataset_of(config: Mapping[str, Any], **changes: Any) -> Dataset:
+    """Return the dataset of a run's configuration, with other values of some of its options."""
+    dataset = check_part("dataset", {**config, **changes}).build()
+    assert isinstance(dataset, Dataset)
+    return dataset
+
+
+def check_score(report: Report, metric: str, again: float) -> None:
+    """Raise `InputError` where a run's test score is not the recorded one: something has changed since."""
+    recorded = report["scores"]["test"][metric]
+    if not math.isclose(again, recorded, rel_tol=0.01):
+        raise InputError(f"run {report['run']} was recorded with {metric} {recorded:.4f}, but has {again:.4f} here")
+
+
+def results_of(given: Args) -> Path:
+    """Return the folder that an analysis writes into: `results=`, else the project's."""
+    return Path(given.get("results", RESULTS))
+
+
+def stored_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, none where there is no such file."""
+    return read_csv(path) if path.is_file() else []
+
+
+def replace_rows(old: Sequence[Report], new: Sequence[Report], *keys: str) -> list[Report]:
+    """Return old and new rows, without old ones whose values of `keys` a new one has."""
+    replaced = {tuple(row[key] for key in keys) for row in new}
+    return [*(row for row in old if tuple(row[key] for key in keys) not in replaced), *new]
+
+
+def write_analysis(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None) -> None:
+    """Write numbers and tables, then pictures, by their paths below `results`, and print where they are."""
+    for name, text in texts.items():
+        write_atomically(results / name, text)
+        print(text if name.endswith(".md") else f"numbers: {results / name}")
+    for path in write_figures(figures or {}, results):
+        print(f"figure: {path}")

@@ -1,0 +1,87 @@
+"""Simulate the models of C-Mixup's Theorems 1, 2 and 3 over a grid of settings and seeds.
+
+results/theory.csv holds a number a row. `bandwidth` is that of C-Mixup's kernel (Theorem 3: in units of the median
+distance from the nearest label that is not the partner's) and empty for other methods. The page results/theory.md and
+its figures come from that file (`scripts.report.theory`).
+
+Example: python -m scripts.analysis theory seeds=2 results=/tmp/theory
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cmixup.errors import InputError
+from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
+from scripts.analysis.simulations import Theorem1, Theorem2, Theorem3
+from scripts.config.arguments import Args
+from scripts.records.records import to_csv
+from scripts.report.theory import COLUMNS, FILE, render_theory, theory_figures
+
+KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
+Simulation = Theorem1 | Theorem2 | Theorem3
+BASE: dict[int, Simulation] = {1: Theorem1(), 2: Theorem2(), 3: Theorem3()}
+#: What is changed, one at a time, from the base of each theorem; only C-Mixup is simulated at another bandwidth.
+CHANGED: dict[str, dict[int, Sequence[float]]] = {
+    "N": {1: (500, 1000, 2000), 2: (1000, 2000, 5000), 3: (200, 800, 1600)},
+    "p": {1: (10, 100), 2: (10, 80), 3: (40, 80, 320)},
+    "bandwidth": {1: (0, 0.3, 1, math.inf), 2: (0, 0.5, 2, math.inf), 3: (0, 1e-6, 0.001, 0.1, 1, 10, 100, math.inf)},
+}
+NOISES = (1e-4, 1e-2, 0.1, 0.3)  # of Theorem 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A point of the grid: what is changed from the base, the simulation, and whose runs it needs (None: all)."""
+
+    name: str
+    theorem: int
+    simulation: Simulation
+    methods: Sequence[str] | None = None
+
+    def rows(self, seed: int) -> list[dict[str, Any]]:
+        """Return the rows of a seed."""
+        given, rows = self.simulation, []
+        for found in given.run(seed, *([self.methods] if self.methods else [])):
+            if self.methods and not found.method:  # what is of no method is that of the base, too
+                continue
+            bandwidth = f"{given.bandwidth:.3g}" if found.method.startswith("cmixup") else ""
+            line = (self.theorem, self.name, given.n, given.p, bandwidth, found.method, found.theta, seed, found.metric)
+            rows.append(dict(zip(COLUMNS, (*line, f"{found.value:.5g}"), strict=True)))
+        return rows
+
+
+def all_settings() -> Iterator[Setting]:
+    """Yield every point of the grid."""
+    for theorem, base in BASE.items():
+        yield Setting("base", theorem, base)
+        for name, values in CHANGED.items():
+            for value in values[theorem]:
+                methods: Sequence[str] | None = None
+                if name == "bandwidth":
+                    methods = ("cmixup", "cmixup_self") if (theorem, value) == (1, 0) else ("cmixup",)
+                changes: dict[str, Any] = {name.lower(): value}
+                yield Setting(name, theorem, replace(base, **changes), methods)
+    third = Theorem3()
+    for noise in NOISES:
+        yield Setting(f"noise {noise:g}", 3, replace(third, noise=noise))
+    yield Setting("no noise, no penalty", 3, replace(third, noise=0.0, penalty=0.0), ("exact",))
+
+
+def run(given: Args) -> None:
+    """Simulate every point of the grid for the seeds."""
+    seeds, results = given.seeds(20), results_of(given)
+    if len(seeds) < 2:
+        raise InputError(f"seeds must be 2 or more, since differences need intervals, got {given['seeds']!r}")
+    rows, start = [], time.monotonic()
+    for setting in all_settings():
+        rows += [row for seed in seeds for row in setting.rows(seed)]
+        where = f"Theorem {setting.theorem}, {setting.name}: {setting.simulation}"
+        print(f"{time.monotonic() - start:4.0f} s  {where}", file=sys.stderr)
+    write_analysis(results, {FILE: to_csv(rows, COLUMNS)})
+    write_analysis(results, render_theory(results), theory_figures(results))

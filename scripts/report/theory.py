@@ -1,0 +1,290 @@
+"""The tables of results/theory.md and its figures, from results/theory.csv; the page's prose stands in the page.
+
+Figures show what is measured over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from scripts.claims.prose import splice_page
+from scripts.records.experiment import RESULTS
+from scripts.records.records import read_csv
+from scripts.records.register import draws, writes
+from scripts.records.stats import Interval, paired_or_none
+from scripts.records.tables import interval_text, markdown_rows, mean_text
+from scripts.report.figures import legend_below
+from scripts.report.palette import COLOURS, GREEN, GREY, SKY
+from scripts.report.sweep import seed_interval
+
+FILE, PAGE = "theory.csv", "theory.md"
+COLUMNS = ("theorem", "setting", "N", "p", "bandwidth", "method", "theta", "seed", "metric", "value")
+COMPARED = ("mixup", "feature_1", "feature_0.1")  # the theorems order C-Mixup below these
+NOISE = "1e-07"  # of Theorem 3's base
+TITLES = {
+    "erm": "ERM", "mixup": "mixup", "feature_1": "feature kernel, f = 1", "feature_0.1": "feature kernel, f = 0.1",
+    "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
+}  # fmt: skip
+RENAMED = {(2, "mixup"): "MetaMix", (3, "erm"): "ERM, both domains"}
+#: Colour and marker of each method that is drawn.
+LOOKS = {
+    "erm": (COLOURS["erm"], "o"), "mixup": (COLOURS["mixup"], "s"), "feature_1": (GREEN, "v"),
+    "feature_0.1": (SKY, "^"), "cmixup": (COLOURS["cmixup"], "D"), "erm_one_domain": (GREY, "P"),
+}  # fmt: skip
+
+
+class Quantity(NamedTuple):
+    """A number that is shown: its metric, the theta it is of, its title in tables and its label in figures."""
+
+    metric: str
+    theta: str
+    title: str
+    label: str = ""
+
+
+_SINGLE_INDEX = (
+    Quantity("mse", "estimated", "MSE, estimated theta", "test MSE, estimated θ"),
+    Quantity("mse", "true", "MSE, true theta", "test MSE, true θ"),
+    Quantity("cosine", "", "cos(theta_hat, theta)"),
+    Quantity("same_cluster", "", "pairs of one cluster"),
+)
+#: The first two of a theorem are the errors that it orders, the last one is what C-Mixup pairs.
+QUANTITIES: dict[int, tuple[Quantity, ...]] = {
+    1: _SINGLE_INDEX,
+    2: _SINGLE_INDEX,
+    3: (
+        Quantity("mse", "estimated", "MSE in the test domain", "MSE in the test domain"),
+        Quantity("theta_error", "estimated", "‖theta_hat - theta‖²", "‖θ\N{COMBINING CIRCUMFLEX ACCENT} - θ‖²"),
+        Quantity("pairing_rate", "", "true partner", "rows with their true partner"),
+    ),
+}
+
+
+class Place(NamedTuple):
+    """A point of the grid; `setting` is what is changed from the base, the bandwidth is C-Mixup's."""
+
+    theorem: int
+    setting: str
+    n: int
+    p: int
+    bandwidth: str
+
+    def along(self, axis: str) -> float:
+        """Return the place on an axis: "N", "p" or "bandwidth"."""
+        return float({"N": self.n, "p": self.p, "bandwidth": self.bandwidth}[axis])
+
+
+class Numbers:
+    """The rows of results/theory.csv, by what they are of.
+
+    Args:
+        rows: as `read_csv` gives them.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, str]]) -> None:
+        self._values: dict[tuple[Any, ...], dict[int, float]] = {}
+        places: dict[Place, None] = {}
+        for r in rows:
+            place = Place(int(r["theorem"]), r["setting"], int(r["N"]), int(r["p"]), r["bandwidth"])
+            self._values.setdefault((*place, r["method"], r["metric"], r["theta"]), {})[int(r["seed"])] = float(
+                r["value"]
+            )
+            if r["method"] == "cmixup":
+                places[place] = None
+        self.places = list(places)
+
+    def base(self, theorem: int) -> Place:
+        """Return the base of a theorem."""
+        return next(at for at in self.places if (at.theorem, at.setting) == (theorem, "base"))
+
+    def along(self, theorem: int, axis: str) -> list[Place]:
+        """Return the base and the places where "N", "p" or "bandwidth" is changed, in ascending order."""
+        places = [at for at in self.places if at.theorem == theorem and at.setting in ("base", axis)]
+        return sorted(places, key=lambda at: at.along(axis))
+
+    def values(self, at: Place, method: str, metric: str, theta: str = "") -> dict[int, float]:
+        """Return the values by seed, {} if there are none; at another bandwidth other methods are those of the base."""
+        if not method.startswith("cmixup"):
+            at = at._replace(bandwidth="", setting="base" if at.setting == "bandwidth" else at.setting)
+        return self._values.get((*at, method, metric, theta), {})
+
+    def difference(self, at: Place, method: str, q: Quantity) -> Interval | None:
+        """Return the paired 95 % interval of C-Mixup minus a method, None without seeds in common."""
+        return paired_or_none(self.values(at, "cmixup", *q[:2]), self.values(at, method, *q[:2]))
+
+    def differences(self, at: Place, q: Quantity) -> list[Interval]:
+        """Return the intervals of C-Mixup minus each method that the theorem compares it with."""
+        return [d for d in (self.difference(at, method, q) for method in COMPARED) if d]
+
+
+def method_title(theorem: int, method: str) -> str:
+    """Return the name of a method in a theorem."""
+    return RENAMED.get((theorem, method), TITLES[method])
+
+
+def ordering_verdict(differences: Sequence[Interval]) -> str:
+    """Return whether C-Mixup is below all that it is compared with, by the intervals of its differences.
+
+    The ordering holds where all lie below 0, does not hold where one lies above 0, and is inconclusive otherwise.
+    """
+    if any(d.low > 0 for d in differences):
+        return "does not hold"
+    return "holds" if differences and all(d.high < 0 for d in differences) else "inconclusive"
+
+
+def grid_places(numbers: Numbers, theorem: int) -> list[Place]:
+    """Return the base and the places over N and p, by p / N, then those over Theorem 3's noise."""
+    places = [at for at in numbers.places if at.theorem == theorem]
+    by_ratio = [at for at in places if at.setting in ("base", "N", "p")]
+    noisy = [at for at in places if at.setting.startswith("noise")]
+    return sorted(by_ratio, key=lambda at: at.p / at.n) + noisy
+
+
+def is_measured(at: Place, q: Quantity) -> bool:
+    """Return whether a place has its own numbers: with true theta Theorem 2's training tasks are not used."""
+    return (at.theorem, at.setting, q.theta) != (2, "N", "true")
+
+
+def answer_table(numbers: Numbers) -> list[str]:
+    """Return the answers: differences at each theorem's base, the verdict there, and at how many places it holds."""
+    body = []
+    for theorem in QUANTITIES:
+        base = numbers.base(theorem)
+        for q in QUANTITIES[theorem][:2]:
+            places = [at for at in grid_places(numbers, theorem) if is_measured(at, q)]
+            held = sum(ordering_verdict(numbers.differences(at, q)) == "holds" for at in places)
+            cells = [interval_text(numbers.difference(base, m, q)) for m in (*COMPARED, "erm")]
+            verdict = ordering_verdict(numbers.differences(base, q))
+            body.append([f"{theorem}: {q.title}", *cells[:3], verdict, f"{held} of {len(places)}", cells[3]])
+    minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
+    return markdown_rows(["theorem", *minus, "at the base", "holds at", "minus ERM"], body)
+
+
+def base_table(numbers: Numbers, theorem: int) -> list[str]:
+    """Return the table of all methods at the base, mean ± standard deviation over seeds."""
+    base, quantities = numbers.base(theorem), QUANTITIES[theorem]
+    methods = ("erm", *COMPARED, "cmixup", *(("erm_one_domain", "exact") if theorem == 3 else ()))
+    body = [
+        [method_title(theorem, m), *(mean_text(numbers.values(base, m, *q[:2])) for q in quantities)] for m in methods
+    ]
+    return markdown_rows(["method", *(q.title for q in quantities)], body)
+
+
+def grid_table(numbers: Numbers, theorem: int) -> list[str]:
+    """Return, for every place, the largest of C-Mixup's differences from the methods compared, and the verdict."""
+    rate = QUANTITIES[theorem][-1]
+    third = ["noise", "gap", "bandwidth / bound"] if theorem == 3 else []
+    body = []
+    for at in [
+        *grid_places(numbers, theorem),
+        *(a for a in numbers.along(theorem, "bandwidth") if a.setting != "base"),
+    ]:
+        changed, _, noise = at.setting.partition(" ")
+        line = [changed, str(at.n), str(at.p), f"{at.p / at.n:.3g}", f"{float(at.bandwidth):.3g}"]
+        if third:
+            gap, bound = numbers.values(at, "", "gap"), numbers.values(at, "cmixup", "bandwidth_over_bound")
+            line += [noise or NOISE, *(f"{np.median(list(found.values())):.2g}" for found in (gap, bound))]
+        line.append(f"{np.mean(list(numbers.values(at, 'cmixup', rate.metric).values())):.3f}")
+        for q in QUANTITIES[theorem][:2]:
+            differences = numbers.differences(at, q) if is_measured(at, q) else []
+            largest = max(differences, key=lambda d: d.mean, default=None)
+            line += [interval_text(largest), ordering_verdict(differences) if differences else "—"]
+        body.append(line)
+    errors = [head for q in QUANTITIES[theorem][:2] for head in (q.title, "C-Mixup lowest")]
+    return markdown_rows(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *errors], body)
+
+
+def theory_parts(numbers: Numbers) -> dict[str, str]:
+    """Return the content of every place of the page."""
+    parts = {"answers": answer_table(numbers)}
+    for theorem in QUANTITIES:
+        parts |= {f"base_{theorem}": base_table(numbers, theorem), f"grid_{theorem}": grid_table(numbers, theorem)}
+    return {name: "\n".join(lines) for name, lines in parts.items()}
+
+
+def read_numbers(results: Path = RESULTS) -> Numbers | None:
+    """Return the numbers that `results/theory.csv` holds, None if it is not there."""
+    path = results / FILE
+    return Numbers(read_csv(path)) if path.is_file() else None
+
+
+@writes("results/theory.*")
+def render_theory(results: Path = RESULTS) -> dict[str, str]:
+    """Return the page with the numbers of `results/theory.csv`, by its path below results/; nothing without numbers.
+
+    Where `results` has no page yet, the prose is that of the project's own.
+    """
+    numbers = read_numbers(results)
+    page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
+    return {PAGE: splice_page(page.read_text(), theory_parts(numbers))} if numbers else {}
+
+
+@draws("results/theory.csv")
+def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
+    """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
+    numbers = read_numbers(results)
+    theorems = QUANTITIES if numbers else ()
+    return {f"figures/theory_{theorem}.png": theorem_figure(numbers, theorem) for theorem in theorems if numbers}
+
+
+def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
+    """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
+    quantities = [q for q in QUANTITIES[theorem] if q.label]
+    figure = Figure(figsize=(13, 3.3 * len(quantities)))
+    for axes, q in zip(figure.subplots(len(quantities), 3, squeeze=False), quantities, strict=True):
+        for axis, name in zip(axes, ("N", "p", "bandwidth"), strict=True):
+            if q.metric == "pairing_rate" and name != "bandwidth":  # the same at every N and p
+                axis.set_axis_off()
+                continue
+            if name != "bandwidth":
+                axis.set_xscale("log")
+            for method in LOOKS:
+                if theorem == 3 or method != "erm_one_domain":
+                    _draw_line(axis, numbers, (theorem, name), method, q)
+            axis.set_xlabel(_axis_label(theorem, name))
+            axis.set_ylabel(q.label)
+            axis.grid(alpha=0.3)
+            if q.metric != "pairing_rate":
+                axis.set_ylim(bottom=0)
+    handles, methods = figure.axes[0].get_legend_handles_labels()
+    figure.suptitle(
+        f"Theorem {theorem} orders C-Mixup below mixup and the feature kernels; it says nothing of ERM. "
+        "Mean and 95 % t interval over seeds", fontsize=11,
+    )  # fmt: skip
+    legend_below(figure, dict(zip(methods, handles, strict=True)))
+    return figure
+
+
+def _draw_line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
+    """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are constant."""
+    theorem, name = where
+    (colour, marker), title = LOOKS[method], method_title(theorem, method)
+    if name == "bandwidth" and method != "cmixup":
+        if base := numbers.values(numbers.base(theorem), method, *q[:2]):
+            axis.axhline(seed_interval(base).mean, color=colour, linestyle="--", linewidth=1.2, label=title)
+        return
+    places = {at.along(name): numbers.values(at, method, *q[:2]) for at in numbers.along(theorem, name)}
+    means = {place: seed_interval(values) for place, values in places.items() if values}
+    if not means:
+        return
+    x = list(range(len(means))) if name == "bandwidth" else list(means)
+    half = [m.high - m.mean for m in means.values()]
+    axis.errorbar(x, [m.mean for m in means.values()], yerr=half, color=colour, marker=marker, markersize=5, capsize=3,
+                  label=title, clip_on=False)  # fmt: skip
+    labels = ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in means]
+    axis.set_xticks(x, labels, fontsize=8)
+    axis.minorticks_off()
+
+
+def _axis_label(theorem: int, name: str) -> str:
+    if name == "bandwidth":
+        return "C-Mixup's bandwidth" + (" / median nearest other label" if theorem == 3 else " (label units)")
+    if name == "N":
+        return {1: "N", 2: "rows of all training tasks", 3: "n, rows of a domain"}[theorem]
+    return "p = p1 + p2" if theorem == 3 else "p"

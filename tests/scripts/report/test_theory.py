@@ -1,0 +1,95 @@
+"""The verdicts, page and figures of the simulated theorems, on numbers made by hand and on the published ones."""
+
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+
+from scripts.records.experiment import RESULTS
+from scripts.records.stats import Interval
+from scripts.report.theory import (
+    PAGE,
+    QUANTITIES,
+    Numbers,
+    ordering_verdict,
+    read_numbers,
+    render_theory,
+    theorem_figure,
+    theory_figures,
+)
+
+TRUE_MSE = QUANTITIES[1][1]
+
+
+@pytest.fixture(scope="module")
+def published() -> Numbers:
+    numbers = read_numbers()
+    assert numbers is not None
+    return numbers
+
+
+def rows_of(values: dict[str, list[float]], **changes: object) -> list[dict[str, str]]:
+    base = {"theorem": 1, "setting": "base", "N": 4000, "p": 50, "theta": "true", "metric": "mse"}
+    rows = []
+    for method, by_seed in values.items():
+        bandwidth = "0.1" if method == "cmixup" else ""
+        for seed, value in enumerate(by_seed):
+            row = base | {"bandwidth": bandwidth, "method": method, "seed": seed, "value": value} | changes
+            rows.append({name: str(v) for name, v in row.items()})
+    return rows
+
+
+LOWEST = {
+    "cmixup": [1.0, 1.2, 1.1], "mixup": [2.0, 2.3, 2.1], "feature_1": [1.5, 1.8, 1.6], "feature_0.1": [1.2, 1.4, 1.35],
+}  # fmt: skip
+
+
+def test_verdicts_need_all_intervals_below_or_one_above() -> None:
+    below, above, across = Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)
+    assert ordering_verdict([below, below]) == "holds"
+    assert ordering_verdict([below, across]) == "inconclusive"
+    assert ordering_verdict([below, across, above]) == "does not hold"
+    assert ordering_verdict([]) == "inconclusive"
+
+
+def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
+    worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2], "mixup": [4.0, 4.2, 4.1]}
+    numbers = Numbers([*rows_of(LOWEST), *rows_of(worse, N=500, setting="N")])
+    found = numbers.differences(numbers.base(1), TRUE_MSE)
+    assert [d.mean for d in found] == pytest.approx([-1.033333, -0.533333, -0.216667], abs=1e-6)
+    assert ordering_verdict(found) == "holds"  # unpaired, the last would not be
+    there = numbers.differences(numbers.along(1, "N")[0], TRUE_MSE)
+    assert there[0].mean == pytest.approx(1.0)
+    assert ordering_verdict(there) == "does not hold"
+    assert numbers.differences(numbers.base(1), QUANTITIES[1][0]) == []
+
+
+def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
+    numbers = Numbers([*rows_of(LOWEST), *rows_of({"cmixup": [9.0, 9.2, 9.1]}, setting="bandwidth", bandwidth="1")])
+    found = numbers.differences(numbers.along(1, "bandwidth")[1], TRUE_MSE)
+    assert found[0].mean == pytest.approx(9.1 - 6.4 / 3)
+
+
+def test_the_figures_show_the_published_means(published: Numbers) -> None:
+    axis = theorem_figure(published, 3).axes[2]  # over the bandwidth, side by side from 0 to infinity
+    (line,) = axis.containers
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]
+    widest = published.along(3, "bandwidth")[-1]
+    assert float(widest.bandwidth) == math.inf
+    mean = statistics.fmean(published.values(widest, "cmixup", *QUANTITIES[3][0][:2]).values())
+    assert line.lines[0].get_ydata()[-1] == pytest.approx(mean)
+    over_n = theorem_figure(published, 1).axes[0]
+    line = next(c for c in over_n.containers if c.get_label() == "C-Mixup")
+    values = [published.values(at, "cmixup", *QUANTITIES[1][0][:2]) for at in published.along(1, "N")]
+    assert list(line.lines[0].get_ydata()) == pytest.approx([statistics.fmean(v.values()) for v in values])
+
+
+def test_the_page_is_rendered_and_misses_no_number(tmp_path: Path) -> None:
+    text = render_theory()[PAGE]
+    assert text == (RESULTS / PAGE).read_text()
+    assert "nan" not in text
+    answer = "| 1: MSE, estimated theta | -0.287 [-0.338, -0.236] | -0.165 [-0.209, -0.122] | -0.027 [-0.065, +0.011] |"
+    assert f"{answer} inconclusive | 1 of 6 |" in text
+    assert render_theory(tmp_path) == theory_figures(tmp_path) == {}

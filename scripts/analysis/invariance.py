@@ -72,7 +72,7 @@ def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[d
     loader = BatchLoader([train], device)
     h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
     sizes: dict[str, int | None] = {"all": None}
-    if len(train.domain.unique()) > LARGEST:
+    if len(set(train.domain.tolist())) > LARGEST:
         sizes[f"largest {LARGEST}"] = LARGEST
     rows = []
     for domains, largest in sizes.items():
@@ -162,7 +162,7 @@ def run(given: Args) -> None:
     for dataset in filter(None, given.get("datasets", DATASETS).split(",")):
         make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
         about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
-        cell = (dataset, preset, {})
+        cell: tuple[Any, ...] = (dataset, preset, {})
         reports += runs_of(given, [EXPERIMENT], functools.partial(is_of_cell, cell), about)
     for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
         new = [row for r in group for row in measure_run(r, given.out, device)]

@@ -124,6 +124,6 @@ def run(given: Args) -> None:
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
     reports = runs_of(given, [MAIN, TABLE], lambda r: is_wanted(r, preset), about)
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    rows = replace_rows(stored_rows(results / FILE), rows, "preset")
-    write_analysis(results, {FILE: to_csv(rows, SPURIOUS_COLUMNS)})
+    merged = replace_rows(stored_rows(results / FILE), rows, "preset")
+    write_analysis(results, {FILE: to_csv(merged, SPURIOUS_COLUMNS)})
     write_analysis(results, render_tables(results))

@@ -10,7 +10,6 @@ Example: python -m scripts.analysis task_errors preset=cpu
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -99,7 +98,7 @@ def score_runs(
         reports: of the runs.
         out: where they lie.
         device: where to predict.
-        old: rows of an earlier call. What they hold of these runs is taken from there, and of others it stays.
+        old: rows of an earlier call; what they hold of other runs stays.
 
     Raises:
         InputError: runs whose datasets have different options, such as other test tasks.
@@ -115,20 +114,17 @@ def score_runs(
         x: Any = data.train.x
         each = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
         constant = [f"{e:.5g}" for e in each]
+        # Checkpoints are not published: what was measured where they lay stays, if the tasks are the same.
         before = [r for r in old if r["seed"] == str(seed)]
-        # Checkpoints are not published: what was measured where they lay cannot be measured again elsewhere.
-        same = [r[CONSTANT] for r in before] == constant
-        kept = [m for m in file_columns(before) if m not in TASK_KEY and all(r.get(m) for r in before)] if same else []
-        found = {CONSTANT: constant} | {m: [r[m] for r in before] for m in kept}
+        kept = file_columns(before)[len(TASK_KEY) :] if [r[CONSTANT] for r in before] == constant else []
+        columns = {m: [r[m] for r in before] for m in kept if all(r.get(m) for r in before)} | {CONSTANT: constant}
         for report in group:
-            each = np.array(found.get(report["method"], [np.nan]), dtype=float)
-            if not math.isclose(each.mean(), report["scores"]["test"][METRIC], rel_tol=1e-4):  # of another run
-                each = task_errors(report, data, out, device)
-            found[report["method"]] = [f"{e:.5g}" for e in each]
+            each = task_errors(report, data, out, device)
+            columns[report["method"]] = [f"{e:.5g}" for e in each]
             print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
         rows += [
             {"seed": seed, "task": k, "object": objects[int(data.test.domain[k])],
-             **{name: each[k] for name, each in found.items()}}
+             **{name: column[k] for name, column in columns.items()}}
             for k in range(len(data.test.y))
         ]  # fmt: skip
     seeds = {str(r["seed"]) for r in rows}

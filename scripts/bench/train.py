@@ -8,14 +8,10 @@ Example: python -m scripts.bench train
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
-from cmixup import PairBatchSampler, PairDataset
 from cmixup.data import RegressionData
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
@@ -31,10 +27,9 @@ from scripts.records.register import fills
 from scripts.records.tables import markdown_rows
 
 KEYS = SHORT
-COLUMNS = ("measured", "way", "fastest", "slowest", "ratio")
+COLUMNS = ("way", "fastest", "slowest", "ratio")
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
-ROWS, LOADED = 20_000, 64  # of an epoch of loaders, and of their batches
 
 
 def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
@@ -82,36 +77,8 @@ def train_stack(data: list[RegressionData], seeds: list[int], epochs: int) -> li
     return [outcome.scores["test"]["rmse"] for outcome in results]
 
 
-class Rows:
-    """A map-style dataset of rows that are made one at a time, as those of files are."""
-
-    def __init__(self, x: torch.Tensor, y: torch.Tensor):
-        self.x, self.y = x, y
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.x[index] + 0, self.y[index]
-
-
-def loader_epochs(rows: int) -> dict[str, Work]:
-    """Return an epoch of a `DataLoader` by name: plain, and of rows mixed with partners from everything."""
-    draws = torch.Generator().manual_seed(0)
-    x, y = torch.randn(rows, 10, generator=draws), torch.randn(rows, generator=draws)
-    ways = dict[str, Work]()
-    for name, dataset in (("map-style rows", Rows(x, y)), ("a TensorDataset", TensorDataset(x, y))):
-        pairs = PairDataset(dataset, y, ("std", 0.1))
-        sampler = PairBatchSampler(pairs, LOADED, seed=0)
-        plain = DataLoader(dataset, LOADED, shuffle=True)  # type: ignore[arg-type]
-        ways[f"{name}, plain"] = partial(list, plain)
-        ways[f"{name}, PairDataset"] = partial(list, DataLoader(pairs, batch_sampler=sampler))
-        ways[f"{name}, PairDataset, batch_size=None"] = partial(list, DataLoader(pairs, None, sampler=sampler))
-    return ways
-
-
 def run(given: Args) -> None:
-    """Measure training of Airfoil in three ways, and loaders."""
+    """Measure training of Airfoil in three ways."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Work, int]] = {
@@ -122,19 +89,13 @@ def run(given: Args) -> None:
     taken = in_turn({name: work for name, (work, _) in ways.items()}, repeats)
     times = {name: [t / models for t in taken[name]] for name, (_, models) in ways.items()}
     base = min(times["straightforward loop"])
-    rows = [("training", name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}") for name, t in times.items()]
-    epoch = {name: min(seconds) for name, seconds in in_turn(loader_epochs(ROWS), repeats).items()}
-    plain = {name: epoch[f"{name.partition(',')[0]}, plain"] for name in epoch}
-    rows += [("loader", name, f"{1e3 * t:.0f}", "", f"{t / plain[name]:.2f}") for name, t in epoch.items()]
+    rows = [(name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}") for name, t in times.items()]
     store_rows(given, "train", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
 
 
 @fills(FOLDER)
-def training_tables() -> dict[str, dict[str, str]]:
-    """Return the tables of training and of loaders."""
-    rows = stored_rows("train")
-    training = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in rows if r["measured"] == "training"]
-    loader = [[r["way"], r["fastest"], f"{r['ratio']}x"] for r in rows if r["measured"] == "loader"]
-    first = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], training)
-    second = markdown_rows(["rows, loader", "fastest, ms", "against plain"], loader)
-    return {PAGE: {"training": "\n".join(first), "loaders": with_machine(second, "train")}}
+def training_table() -> dict[str, dict[str, str]]:
+    """Return the table of training."""
+    body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]
+    table = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
+    return {PAGE: {"training": with_machine(table, "train")}}

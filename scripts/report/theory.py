@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
     def along(self, axis: str) -> float:
         """Return the place on an axis: "N", "p" or "bandwidth"."""
-        return float({"N": self.n, "p": self.p, "bandwidth": self.bandwidth}[axis])
+        return float(str({"N": self.n, "p": self.p, "bandwidth": self.bandwidth}[axis]))
 
 
 class Numbers:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.analysis import task_errors
 from scripts.analysis.task_errors import (
     CONSTANT,
     TASK_KEY,
@@ -67,21 +66,6 @@ def test_changed_scores_and_other_tasks_are_refused(trained: list, runs: Path) -
     trained[0]["scores"]["test"]["mse"] *= 1.05
     with pytest.raises(InputError, match=r"table2/pascal1d_rendered\S+ was recorded with mse"):
         score_runs(trained[:1], runs, CPU)
-
-
-def test_what_is_known_is_not_predicted_again(trained: list, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = score_runs(trained, runs, CPU)
-    old = [{k: str(v) for k, v in r.items()} for r in first]
-    asked = []
-    monkeypatch.setattr(task_errors, "task_errors", lambda report, *_: asked.append(report["method"]) or np.ones(2))
-    assert score_runs(trained, runs, CPU, old) == first
-    assert not asked
-    trained[1]["scores"]["test"]["mse"] *= 1.001  # another run than the one that the file is of
-    score_runs(trained, runs, CPU, old)
-    assert asked == ["mr_maml"]
-    old[0][CONSTANT] = "1.0"  # other tasks
-    score_runs(trained, runs, CPU, old)
-    assert asked[1:] == ["maml", "mr_maml"]
 
 
 def test_what_other_runs_left_stays(trained: list, runs: Path) -> None:

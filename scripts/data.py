@@ -1,7 +1,6 @@
 """Raw files: `status` lists them, `fetch` gets and verifies them, `render` renders views of objects beforehand.
 
-Views that are there are not rendered again; the datasets render by themselves when they are loaded. A contact sheet of
-each goes into results/figures.
+Views that are there are not rendered again; the datasets render by themselves when they are loaded.
 
 Example: python -m scripts.data fetch datasets=airfoil,no2
 """
@@ -12,22 +11,14 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
-from pathlib import PurePosixPath
-
-import numpy as np
 
 from cmixup.errors import check_choice
-from cmixup.files import write_atomically
 from datasets.common.fetch import FetchError, data_root, fetch, present, without_user
 from datasets.common.pose.rendered import RenderedDataset
-from datasets.common.pose.views import Views
 from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.records.experiment import RESULTS
-from scripts.records.names import dataset_title
-from scripts.records.seal import seal_measured
 from scripts.report.terminal import print_table
 
 ACTIONS = ("status", "fetch", "render")
@@ -36,7 +27,6 @@ KEYS = {
     "datasets": "names between commas; default all that can be fetched or rendered",
     "workers": "processes that render; default one a core",
 }
-SHEET_OBJECTS, SHEET_VIEWS = 12, 8  # of the contact sheet: objects, and views in order of their azimuth
 
 
 def print_status() -> None:
@@ -82,7 +72,7 @@ def fetch_all(chosen: list[str]) -> None:
 
 
 def render_views(chosen: Sequence[str], workers: int = 0) -> None:
-    """Render the views of the chosen datasets, and draw a contact sheet of each."""
+    """Render the views of the chosen datasets."""
     for name in chosen:
         dataset = dataset_class(name)()
         assert isinstance(dataset, RenderedDataset)
@@ -91,38 +81,6 @@ def render_views(chosen: Sequence[str], workers: int = 0) -> None:
         n_objects, n_views = views.y.shape
         seconds = time.perf_counter() - started
         print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
-        sheet = RESULTS / "figures" / f"{name}.png"
-        write_atomically(sheet, contact_sheet(views, dataset_title(name)))
-        seal_measured(RESULTS, [f"figures/{sheet.name}"])
-        print(f"contact sheet: {sheet}")
-
-
-def contact_sheet(views: Views, title: str) -> bytes:
-    """Return a PNG of views of some of the objects, a named row each, the azimuth rising from left to right.
-
-    Args:
-        views: images, azimuths in turns, and names of the objects.
-        title: of the dataset.
-    """
-    from scripts.report.figures import new_subplots, to_png
-
-    objects = np.unique(np.linspace(0, len(views.names) - 1, SHEET_OBJECTS).astype(int))
-    figure, axes = new_subplots(len(objects), SHEET_VIEWS, (8.4, 0.75 + 0.62 * len(objects)))
-    for row, k in zip(axes, objects, strict=True):
-        order = np.argsort(views.y[k])
-        chosen = order[np.linspace(0, len(order) - 1, SHEET_VIEWS).astype(int)]
-        for axis, view in zip(row, chosen, strict=True):
-            axis.imshow(views.x[k][view], cmap="gray", vmin=0, vmax=255)
-            axis.set_xticks([])
-            axis.set_yticks([])
-            axis.set_xlabel(f"{360 * views.y[k][view]:.0f}°", fontsize=6, labelpad=1)
-        short = PurePosixPath(views.names[k])  # of a file its name alone
-        label = short.stem if short.suffix else str(short)
-        row[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8)
-    figure.suptitle(f"{title}: {len(objects)} of {len(views.names)} objects, azimuth from left to right", fontsize=10)
-    figure.subplots_adjust(left=0.16, right=0.99, top=1 - 0.45 / figure.get_figheight(), bottom=0.02, wspace=0.05,
-                           hspace=0.3)  # fmt: skip
-    return to_png(figure)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

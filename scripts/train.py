@@ -7,9 +7,8 @@ that selects checkpoints, the mean over seeds.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import math
+import multiprocessing
 import os
 import statistics
 import sys
@@ -21,17 +20,23 @@ from typing import Any
 import hydra
 import numpy as np
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
-from scripts.config.arguments import as_options
-from scripts.config.compose import CONFIG_DIR, compose_train, in_words, is_tuned, option_names, with_tuned
+from scripts.config.compose import (
+    CONFIG_DIR,
+    compose_train,
+    describe_error,
+    is_tuned,
+    option_names,
+    table_words,
+    with_tuned,
+)
 from scripts.config.help_text import train_help
-from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, say_once, user_errors
+from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, print_once, user_errors
 from scripts.driver.devices import device_word, joined_processes, send_seeds
 from scripts.driver.execute import execute_job, train_along
 from scripts.driver.job import Job, plan_job
@@ -39,8 +44,7 @@ from scripts.driver.logger import log_done
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
-from scripts.driver.workers import run_apart
-from scripts.plan.costs import run_minutes
+from scripts.driver.workers import end_with
 
 
 def run_training(cfg: DictConfig) -> float:
@@ -55,48 +59,48 @@ def run_training(cfg: DictConfig) -> float:
         if rank:
             train_along(job)
             return math.nan
-        score = lead_training(job)  # where it fails, torchrun ends the others
+        score = run_job(job)  # where it fails, torchrun ends the others
         send_seeds(None)
         return score
 
 
-def lead_training(job: Job) -> float:
+def run_job(job: Job) -> float:
     """Train a planned job, write it and print it; see `run_training`."""
-    epochs, name = job.settings.epochs, job.config["dataset"]["name"]
+    epochs, name, label = job.settings.epochs, job.config["dataset"]["name"], job_label(job)
     if job.pending:
-        say_once(f"{name}: {line}" for line in job.dataset.problems())
-    with ProgressDisplay(job.epochs, f"training {counted_seeds(job.pending)}") as board:
+        print_once(f"{name}: {line}" for line in job.dataset.problems())
+    with ProgressDisplay(job.epochs, f"training {count_noun(len(job.pending), 'seed')}") as board:
         if job.pending:
-            board.begin(job_label(job))
+            board.begin(label)
         execute_job(
             job,
-            lambda epoch, rows: board.epoch(job_label(job), epoch, epochs, rows[0]),
-            lambda step, steps: board.search(job_label(job), step, steps),
+            lambda epoch, rows: board.epoch(label, epoch, epochs, rows[0]),
+            lambda step, steps: board.search(label, step, steps),
         )
     for line in bandwidth_warnings(job):
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
-    say_once(f"{name}: {note}" for report in reports for note in report["notes"])
+    print_once(f"{name}: {note}" for report in reports for note in report["notes"])
     for seed, report in zip(job.seeds, reports, strict=True):
-        folder, done = job.run_folder(seed), seed not in job.pending
-        if done:
+        folder, again = job.run_folder(seed), ""
+        if seed not in job.pending:
             log_done(job.config, job.options, seed, folder)
+            again = "  (already done; rerun=true trains it again)"
         print(
-            f"{job_label(job)} seed {seed}: test {said_scores(report['scores']['test'])}{in_label_units(folder, job)}"
-            f"{'  (already done; rerun=true trains it again)' if done else ''}"
+            f"{label} seed {seed}: test {format_scores(report['scores']['test'])}{in_label_units(folder, job)}{again}"
         )
     if len(reports) > 1:
-        print(f"{job_label(job)} mean of {len(reports)} seeds: test {mean_scores(reports)}")
+        print(f"{label} mean of {len(reports)} seeds: test {mean_scores(reports)}")
     print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 
 
-def counted_seeds(seeds: Sequence[int]) -> str:
-    """Return how many seeds there are, in words."""
-    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"
+def count_noun(count: int, noun: str) -> str:
+    """Return a number of things in words, such as "1 seed" or "3 seeds"."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def said_scores(scores: Mapping[str, float]) -> str:
+def format_scores(scores: Mapping[str, float]) -> str:
     """Return scores by name with their units where these are percent."""
     return "  ".join(f"{name} {score_digits(value)}{percent_sign(name)}" for name, value in scores.items())
 
@@ -126,29 +130,32 @@ def in_label_units(folder: Path, job: Job) -> str:
     if not getattr(job.dataset, "log_target", False):
         return ""
     ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
-    found, truth = (np.exp(values.astype(np.float64)) for values in (kept["test"].prediction[""], kept["test"].target))
-    return f" of the logarithm; rmse {np.sqrt(np.mean((found - truth) ** 2)):.4f} in the label's unit"
+    test = kept["test"]
+    error = np.exp(test.prediction[""].astype(np.float64)) - np.exp(test.target.astype(np.float64))
+    return f" of the logarithm; rmse {np.sqrt(np.mean(error**2)):.4f} in the label's unit"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name="train")
 def main(cfg: DictConfig) -> float:
-    """Entry point; errors that a user can mend are one line, without a traceback, and end no sweep."""
+    """Entry point; errors that a user can correct are one line, without a traceback, and end no sweep."""
 
-    def one() -> float:
+    def train() -> float:
         return run_training(compose_train(HydraConfig.get().overrides.task) if is_tuned(cfg.preset) else cfg)
 
     with user_errors():
-        return guarded_job(lambda: run_apart(lambda: guarded_job(one))) if in_sweep() else one()
+        if not in_sweep():
+            return train()
+        if (command := multiprocessing.parent_process()) is not None:  # a launcher's, such as joblib's
+            end_with(command.pid or 0)
+        return guarded_job(train)
 
 
-def spell_out(words: list[str]) -> list[str]:
+def normalize_arguments(words: list[str]) -> list[str]:
     """Return a command line as Hydra takes it: `table=` and `target=` as options of the dataset csv.
 
     One that asks Hydra to show a configuration has the values that a tuned preset stands for.
     """
-    if any(word.startswith("table=") for word in words) and not any(word.startswith("dataset=") for word in words):
-        words = [*words, "dataset=csv"]
-    words = [as_options(word) for word in words]
+    words = table_words(words)
     presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
     if {"--cfg", "-c"} & set(words) and presets and is_tuned(presets[-1]):
         first = next(k for k, word in enumerate(words) if "=" in word)
@@ -157,36 +164,17 @@ def spell_out(words: list[str]) -> list[str]:
     return words
 
 
-def say_hours(words: list[str]) -> None:
-    """Say how long a sweep takes where that is an hour or more, by published runs of its datasets and methods."""
-    if not {"-m", "--multirun"} & set(words):
-        return
-    parser, jobs, choices = OverridesParser.create(), 1, list[list[str]]()
-    for word in (word for word in words if "=" in word and not word.startswith(("-", "hydra"))):
-        given = parser.parse_override(word)
-        swept = list(given.sweep_string_iterator()) if given.is_sweep_override() else [word.partition("=")[2]]
-        jobs *= len(swept)
-        looked_at = swept if given.get_key_element() in ("dataset", "method", "preset") else swept[:1]
-        choices.append([f"{given.get_key_element()}={value}" for value in looked_at])
-    with contextlib.suppress(InputError):  # its job says it
-        planned = [plan_job(compose_train(each)) for each in itertools.product(*choices)]
-        hours = sum(run_minutes(job) * len(job.seeds) for job in planned) / len(planned) * jobs / 60
-        if hours >= 1:
-            print(f"{jobs} jobs, about {hours:.1f} hours on one core; stopped, the command goes on", file=sys.stderr)
-
-
 if __name__ == "__main__":
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(train_help(option_names))
         raise SystemExit(0)
     with user_errors():
-        sys.argv[1:] = spell_out(sys.argv[1:])
+        sys.argv[1:] = normalize_arguments(sys.argv[1:])
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray's launcher reports to nobody
         try:
-            say_hours(sys.argv[1:])
             main()
         except (HydraException, OmegaConfBaseException) as error:
-            raise InputError(in_words(error)) from None
+            raise InputError(describe_error(error)) from None
         except BrokenExecutor:
             raise InputError("a process of the launcher was killed; the same command trains what is left") from None

@@ -2,9 +2,8 @@
 
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
-with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. `preset=cpu`
-tries the grid alone, and what wins is put into that preset of the dataset's file by hand. All trials stand in
-results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
+with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
+trials stand in results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
 dataset.target=price`; what is found is written below `out`, a file a table, which `preset=tuned_default` (or `tuned`)
 reads, and the command that trains with it is printed.
 
@@ -24,23 +23,23 @@ from typing import Any
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
-from scripts.config.arguments import OUT, as_options, parse_args
+from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import (
-    CONFIG_DIR,
     TUNE_SEED,
     TUNED,
     TUNED_DEFAULT,
     base_preset,
     compose_train,
-    is_tuned,
     option_names,
     override_word,
-    own_table,
+    override_words,
     part_file,
+    table_options,
+    table_words,
     tune_command,
     tuned_path,
 )
-from scripts.driver.cli import say_once, user_errors
+from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import items_of, stacks_of, train_items
@@ -49,15 +48,15 @@ from scripts.records.records import Report, validation_score
 from scripts.records.trials import FILE, add_trial, choose_trial, write_values
 
 TRIALS = 16
-CPU_PRESET = "cpu"  # of datasets whose runs take long: no rates are tried, and no preset is made of it
-LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1), CPU_PRESET: (1.0,)}
+PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
+LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
-OWN = "dataset."  # begins an option of a dataset, such as the path of a table
+OPTION = "dataset."  # begins an option of a dataset, such as the path of a table
 EPOCHS = "train.epochs="
 KEYS = {
     "dataset": "names between commas",
     "method": "names between commas; default all",
-    "preset": "paper, default or cpu, which tuning starts from; default paper",
+    "preset": "paper or default, which tuning starts from; default paper",
     "epochs": "of every trial; default the preset's",
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "jobs": "processes at a time; default one a core, or one a GPU",
@@ -65,7 +64,7 @@ KEYS = {
     "debug": "tiny: try everything in seconds on synthetic data, and write below out",
     "table": "a file of your own, for dataset=csv",
     "target": "its column to predict",
-    OWN: "options of the dataset, such as dataset.path=my.csv",
+    OPTION: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
 }
 
@@ -102,7 +101,7 @@ class Trial:
 def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
     """Return every point of a method's grid with every learning rate, keys as on the command line.
 
-    For `tuned_default` these are four rates with four weight decays; for `cpu` the rate stays.
+    For `tuned_default` these are four rates with four weight decays.
 
     The `grid` of a method's config maps options to lists of values, all combinations of which count; a list of such
     mappings is their union.
@@ -111,11 +110,11 @@ def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str
     grid: Any = part_file("method", method).get("grid", {})
     rates = [float(f"{cfg.train.lr * factor:.6g}") for factor in LR_FACTORS[preset]]
     training = {"train.lr": rates} | ({"train.weight_decay": WEIGHT_DECAYS} if preset == TUNED_DEFAULT else {})
-    found = []
+    points = []
     for part in grid if isinstance(grid, list) else [grid]:
         lists = {**{f"method.{key}": values for key, values in part.items()}, **training}
-        found += [dict(zip(lists, point, strict=True)) for point in itertools.product(*lists.values())]
-    return found
+        points += [dict(zip(lists, point, strict=True)) for point in itertools.product(*lists.values())]
+    return points
 
 
 def make_trials(
@@ -176,7 +175,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         folder: where both go; those of the configuration and of the results by default.
         jobs: processes at a time; 0 is one a core.
         budget: trials of each.
-        preset: the tuned preset to make; of `cpu` nothing but the record is written.
+        preset: the tuned preset to make.
 
     Raises:
         InputError: unknown names or values, or every trial of a method diverged.
@@ -188,54 +187,50 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
     for problem in train_items(items_of(stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
+    options = [word for word in given if word.startswith(OPTION)]
+    epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
-        own = [word for word in given if word.startswith(OWN)]
-        epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
-        record = record_of(trials, budget, preset, [*own, *epochs])
+        record = record_of(trials, budget, preset, [*options, *epochs])
         best, scores = trials[record["best"]], [one["val"] for one in record["trials"]]
         config = trials[0].job.config
-        below = folder and not own_table(config)
-        path = folder / preset / f"{dataset}.yaml" if folder and below else tuned_path(dataset, preset, config)
-        if is_tuned(preset):
-            write_values(path, method, best.values)
-        else:
-            path = CONFIG_DIR / "dataset" / f"{dataset}.yaml"  # where its presets stand
+        elsewhere = folder and not table_options(config)
+        path = folder / preset / f"{dataset}.yaml" if folder and elsewhere else tuned_path(dataset, preset, config)
+        write_values(path, method, best.values)
         add_trial((folder or RESULTS) / FILE, record)
         first, last = ("diverged" if k is None else f"{k:.5g}" for k in (scores[0], scores[record["best"]]))
         print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
-        if own and is_tuned(preset):
-            values = [override_word(key, value) for key, value in best.values.items()]
-            print("python -m scripts.train", shlex.join([f"dataset={dataset}", f"method={method}", *own, *values]))
+        if options:
+            words = [f"dataset={dataset}", f"method={method}", *options, *override_words(best.values)]
+            print("python -m scripts.train", shlex.join(words))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
-        own = [as_options(f"{key}={value}") for key, value in given.items()]
-        own = [word for word in own if word.startswith(OWN)]
-        if "table" in given:
-            given.setdefault("dataset", "csv")
+        words = table_words([f"{key}={value}" for key, value in given.items()])
+        options = [word for word in words if word.startswith(OPTION)]
+        if "dataset=csv" in words:
+            given["dataset"] = "csv"
         if "dataset" not in given:
             raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got none")
-        datasets, methods = (
-            given.listed("dataset", option_names("dataset")),
-            given.listed("method", option_names("method")),
-        )
-        if own and len(datasets) > 1:
-            raise InputError(f"options of a dataset are for one of them, got {' '.join(own)} for {given['dataset']}")
-        start = check_choice("preset", given.get("preset", "paper"), ("paper", "default", CPU_PRESET))
-        out, rerun = given.out, given.switch("rerun")
+        datasets = given.listed("dataset", option_names("dataset"))
+        methods = given.listed("method", option_names("method"))
+        if options and len(datasets) > 1:
+            raise InputError(
+                f"dataset must be one for {' '.join(options)}, got {given['dataset']}"
+            )
+        start = check_choice("preset", given.get("preset", "paper"), tuple(PRESETS))
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
-        if own:
-            say_once(plan_job(compose_train([f"dataset={datasets[0]}", *own])).dataset.problems())
         passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []
+        if options:
+            print_once(plan_job(compose_train([f"dataset={datasets[0]}", *options])).dataset.problems())
         tune_cells(
             list(itertools.product(datasets, methods)),
-            [f"out={out}", f"rerun={str(rerun).lower()}", *passed, *own],
-            out if (own and start != CPU_PRESET) or given.get("debug", "none") != "none" else None,
+            [f"out={given.out}", f"rerun={str(given.switch('rerun')).lower()}", *passed, *options],
+            given.out if options or given.get("debug", "none") != "none" else None,
             given.count("jobs"),
-            preset={"paper": TUNED, "default": TUNED_DEFAULT}.get(start, start),
+            preset=PRESETS[start],
         )
 
 

@@ -10,16 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, shown
-from scripts.config.help_text import lay_out
+from scripts.config.help_text import format_help
 
 MOST_SEEDS = 100_000  # of one command
 SWITCH = {"0": False, "false": False, "1": True, "true": True}
 OUT = "folder of runs and of what is made of them; default CMIXUP_OUT, else outputs"  # what `--help` says of `out`
-#: Other keys for a table of one's own and for its label, which every command takes.
-SAME = {"dataset.path": "table", "dataset.target": "target", "labels": "table", "column": "target"}
-
-#: Keys with another name in the last version, by that name: it still works, and a line says the new one.
-RENAMED = {"entry": "submission"}
 
 
 class Args(dict[str, str]):
@@ -52,11 +47,11 @@ class Args(dict[str, str]):
 
     def listed(self, key: str, known: Sequence[str]) -> list[str]:
         """Return the names between commas, each of which must be known; all known ones where the key is absent."""
-        found = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
-        for part in found:
+        parts = [part.strip() for part in self.get(key, "").split(",") if part.strip()] or list(known)
+        for part in parts:
             if part not in known:
                 raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near_hint(part, known)}")
-        return found
+        return parts
 
     def seeds(self, default: Any, key: str = "seeds") -> list[int]:
         """Return seeds, see `parse_seeds`."""
@@ -68,17 +63,10 @@ class Args(dict[str, str]):
         return Path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs")
 
 
-def as_options(word: str) -> str:
-    """Return `table=my.csv` and `target=price` as the options of dataset csv that they are, others as they come."""
-    key, _, value = word.partition("=")
-    option = {"table": "dataset.path", "target": "dataset.target"}.get(key)
-    return f"{option}={value}" if option else word
-
-
 def near_hint(word: str, known: Sequence[str]) -> str:
     """Return a question that names the known word most like this one, or nothing."""
-    found = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {found[0]}?" if found else ""
+    nearest = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
 def parse_args(
@@ -98,24 +86,17 @@ def parse_args(
     """
     argv = sys.argv[1:] if argv is None else argv
     if {"-h", "--help"} & set(argv):
-        print(lay_out(about or "", keys))
+        print(format_help(about or "", keys))
         raise SystemExit(0)
-    given, left = Args(), list(names)
+    given, left, prefixes = Args(), list(names), tuple(key for key in keys if key.endswith("."))
     for word in argv:
-        key, found, value = word.partition("=")
-        if key not in keys and RENAMED.get(key) in keys:
-            print(f"{key}= is now {RENAMED[key]}=, and will be unknown in the next version", file=sys.stderr)
-            key = RENAMED[key]
-        if left and not word.startswith("-") and (not found or "/" in key):  # a run's folder is named by its options
+        key, sign, value = word.partition("=")
+        if left and not word.startswith("-") and (not sign or "/" in key):  # a run's folder is named by its options
             key, value = left.pop(0), word
-        elif not (
-            found and (key in keys or SAME.get(key) in keys or any(key.startswith(k) for k in keys if k.endswith(".")))
-        ):
+        elif not (sign and (key in keys or key.startswith(prefixes))):
             meant = key.lstrip("-").replace("-", "_")
             hint = f"; did you mean {meant}=?" if meant in keys else near_hint(meant, list(keys))
             raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")
-        if key not in keys and SAME.get(key) in keys:
-            key = SAME[key]
         if key in given:
             raise InputError(f"{key} must be given once, got {word!r} too")
         if value:
@@ -124,19 +105,19 @@ def parse_args(
 
 
 def parse_command(argv: Sequence[str] | None, parts: Mapping[str, Any], about: str | None) -> tuple[Any, Args]:
-    """Read the command line of a room: the name of one of its parts, then that part's arguments, see `parse_args`.
+    """Read the name of one of several parts, then that part's arguments, see `parse_args`.
 
     Args:
         argv: the command line; None is that of this process.
         parts: modules with `KEYS`, by name.
-        about: the room's docstring, which `--help` without a name prints.
+        about: a docstring, which `--help` without a name prints.
 
     Raises:
         InputError: there is no such part, or its arguments are wrong.
     """
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
-        print(lay_out(about or "", {}))
+        print(format_help(about or "", {}))
         raise SystemExit(0)
     if name not in parts:
         raise InputError(
@@ -153,28 +134,23 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     Raises:
         InputError: anything else, an empty or repeated seed.
     """
-    problem = InputError(
-        f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
-        f"up to {MAX_SEED}, got {shown(value)}"
-    )
     try:
         if isinstance(value, (list, tuple)):
             seeds = [_whole_number(v) for v in value]
-        elif isinstance(value, int):
-            seeds = _seed_span(0, _whole_number(value))
+        elif "," in (text := str(value)):
+            seeds = [_whole_number(part) for part in text.split(",") if part.strip()]
         else:
-            text = str(value).strip()
-            if ".." in text:
-                low, high = (_whole_number(part) for part in text.split(".."))
-                seeds = _seed_span(low, high + 1)
-            elif "," in text:
-                seeds = [_whole_number(part) for part in text.split(",") if part.strip()]
-            else:
-                seeds = _seed_span(0, _whole_number(text))
+            low, sign, high = text.rpartition("..")
+            seeds = (
+                _seed_span(_whole_number(low), _whole_number(high) + 1) if sign else _seed_span(0, _whole_number(text))
+            )
+        if not seeds or len(set(seeds)) != len(seeds):
+            raise ValueError(value)
     except (TypeError, ValueError, OverflowError):
-        raise problem from None
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise problem
+        raise InputError(
+            f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
+            f"up to {MAX_SEED}, got {shown(value)}"
+        ) from None
     return sorted(seeds)
 
 

@@ -32,7 +32,7 @@ TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of t
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 MOST_NAMES, NEAREST = 12, 5  # names of what is known that a line holds: all of so many, else so many that are like
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
-OWN_TABLE = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
+TABLE_KEYS = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
@@ -77,24 +77,24 @@ def one_line() -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(in_words(error)) from error
+        raise InputError(describe_error(error)) from error
 
 
-def in_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return what is wrong with the words of a command line in one sentence, with the known word most like one."""
     inner: Any = error.__cause__ or error
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.rpartition("/")
         known = [str(option) for option in error.options or ()]
         return f"{group} must be one of {listed_names(known, name)}, got {shown(name)}{near_hint(name, known)}"
-    if isinstance(inner, InterpolationKeyError) and (found := re.search(r"key '([^']+)'", str(inner))):
-        return f"{inner.full_key} has no value here, since there is no {found[1]}: give {inner.full_key}=..."
+    if isinstance(inner, InterpolationKeyError) and (match := re.search(r"key '([^']+)'", str(inner))):
+        return f"{inner.full_key} has no value here, since there is no {match[1]}: give {inner.full_key}=..."
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
         known = [str(key) for key in inner.parent_node]
         hint = near_hint(str(inner.key), known) or f"; there are {listed_names(known, str(inner.key))}"
         return f"{inner.full_key} is not known{hint}"
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said if len(said) <= LONGEST_LINE else f"{said[:LONGEST_LINE]}..."
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
 
 
 def listed_names(known: Sequence[str], name: str) -> str:
@@ -160,12 +160,12 @@ def is_tuned(preset: str) -> bool:
     return preset in (TUNED, TUNED_DEFAULT)
 
 
-def own_table(config: Mapping[str, Any]) -> dict[str, Any]:
+def table_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what names the table of one's own that a configuration is for; nothing for every other dataset."""
     options, file = config["dataset"], part_file("dataset", config["dataset"]["name"])
     if file.get("target") != "":
         return {}
-    named = {key: options[key] for key in OWN_TABLE if key in options}
+    named = {key: options[key] for key in TABLE_KEYS if key in options}
     return named | ({"path": os.path.realpath(Path(named["path"]).expanduser())} if named.get("path") else {})
 
 
@@ -174,7 +174,7 @@ def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | No
 
     Each table of one's own has a file of its own below `out`.
     """
-    if config is None or not (named := own_table(config)):
+    if config is None or not (named := table_options(config)):
         return CONFIG_DIR / preset / f"{dataset}.yaml"
     name = re.sub(r"\W+", "_", Path(named.get("path") or named["item"]).stem)[:40]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
@@ -217,7 +217,7 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
         InputError: this method has not been tuned on this dataset.
     """
     config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
-    dataset, method, named = cfg.dataset.name, cfg.method.name, own_table(config)
+    dataset, method, named = cfg.dataset.name, cfg.method.name, table_options(config)
     base = base_preset(dataset, preset)
     values = tuned_values(dataset, method, preset, config)
     if values is None:
@@ -227,6 +227,15 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     if named:
         return [f"preset={base}", *override_words(values), *(word for word in words if not word.startswith("preset="))]
     return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *override_words(values), *words]
+
+
+def table_words(words: Sequence[str]) -> list[str]:
+    """Return words in which `table=my.csv` and `target=price` are the options of the dataset csv, which is chosen."""
+    options = {"table": "dataset.path", "target": "dataset.target"}
+    keys = [word.partition("=")[0] for word in words]
+    chosen = ["dataset=csv"] if "table" in keys and "dataset" not in keys else []
+    split = [word.partition("=") for word in words]
+    return [*(f"{options.get(key, key)}{sign}{value}" for key, sign, value in split), *chosen]
 
 
 def override_word(key: str, value: Any) -> str:

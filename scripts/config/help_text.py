@@ -28,7 +28,7 @@ KEYS = {
     "table": "your own CSV file, with target=COLUMN",
     "device": "auto, cpu, cuda or cuda:0",
     "out": "folder of runs; default CMIXUP_OUT, else outputs",
-    "logger": "wandb (offline by default), wandb_files (each run's files, too) or none",
+    "logger": "wandb (offline by default) or none",
     "rerun": "true trains again what is done",
 }
 EXAMPLES = (
@@ -39,32 +39,30 @@ EXAMPLES = (
 )
 
 
-def lay_out(about: str, keys: Mapping[str, str]) -> str:
+def format_help(about: str, keys: Mapping[str, str]) -> str:
     """Return a command's docstring and its keys, each with what it is and its default.
 
     Args:
         about: paragraphs. Indented lines stay lines, and each command behind "Example:" becomes one.
         keys: a key that ends in "." stands for all that begin so.
     """
-    text, found, examples = re.sub(r"Examples?: ", "\0", about.strip(), count=1).partition("\0")
+    text, sign, examples = re.sub(r"Examples?: ", "\0", about.strip(), count=1).partition("\0")
     paragraphs = []
     for paragraph in text.strip().split("\n\n") if text else []:
         lines = paragraph.splitlines() if paragraph.startswith(" ") else [paragraph]
-        paragraphs.append("\n".join(_filled_lines(line, "", "             " * line.startswith(" ")) for line in lines))
-    if found:
+        paragraphs.append("\n".join(_filled_lines(line, "", " " * 13 * line.startswith(" ")) for line in lines))
+    if sign:
         commands = re.findall(r"`([^`]+)`", examples) or [examples]
-        lines = [
-            _filled_lines(" ".join(command.split()), "  ", "      ").replace("\n", " \\\n") for command in commands
-        ]
-        paragraphs.append("\n".join([f"Example{'s' * (len(commands) > 1)}:", *lines]))
+        filled = [_filled_lines(" ".join(one.split()), "  ", "      ").replace("\n", " \\\n") for one in commands]
+        paragraphs.append("\n".join([f"Example{'s' * (len(commands) > 1)}:", *filled]))
     return "\n\n".join([*paragraphs, *([listed_keys(keys)] if keys else [])])
 
 
 def listed_keys(keys: Mapping[str, str]) -> str:
     """Return a line or more for each key."""
-    shown = {key + ("*=" if key.endswith(".") else "="): what for key, what in keys.items()}
-    width = max(map(len, shown), default=0)
-    lines = [_filled_lines(what, f"  {key:<{width}} ", " " * (width + 3)) for key, what in shown.items()]
+    signed = {key + ("*=" if key.endswith(".") else "="): what for key, what in keys.items()}
+    width = max(map(len, signed), default=0)
+    lines = [_filled_lines(what, f"  {key:<{width}} ", " " * (width + 3)) for key, what in signed.items()]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -1,23 +1,18 @@
 """Labels and error messages that the commands share, and those of Hydra's sweeps (`python -m scripts.train -m ...`).
 
-A job of a sweep that fails does not end it, and is named at the end. Every launcher runs jobs in its own way, in this
-process or in others, so a job that fails leaves a file in the sweep's folder, and `ReportFailures`, which Hydra calls
+A job of a sweep that fails does not end it, and is named at the end. Launchers run jobs in this process or in others,
+so a job that fails leaves a file in the sweep's folder, and `ReportFailures`, which Hydra calls
 in the first process once all jobs have ended, reads them.
 """
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import hashlib
 import io
-import logging
 import math
 import os
-import select
-import shutil
 import sys
-import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,9 +29,8 @@ from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
 from scripts.driver.runs import is_done, read_report
 from scripts.driver.signals import INTERRUPTED, handle_sigterm
-from scripts.machine.kernels import check_kernels
 
-SAID = "said"  # folder below a sweep's, of a file for each line that is printed once
+PRINTED = "printed"  # folder below a sweep's, of a file for each line that is printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
 # Verdicts on a bandwidth with which C-Mixup is another method.
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
@@ -52,76 +46,39 @@ def job_label(job: Job) -> str:
 def bandwidth_warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))]
-    found = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
-    return [f"warning: {job_label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(found)]
+    pairs = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
+    return [f"warning: {job_label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(pairs)]
 
 
-#: Signs of tables and messages for an output whose encoding lacks them.
-SPELT = {"±": "+-", "\u2212": "-", "\u2013": "-", "\u00d7": "x", "≤": "<=", "≥": ">=", "→": "->", "…": "..."}
-#: What a user can mend.
+#: What a user can correct.
 USER_ERRORS = (InputError, OSError, Diverged)
 
 
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """Turn an error that a user can mend into one line on stderr and exit code 2, and Ctrl-C into one and 130.
+    """Turn an error that a user can correct into one line on stderr and exit code 2, and Ctrl-C into one and 130.
 
-    SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0. Where
-    output is in an encoding without some sign, such as ASCII without "±", the sign is spelt in another way.
+    SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0.
     """
     handle_sigterm()
-    spell_in_any_encoding()
-    logging.raiseExceptions = False  # what cannot be logged, as nobody reads on, is no traceback
     try:
-        check_kernels()
+        for stream in (sys.stdout, sys.stderr):  # a sign that an encoding lacks, such as "±" in ASCII, is a "?"
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         yield
         if sys.stdout:
             sys.stdout.flush()
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(130) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to print at its end
+        raise SystemExit(0) from None
     except USER_ERRORS as error:
-        if reader_gone(error):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python still wants to print at its end
-            raise SystemExit(0) from None
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
-        print(in_width(f"error: {error}"), file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def in_width(text: str) -> str:
-    """Return text for standard error: on a terminal its lines are broken between words, elsewhere they stay whole."""
-    if not (sys.stderr and sys.stderr.isatty()):
-        return text
-    by_words = textwrap.TextWrapper(
-        shutil.get_terminal_size().columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(by_words.fill(line) for line in text.splitlines())
-
-
-def spell_in_any_encoding() -> None:
-    """Let standard output and standard error print every text, whatever their encoding: "±" as "+-", others as "?"."""
-    codecs.register_error("spelt", lambda error: (_spelt_out(error), error.end))  # type: ignore[attr-defined]
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            with contextlib.suppress(OSError):  # a file of the past that is a pipe now keeps its errors
-                stream.reconfigure(errors="spelt")
-
-
-def _spelt_out(error: UnicodeError) -> str:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(SPELT.get(sign, "?") for sign in error.object[error.start : error.end])
-
-
-def reader_gone(error: Exception) -> bool:
-    """Return whether an error says that whoever read what this command prints has gone, as in `| head -1`."""
-    if not isinstance(error, OSError) or not hasattr(select, "poll"):  # Windows has none
-        return isinstance(error, BrokenPipeError)
-    looking = select.poll()
-    looking.register(1, 0)
-    return isinstance(error, BrokenPipeError) and any(event & select.POLLERR for _, event in looking.poll(0))
 
 
 def in_sweep() -> bool:
@@ -129,11 +86,11 @@ def in_sweep() -> bool:
     return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
 
 
-def say_once(lines: Iterable[str]) -> None:
+def print_once(lines: Iterable[str]) -> None:
     """Print lines on stderr, each once a command: the jobs of a sweep leave in its folder what has been printed."""
     for line in dict.fromkeys(lines):
         if in_sweep():
-            mark = Path(HydraConfig.get().sweep.dir) / SAID / hashlib.sha256(line.encode()).hexdigest()[:24]
+            mark = Path(HydraConfig.get().sweep.dir) / PRINTED / hashlib.sha256(line.encode()).hexdigest()[:24]
             mark.parent.mkdir(parents=True, exist_ok=True)
             try:
                 mark.touch(exist_ok=False)
@@ -151,7 +108,7 @@ def guarded_job(job: Callable[[], float]) -> float:
     try:
         return job()
     except Exception as error:
-        if os.environ.get("CMIXUP_TRACEBACK") or reader_gone(error):
+        if os.environ.get("CMIXUP_TRACEBACK") or isinstance(error, BrokenPipeError):
             raise
         hydra = HydraConfig.get()
         kind = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "
@@ -172,8 +129,8 @@ class ReportFailures(Callback):
             SystemExit: a job failed.
         """
         folder = Path(config.hydra.sweep.dir) / FAILED
-        if found := sorted(folder.glob("*.txt")):
-            print(f"{len(found)} of the sweep's jobs failed ({folder}); the others are done:", file=sys.stderr)
-            for path in found:
+        if failures := sorted(folder.glob("*.txt")):
+            print(f"{len(failures)} of the sweep's jobs failed ({folder}); the others are done:", file=sys.stderr)
+            for path in failures:
                 print(f"- {path.read_text().splitlines()[0]}", file=sys.stderr)
             raise SystemExit(1)

@@ -163,9 +163,9 @@ def _train_claimed(
         whole = [folder for folder, _, predictions in written if predictions is not None]
         mark_stack_done(first.out, whole)
         done.extend(whole)
-        for (_, run, logger), (folder, report, predictions) in zip(training, written, strict=True):
+        for (_, _, logger), (folder, report, predictions) in zip(training, written, strict=True):
             (folder / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(report, predictions, run.data)
+            logger.finish(report, predictions)
 
     send_seeds([seed for _, seed in seeds])
     checkpoints = job_checkpoints(first, made_by)

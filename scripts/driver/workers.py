@@ -14,7 +14,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkContext, SpawnContext
+from multiprocessing.context import SpawnContext
 from typing import Any
 
 from cmixup.processes import is_alive
@@ -23,7 +23,9 @@ from scripts.driver.cli import USER_ERRORS
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 PARENT_LOOK = 1.0  # seconds between two looks at the parent, where there is no such signal
 
-Work = Callable[[Any, Callable[[Any], None]], Any]  # takes a task and whom to tell; returns what went wrong
+Work = Callable[
+    [Any, Callable[[Any], None]], Any
+]  # takes a task and a function that reports progress; returns what went wrong
 
 
 class Died(RuntimeError):
@@ -38,7 +40,7 @@ class Worker:
         work: what it does with a task, a function at the top of a module.
     """
 
-    def __init__(self, context: SpawnContext | ForkContext, work: Work):
+    def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve_tasks, args=(theirs, os.getpid(), work))
         with _deaf_to_interrupts(), _without_the_command():
@@ -46,12 +48,12 @@ class Worker:
         theirs.close()
 
     def give(self, task: Any) -> None:
-        """Give it a task; a worker that is already dead says so at `hear`."""
+        """Give it a task; a worker that is already dead raises `Died` at `receive`."""
         with contextlib.suppress(OSError):
             self.connection.send(task)
 
-    def hear(self) -> tuple[bool, Any]:
-        """Return the next thing that it tells: whether the task has ended, and with what.
+    def receive(self) -> tuple[bool, Any]:
+        """Return the next thing that it sends: whether the task has ended, and with what.
 
         Raises:
             Died: it has ended.
@@ -77,7 +79,7 @@ def work_off(
     tasks: Mapping[str, Any],
     work: Work,
     count: int,
-    tell: Callable[[str, bool, Any], None],
+    report: Callable[[str, bool, Any], None],
     choose: Callable[[], str | None],
 ) -> None:
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
@@ -86,7 +88,7 @@ def work_off(
         tasks: by name.
         work: what a worker does with one.
         count: workers at a time.
-        tell: called with a task's name, whether it has ended, and what its worker told, or in the end what went wrong
+        report: called with a task's name, whether it has ended, and what its worker sent, or in the end what went wrong
             or None; `Died` where the worker has.
         choose: returns the next task's name, or None where no more is begun.
     """
@@ -105,44 +107,17 @@ def work_off(
                 assert isinstance(connection, Connection)
                 worker, name = running[connection]
                 try:
-                    ended, told = worker.hear()
+                    ended, message = worker.receive()
                 except Died as error:
-                    ended, told = True, error
+                    ended, message = True, error
                 else:
                     idle += [worker] if ended else []
                 if ended:
                     del running[connection]
-                tell(name, ended, told)
+                report(name, ended, message)
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
             worker.end()
-
-
-def run_apart(job: Callable[[], float]) -> float:
-    """Run a job of a sweep; where joblib's processes run jobs, in one more, as joblib ends a sweep whose process dies.
-
-    All of them end with the command.
-
-    Raises:
-        Died: it was killed.
-    """
-    command = multiprocessing.parent_process()
-    forks = "fork" in multiprocessing.get_all_start_methods()  # Windows does not: a killed job ends the sweep there
-    if command is None or not forks or not multiprocessing.current_process().name.startswith("Loky"):
-        return job()
-    end_with(command.pid or 0)
-
-    def work(_: Any, tell: Callable[[Any], None]) -> None:
-        score = job()
-        sys.stdout.flush()
-        tell(score)
-
-    worker = Worker(multiprocessing.get_context("fork"), work)
-    try:
-        worker.give(None)
-        return float(worker.hear()[1])
-    finally:
-        worker.end()
 
 
 @contextlib.contextmanager
@@ -183,7 +158,7 @@ def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
         except (EOFError, OSError):
             return
         try:
-            problem = work(task, lambda told: connection.send((False, told)))
+            problem = work(task, lambda message: connection.send((False, message)))
         except USER_ERRORS as error:
             problem = str(error) or type(error).__name__
         except Exception as error:

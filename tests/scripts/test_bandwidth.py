@@ -92,7 +92,7 @@ def test_the_command_prints_a_table_and_writes_a_plot(
     drawn = []
     monkeypatch.setattr(bandwidth, "to_png", lambda figure: drawn.append(figure) or b"a picture")
     np.save(tmp_path / "mine.npy", np.linspace(0, 1, 100))
-    main([f"labels={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
+    main([f"table={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
     printed = capsys.readouterr().out
     marks = {words[0]: words[-1] for line in printed.splitlines() if (words := line.split())}
     assert (marks["0.5"], marks["0.0135"]) == ("asked", "*")

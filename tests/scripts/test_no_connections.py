@@ -106,10 +106,3 @@ def test_no_process_of_the_default_command_connects(tmp_path: Path, more: tuple[
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert far(trace.read_text()) == []
-
-
-def test_a_trace_tells_our_machine_from_others() -> None:
-    near = '1 connect(3, {sa_family=AF_INET, sin_port=htons(4), sin_addr=inet_addr("127.0.0.1")}, 16) = 0'
-    other = '1 connect(3, {sa_family=AF_INET, sin_port=htons(443), sin_addr=inet_addr("192.0.2.1")}, 16) = 0'
-    name = '1 connect(3, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr("127.0.0.53")}, 16) = 0'
-    assert far(f"{near}\n{other}\n{name}\n1 sendto(3, 0x1, 2) = 2") == [other, name]

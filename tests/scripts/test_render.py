@@ -50,7 +50,7 @@ def leave_run(out: Path, content: dict, *, done: bool = True) -> None:
     one = np.full((2, 1), content["seed"], np.float32)
     write_predictions(folder / "predictions.h5", {content["seed"]: {"test": Scored({"": one}, one, np.zeros(2, int))}})
     if done:
-        (folder / "DONE").touch()
+        mark_done(folder)
 
 
 def test_publish_copies_finished_runs_of_tables_only(tmp_path):

@@ -1,6 +1,5 @@
 """What the files of a saved run may hold: a damaged one is named, and a foreign class is not imported."""
 
-import importlib
 import io
 import json
 import math
@@ -18,14 +17,11 @@ import torch
 import cmixup
 from cmixup import InputError, load_run
 from cmixup.done import done_text
-from cmixup.saved_run import IN_THE_WHEEL, KNOWN
 from scripts import predict
 from scripts.driver.job import Job
 from scripts.driver.predictions import read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
 from scripts.records.curves import read_curves
-from scripts.records.experiment import RESULTS
-from scripts.records.published import published_reports
 from tests.scripts.jobs import FILES
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -230,10 +226,3 @@ def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
         load_run(copy, trust=1)  # type: ignore[arg-type]
 
 
-def test_published_runs_name_what_loads_without_trust() -> None:
-    named = {(report["model"], report["config"]["model"]["_target_"]) for report in published_reports(RESULTS)}
-    assert len(named) >= 4
-    for _, target in named:
-        assert target.partition(".")[0] in KNOWN
-        module, _, name = IN_THE_WHEEL.get(target, target).rpartition(".")
-        assert hasattr(importlib.import_module(module), name)

@@ -22,9 +22,7 @@ from scripts.plan.schedule import Item
 from scripts.records import trials
 from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
-from scripts.records.seal import broken_files, read_seal, seal_files
 from scripts.records.trials import choose_trial
-from scripts.train import spell_out
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
 from tests.scripts.test_train import command
@@ -118,10 +116,6 @@ def test_the_winner_is_best_on_validation_not_on_test() -> None:
     assert choose_trial([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
 
 
-def test_higher_wins_where_higher_is_better() -> None:
-    assert choose_trial([scored(0.2, 0.1, "r"), scored(0.1, 0.3, "r"), scored(0.9, 0.0, "r")]) == 2
-
-
 def test_ties_go_to_the_earlier_and_what_diverged_never_wins() -> None:
     assert choose_trial([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
     assert choose_trial([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
@@ -159,25 +153,6 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert here == [3, 0, 2]
     first, second = trials.read_trials(tmp_path / "results" / trials.FILE)
     assert (first, len(second["trials"])) == (record, 2)
-
-
-def test_preset_cpu_tries_the_grid_alone_and_leaves_its_record(
-    tmp_path: Path, here: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Every bandwidth once, at the preset's rate; nothing but the record is written."""
-    monkeypatch.setattr(tune, "RESULTS", tmp_path)
-    monkeypatch.setattr(tune, "write_values", lambda *_: pytest.fail("a preset was written"))
-    given = ["debug=tiny", "train.epochs=1", "method.inner_steps=1", "dataset.val_objects=1", f"out={tmp_path / 'out'}"]
-    tune.tune_cells([("pascal1d_rendered", "cmixup_meta")], given, preset="cpu")
-    assert here == [5]
-    (record,) = trials.read_trials(tmp_path / trials.FILE)
-    assert record["command"] == (
-        "python -m scripts.tune dataset=pascal1d_rendered method=cmixup_meta preset=cpu dataset.val_objects=1 epochs=1"
-    )
-    tried = [one["options"] for one in record["trials"]]
-    assert tried[0] == {}
-    assert sorted(one["method.bandwidth"] for one in tried[1:]) == [0.1, 0.3, 1.0, 5.0]
-    assert "configs/dataset/pascal1d_rendered.yaml" in capsys.readouterr().out
 
 
 def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
@@ -226,16 +201,6 @@ def test_what_is_not_tuned_says_how_to_tune_it() -> None:
         planned("dataset=no2", "method=mixup", "preset=tuned")
 
 
-@pytest.mark.usefixtures("tuned")
-def test_showing_a_configuration_spells_the_values_out() -> None:
-    words = ["--cfg", "job", "dataset=no2", "preset=tuned", "method=k_mixup", "--resolve"]
-    shown = spell_out(words)
-    assert [word for word in shown if word in words] == words
-    assert {"method.k=16", 'method.layer="hidden"'} <= set(shown[2:5])
-    plain = ["dataset=no2", "preset=tuned"]
-    assert spell_out(plain) == plain
-
-
 @pytest.mark.slow
 def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
     values = compose.tuned_values("no2", "k_mixup")
@@ -271,12 +236,6 @@ def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
         publish.publish_runs(tmp_path, tmp_path / "results")
 
 
-def test_trials_are_not_published(tmp_path: Path) -> None:
-    leave_run(tmp_path, published(TUNE_SEED, experiment="tune"))
-    with pytest.raises(InputError, match="no finished run"):
-        publish.publish_runs(tmp_path, tmp_path / "results")
-
-
 # ---- the files in this repository
 
 
@@ -287,10 +246,3 @@ def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> No
     found = compose.read_part(tmp_path / "no2.yaml")
     assert found == {"erm": {"train.weight_decay": value}, "mixup": {}}
     assert type(found["erm"]["train.weight_decay"]) is type(value)
-
-
-def test_a_record_of_trials_is_sealed(tmp_path: Path) -> None:
-    seal_files(tmp_path, first=True)
-    trials.add_trial(tmp_path / trials.FILE, {"dataset": "no2"})
-    assert set(read_seal(tmp_path)) == {trials.FILE}
-    assert broken_files(tmp_path) == []

@@ -165,7 +165,7 @@ BAD = [
     ("seed=-1", r"seed must be .*got \[?-1"),
     ("seeds=9..0", "seeds must be a range like"),
     ("seeds=[null]", "seeds must be a range like"),
-    ("logger=tensorboard", "logger must be one of wandb, wandb_files, none, got 'tensorboard'"),
+    ("logger=tensorboard", "logger must be one of wandb, none, got 'tensorboard'"),
     ("device=tpu", "device must be auto, cpu, cuda or cuda:<n>, got 'tpu'"),
     ("device=meta", "device must be auto, cpu, cuda or cuda:<n>, got 'meta'"),
     ("dataset=no2 dataset.split_seed=-1", "split_seed must be a whole number, 0 to 4294967295, got -1"),

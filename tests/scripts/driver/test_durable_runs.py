@@ -19,7 +19,7 @@ from scripts.driver import execute as job_module
 from scripts.driver import runs
 from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.locks import LOCKS, holding_locks
+from scripts.driver.locks import LOCKS
 from scripts.driver.runs import is_done, load_reports, set_damage_aside
 from scripts.plan.schedule import items_of, train_items
 from tests.scripts.driver.test_locks import held_by_another
@@ -154,15 +154,6 @@ def test_a_damaged_checkpoint_is_set_aside(text: bytes, tmp_path: Path, capsys: 
     assert saved.with_name("resume.pt.damaged").read_bytes() == text
 
 
-def test_a_flipped_bit_of_a_checkpoint_is_seen(tmp_path: Path) -> None:
-    saved = interrupted(planned(tmp_path, "checkpoint_every=1"))
-    content = bytearray(saved.read_bytes())
-    content[content.index(b"data/1") + 200] ^= 1
-    saved.write_bytes(content)
-    execute_job(planned(tmp_path, "checkpoint_every=1"))
-    assert saved.with_name("resume.pt.damaged").is_file()
-
-
 @pytest.mark.parametrize(
     ("name", "how"),
     [("report.json", "cut"), ("history.csv", "empty"), ("config.yaml", "cut"), (DONE, "empty"), (DONE, "cut")],
@@ -224,17 +215,6 @@ def test_what_was_done_meanwhile_is_not_trained_again(tmp_path: Path) -> None:
     assert late.pending == [0, 1]
     assert [folder.name for folder in execute_job(late)] == ["seed=0"]
     assert late.pending == [0]
-
-
-def test_the_locks_are_held_while_training(tmp_path: Path) -> None:
-    job, taken = planned(tmp_path), []
-
-    def look(*_: object) -> None:
-        with holding_locks(tmp_path / LOCKS, [job.run_folder(0).relative_to(tmp_path).as_posix()]) as mine:
-            taken.extend(mine)
-
-    execute_job(job, look)
-    assert taken == []
 
 
 # ---- runs that learn nothing

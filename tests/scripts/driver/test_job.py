@@ -74,13 +74,6 @@ def test_a_whole_number_and_the_same_with_a_point_are_one_run() -> None:
     assert planned("train.lr=1").options == planned("train.lr=1.0").options == {"train.lr": 1.0}
 
 
-def test_folder_names() -> None:
-    assert folder_name("paper", {}) == "paper"
-    assert folder_name("paper", {"train.lr": 0.1, "method.bandwidth": 5}) == "paper,bandwidth=5,train.lr=0.1"
-    assert folder_name("paper", {"method.layer": "a/b c"}).startswith("paper,layer=a_b_c")
-    assert set("/\\ :*?<>|'[]") & set(folder_name("paper", {"method.layer": "/\\ :*?<>|'[]"})) == set()
-
-
 def test_folder_names_of_texts_that_others_could_be_taken_for() -> None:
     """On a disk without cases `target=Y` and `target=y` would be one folder, and so would one value with a comma."""
     given = [{"dataset.target": "y"}, {"dataset.target": "Y"}, {"dataset.target": "x", "train.epochs": 5},
@@ -90,16 +83,3 @@ def test_folder_names_of_texts_that_others_could_be_taken_for() -> None:
     assert len({name.lower() for name in names}) == len(given)
     assert names[0] == "paper,dataset.target=y"
     assert folder_name("paper", {"dataset.synthetic": True}) == "paper,dataset.synthetic=True"
-
-
-def test_long_folder_names_are_cut_and_stay_distinct() -> None:
-    long = [folder_name("paper", {f"method.{'x' * 200}": value}) for value in (1, 2)]
-    assert all(len(name) <= 140 for name in long)
-    assert long[0] != long[1]
-    assert long[0].startswith("paper,xxx")
-
-
-@pytest.mark.parametrize("pair", [("a/b", "a_b"), ("a b", "a_b")])
-def test_folder_names_of_different_values_differ(pair: tuple[str, str]) -> None:
-    one, other = (folder_name("paper", {"method.layer": value}) for value in pair)
-    assert one != other

@@ -51,15 +51,3 @@ def test_a_search_has_lines_with_the_time_that_it_needs_yet(
         "training: job searches before its first epoch, 10/40 steps, about 60 s left",
         "training: 1/2 epochs; job val_rmse 2.5",
     ]
-
-
-def test_a_long_unit_gives_a_sign_of_life_in_words(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    with progress.ProgressDisplay(2, "study") as board:
-        board.begin("penguin_mass random")
-        board.within("penguin_mass random", "mixup, 40 trials, epoch 3 of 400 at most")
-        board.within("penguin_mass random", "mixup, 40 trials, epoch 4 of 400 at most")
-    assert capsys.readouterr().err == "study: penguin_mass random: mixup, 40 trials, epoch 4 of 400 at most\n"

@@ -18,7 +18,7 @@ from cmixup.errors import InputError
 from cmixup.processes import is_alive
 from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker, run_apart
+from scripts.driver.workers import Died, Worker
 from scripts.plan import schedule
 from scripts.plan.schedule import Item, Problem, train_item, train_items
 
@@ -77,50 +77,13 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     if not parent:
         worker = Worker(FORK, sleep)
         worker.give(str(tmp_path))
-        worker.hear()
+        worker.receive()
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(parent, 0)
     child, until = int((tmp_path / "child").read_text()), time.monotonic() + 5
     while is_alive(child) and time.monotonic() < until:
         time.sleep(0.01)
     assert not is_alive(child)
-
-
-def joblibs_process(job: Callable[[], Any], told: Any) -> Any:
-    """Start the process in which joblib's launcher runs a job of a sweep."""
-
-    def run() -> None:
-        try:
-            told.put(run_apart(job))
-        except Died as error:
-            told.put(str(error))
-
-    process = FORK.Process(target=run, name="LokyProcess-1")
-    process.start()
-    return process
-
-
-@pytest.mark.parametrize(("dies", "said"), [(False, "0.5"), (True, "its process was killed by SIGKILL")])
-def test_a_job_that_dies_leaves_joblibs_process(*, dies: bool, said: str) -> None:
-    told = FORK.SimpleQueue()
-    joblibs_process(lambda: os.kill(os.getpid(), signal.SIGKILL) if dies else 0.5, told).join()
-    assert not told.empty()
-    assert str(told.get()).startswith(said)
-
-
-def test_joblibs_processes_end_with_a_command_that_is_killed() -> None:
-    told = FORK.SimpleQueue()
-    command = os.fork()
-    if not command:
-        joblibs_process(lambda: told.put((os.getppid(), os.getpid())) or time.sleep(60), told)
-        signal.pause()
-    started = told.get()
-    os.kill(command, signal.SIGKILL)
-    os.waitpid(command, 0)
-    until = time.monotonic() + 5
-    while any(map(is_alive, started)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert [pid for pid in started if is_alive(pid)] == []
 
 
 def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +107,9 @@ def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest
 def test_a_worker_that_is_gone_says_so() -> None:
     worker = Worker(FORK, work)
     worker.give("dies")
-    assert worker.hear() == (False, ("begin",))
+    assert worker.receive() == (False, ("begin",))
     with pytest.raises(Died, match="killed by SIGKILL"):
-        worker.hear()
+        worker.receive()
     worker.end()
 
 

@@ -78,7 +78,9 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
             "epoch,train_loss,val_rmse,train_rmse,test_rmse",
             *(f"{e},9,8,{1 / e},{seed + 2 / e}" for e in (1, 2, 4)),
         ]
-        (tmp_path / "out/runs" / tracked["run"] / "history.csv").write_text("\n".join(lines))
+        folder = tmp_path / "out/runs" / tracked["run"]
+        (folder / "history.csv").write_text("\n".join(lines))
+        mark_done(folder)
     leave_run(tmp_path / "out", report(0))
     publish_runs(tmp_path / "out", tmp_path / "results")
     before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}

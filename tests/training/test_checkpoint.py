@@ -1,4 +1,4 @@
-"""A run that was interrupted and went on gives the numbers of one that was not."""
+"""A run that was interrupted and went on gives the numbers of one that was not, and draws nothing twice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch
 from cmixup.errors import InputError
+from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
+from cmixup.methods.mixrl_search import PolicySearch
 from cmixup.training.checkpoint import FORMAT, RESUME_FILE, Checkpoints
 from cmixup.training.trainer import Run, RunResult, train
-from tests.helpers import METHODS, Stopped, assert_states_equal, make_data, make_run, settings
+from tests.helpers import METHODS, Stopped, assert_states_equal, make_data, make_run, method_kind, settings
+from tests.methods import episodes
 
 EPOCHS = 5
 
@@ -50,7 +53,7 @@ def assert_same(ours: list[RunResult], straight: list[RunResult]) -> None:
         assert one.diagnostics == other.diagnostics
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 3, 4])
+@pytest.mark.parametrize("epoch", [1, 4])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optimizer: str, tmp_path: Path) -> None:
     def make() -> list[Run]:
@@ -142,15 +145,6 @@ def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:
     assert_same(train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path)), straight)
 
 
-def test_the_file_holds_tensors_and_plain_values_only(tmp_path: Path) -> None:
-    where = checkpoints(tmp_path)
-    train([make_run(METHODS["cmixup"]())], settings(epochs=2), checkpoints=where)
-    state = torch.load(where.path([0]), weights_only=True)
-    assert state["train"]["epoch"] == 2
-    assert state["seeds"] == [0]
-    assert [p.name for p in (tmp_path / "seed=0").iterdir()] == [RESUME_FILE]
-
-
 class NumpyState(ERM):
     def get_extra_state(self) -> dict[str, Any]:
         return {"learned": [1.0, np.float64(2.0)]}
@@ -160,3 +154,70 @@ def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(tmp_pa
     with pytest.raises(InputError, match=r"state of the method, _extra_state, learned: must be tensors and Python's"):
         train([make_run(NumpyState())], settings(epochs=2), checkpoints=checkpoints(tmp_path))
     assert not list(tmp_path.glob("*/*"))
+
+
+ALL, BEFORE = 3, 2
+MakeRuns = Callable[[], list[Run]]
+
+
+def counted(runs: list[Run]) -> dict[str, list[int]]:
+    """How often each run's method is asked for the rows and the draws of an epoch."""
+    calls = {"order": [0] * len(runs), "draw": [0] * len(runs)}
+
+    def count(method: Method, place: int, name: str) -> None:
+        inner = getattr(method, name)
+
+        def counting(*given: Any, **options: Any) -> Any:
+            calls[name][place] += 1
+            return inner(*given, **options)
+
+        setattr(method, name, counting)
+
+    for place, run in enumerate(runs):
+        for name in calls:
+            count(run.method, place, name)
+    return calls
+
+
+def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Train straight through; train, stop after `BEFORE` epochs and go on; both must be the same."""
+
+    def stop(now: int, rows: object) -> None:
+        if now == BEFORE:
+            raise Stopped
+
+    def no_search(*given: object) -> None:
+        raise AssertionError("a run that goes on searched again")
+
+    how = settings(epochs=ALL, **changes)
+    where = Checkpoints(lambda seed: folder / f"seed={seed}", 1, "key")
+    straight = train(make(), how)
+    with pytest.raises(Stopped):
+        train(make(), how, on_epoch=stop, checkpoints=where)
+    runs = make()
+    calls = counted(runs)
+    with monkeypatch.context() as patch:
+        patch.setattr(PolicySearch, "run", no_search)
+        resumed = train(runs, how, checkpoints=where)
+    assert all(result.stack == len(runs) for result in resumed)
+    assert calls == {name: [ALL - BEFORE] * len(runs) for name in ("order", "draw")}
+    for one, other in zip(resumed, straight, strict=True):
+        assert_states_equal(one.state_dict, other.state_dict)
+        assert (one.scores, one.history, one.best_epoch) == (other.scores, other.history, other.best_epoch)
+        assert one.diagnostics == other.diagnostics
+
+
+@pytest.mark.parametrize(
+    "seeds", [pytest.param((0,), marks=pytest.mark.slow, id="one run"), pytest.param((0, 3), id="a stack")]
+)
+@pytest.mark.parametrize("name", [name for name in METHODS if method_kind(METHODS[name].args[0]).stackable])
+def test_every_method_goes_on(
+    name: str, seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_goes_on(lambda: [make_run(METHODS[name](), seed) for seed in seeds], tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", episodes.METHODS)
+def test_every_method_on_tasks_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not episodes.METHODS[name]().stackable
+    assert_goes_on(lambda: [episodes.make_run(episodes.METHODS[name]())], tmp_path, monkeypatch, batch_size=3)

@@ -6,21 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
-from cmixup.groups import Means
 from cmixup.label_scaling import LabelScaling
 from cmixup.methods.base import Method
-from cmixup.methods.coral import coral
-from cmixup.methods.drnn import DRNN, cross_entropy, reverse
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
-from cmixup.methods.ib_irm import ib_irm
-from cmixup.methods.irm import irm
-from cmixup.methods.penalised import Outputs, Penalised
-from cmixup.methods.vrex import vrex
 from cmixup.model_stack import ModelStack
 from cmixup.tasks import Episode
 from cmixup.training.loader import BatchLoader
@@ -149,15 +141,6 @@ def test_draws_come_from_labels_in_their_own_unit(name: str, monkeypatch: pytest
         assert all(np.array_equal(one[key], other[key]) for key in one)
 
 
-def test_mixed_labels_are_the_scaled_mixed_labels() -> None:
-    data = shifted(make_data(2), 4.0, 50.0)
-    labels = LabelScaling.fit("standard", [data.train])
-    y, lam = data.train.y, torch.rand(len(data.train), 1)
-    mixed = lam * y + (1 - lam) * y.flip(0)
-    scaled = lam * labels.scale(y) + (1 - lam) * labels.scale(y.flip(0))
-    torch.testing.assert_close(labels.scale(mixed), scaled, rtol=0, atol=1e-4)
-
-
 @pytest.mark.parametrize("form", ["none", *SCALED])
 @pytest.mark.parametrize("name", ["mixrl", "rc_mixup"])
 def test_methods_that_read_rows_by_themselves_see_scaled_labels(name: str, form: str) -> None:
@@ -168,62 +151,6 @@ def test_methods_that_read_rows_by_themselves_see_scaled_labels(name: str, form:
     (one,), (other,) = (trained(make, [shifted(make_data(4), 1.0, offset)], form, epochs=4) for offset in offsets)
     close = torch.allclose(other.predictions["test"][""] - 64, one.predictions["test"][""], atol=2e-2)
     assert close == (form != "none")
-
-
-# ---- `loss`: what the methods over domains did before the engine could
-
-
-def old_loss(method: Method, mean: Tensor, std: Tensor) -> Callable[[nn.Module, Batch], Tensor]:
-    """The methods' loss as it was when they standardised by themselves."""
-
-    def standard(values: Tensor) -> Tensor:
-        return (values - mean.unsqueeze(-2)) / std[..., None, None]
-
-    def penalised(model: nn.Module, batch: Batch) -> Tensor:
-        assert isinstance(method, Penalised)
-        features = model.features(batch.x) if method.reads_features else None  # type: ignore[operator]
-        prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
-        f, y, means = standard(prediction), standard(batch.y), Means(batch.domain)
-        outputs = Outputs(f, y, (f - y).square().mean(dim=-1), features, means)
-        loss, weights = means.across(outputs.errors), [term.at(method.steps) for term in method.terms]
-        for term, weight in zip(method.terms, weights, strict=True):
-            loss = loss + weight * term.penalty(outputs) if weight else loss
-        return loss / max(1.0, weights[0]) if method.divide else loss
-
-    def adversarial(model: nn.Module, batch: Batch) -> Tensor:
-        assert isinstance(method, DRNN)
-        features = model.features(batch.x)  # type: ignore[operator]
-        risk = (standard(model.head(features)) - standard(batch.y)).square().mean(dim=(-2, -1))  # type: ignore[operator]
-        logits = method.classifier(reverse(features, method.factor))
-        return risk + method.weight * cross_entropy(logits, method.domain_index(batch.domain))
-
-    return adversarial if isinstance(method, DRNN) else penalised
-
-
-@pytest.mark.parametrize("n_seeds", [1, 2])
-@pytest.mark.parametrize("make", [lambda: irm(2, anneal=2), lambda: ib_irm(2, anneal=1), lambda: vrex(2, anneal=2),
-                                  lambda: coral(2), lambda: DRNN(2)])  # fmt: skip
-def test_loss_is_to_the_last_bit_what_methods_over_domains_did(make: Callable[[], Method], n_seeds: int) -> None:
-    data = [shifted(make_data(seed), 3.0, 40.0) for seed in range(n_seeds)]
-    ours = trained(make, data, "loss")
-    runs = [make_run(make(), seed, some) for seed, some in enumerate(data)]
-    ys = [some.train.y for some in data]
-    mean = torch.stack([y.mean(dim=0) for y in ys]) if n_seeds > 1 else ys[0].mean(dim=0)
-    stds = [y.double().var(dim=0, correction=0).mean().sqrt().float() for y in ys]
-    std = torch.stack(stds) if n_seeds > 1 else stds[0]
-    begin = type(runs[0].method).begin
-
-    def begin_with_old_loss(self: Method, *given: object) -> None:
-        begin(self, *given)  # type: ignore[arg-type]
-        self.loss = old_loss(self, mean, std)  # type: ignore[method-assign]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(runs[0].method), "begin", begin_with_old_loss)
-        theirs = train(runs, settings(epochs=2))
-    for one, other in zip(ours, theirs, strict=True):
-        assert_states_equal(one.state_dict, other.state_dict)
-        assert one.scores == other.scores
-        assert one.history == other.history
 
 
 def test_outputs_stay_in_label_units_and_weights_of_domains_see_the_scaled_risk() -> None:

@@ -80,12 +80,6 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     assert start == 50
 
 
-def test_without_partners_there_are_none() -> None:
-    splits, orders, _ = epoch(1)
-    batches = list(BatchLoader(splits, CPU).batches(orders, [{}]))
-    assert all(batch.partner is None and batch.draws == {} for batch in batches)
-
-
 @pytest.mark.parametrize("n_runs", [1, 2])
 def test_labels_of_all_runs(n_runs: int) -> None:
     splits, _, _ = epoch(n_runs)

@@ -1,0 +1,345 @@
+"""A stack of runs is as many separate runs: seeds, options that only draw, and what is stacked of their modules."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from cmixup.data import Split
+from cmixup.errors import InputError
+from cmixup.methods.base import Method, check_alike, per_run
+from cmixup.methods.erm import ERM
+from cmixup.methods.group_dro import GroupDRO
+from cmixup.methods.regmixup import RegMixup
+from cmixup.methods.sk_mixup import SKMixup
+from cmixup.mixing.cutmix import CutMix
+from cmixup.mixing.lam import Beta
+from cmixup.model_stack import stack_modules, unstack_modules
+from cmixup.pairing.neighbours import Neighbours
+from cmixup.pairing.uniform import Uniform
+from cmixup.training.trainer import train
+from tests.helpers import (
+    METHODS,
+    assert_diagnostics_close,
+    assert_states_close,
+    assert_states_equal,
+    composed,
+    fitted,
+    in_float64,
+    make_data,
+    make_run,
+    settings,
+    states_differ,
+    train_one,
+)
+
+THREE_STEPS, ONE_EPOCH = (48, 20, 17), (203, 20, 17)
+LENGTHS = pytest.mark.parametrize(
+    "sizes", [pytest.param(THREE_STEPS, id="3 steps"), pytest.param(ONE_EPOCH, id="an epoch", marks=pytest.mark.slow)]
+)
+SEEDS = (0, 1, 5)
+
+
+# ---- a stack of seeds is as many separate runs
+
+
+# Adam that starts anew after the annealing moves by lr g / |g|: in float32 that makes steps of the rounding of small g.
+RESTARTS = ("irm", "ib_irm", "vrex")
+# Three steps of Adam leave one weight in 16384 further apart than 1e-5 in float32.
+IN_FLOAT64 = (*RESTARTS, "mixrl_hidden", "coral", "cmixup_xy", "input_noise")
+
+
+@LENGTHS
+@pytest.mark.parametrize("name", IN_FLOAT64)
+def test_a_stack_equals_separate_runs_in_float64(
+    name: str, sizes: tuple[int, int, int], float64: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, fit = Beta.draw, Neighbours.fit
+
+    def fit_in_float64(pairing: Neighbours, train_split: Split) -> None:
+        fit(pairing, train_split)
+        pairing.features = pairing.features.double()
+
+    monkeypatch.setattr(Beta, "draw", lambda lam, *given: draw(lam, *given).astype(np.float64))
+    monkeypatch.setattr(Neighbours, "fit", fit_in_float64)
+    data = {seed: in_float64(make_data(seed, sizes)) for seed in SEEDS}
+    together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
+    for seed, ours in zip(SEEDS, together, strict=True):
+        alone = train_one(METHODS[name](), seed, data[seed])
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-10)
+        assert ours.diagnostics == alone.diagnostics
+
+
+@LENGTHS
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in IN_FLOAT64])
+def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
+    data = {seed: make_data(seed, sizes) for seed in SEEDS}
+    together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
+    assert [result.stack for result in together] == [3 if METHODS[name]().stackable else 1] * 3
+    for seed, ours in zip(SEEDS, together, strict=True):
+        alone = train_one(METHODS[name](), seed, data[seed])
+        assert alone.stack == 1
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
+        assert ours.best_epoch == alone.best_epoch
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-5)
+        for split in ("val", "test"):
+            assert ours.scores[split] == pytest.approx(alone.scores[split], rel=1e-4, abs=1e-5)
+        for one, other in zip(ours.history, alone.history, strict=True):
+            assert one == pytest.approx(other, rel=1e-5, abs=1e-5)
+
+
+def test_runs_whose_splits_have_equal_shapes_share_a_stack() -> None:
+    """Results keep the order of the runs, and every run is the one of its own stack to the last bit."""
+    data = {seed: make_data(seed, (48, 20, 17) if seed % 2 else (40, 20, 17)) for seed in range(5)}
+    mixed = train([make_run(composed("cmixup"), seed, data[seed]) for seed in data], settings())
+    assert [result.stack for result in mixed] == [3, 2, 3, 2, 3]
+    for kind in (0, 1):
+        own = [seed for seed in data if seed % 2 == kind]
+        apart = train([make_run(composed("cmixup"), seed, data[seed]) for seed in own], settings())
+        for seed, result in zip(own, apart, strict=True):
+            assert_states_equal(mixed[seed].state_dict, result.state_dict)
+            assert mixed[seed].scores == result.scores
+
+
+def test_runs_of_a_stack_differ() -> None:
+    one, other = train([make_run(composed("mixup"), seed) for seed in (0, 1)], settings())
+    assert states_differ(one.state_dict, other.state_dict)
+    assert one.scores != other.scores
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_stack_equals_separate_runs_with_weight_decay(optimizer: str) -> None:
+    changes = {"optimizer": optimizer, "weight_decay": 0.1, "epochs": 2}
+    together = train([make_run(ERM(), seed) for seed in SEEDS], settings(**changes))
+    for seed, ours in zip(SEEDS, together, strict=True):
+        assert_states_close(ours.state_dict, train_one(ERM(), seed, **changes).state_dict, 1e-5)
+
+
+def test_each_run_keeps_its_own_best_epoch() -> None:
+    changes = {"epochs": 8, "lr": 0.05}
+    together = train([make_run(ERM(), seed) for seed in range(6)], settings(**changes))
+    for result in together:
+        curve = [row["val_rmse"] for row in result.history]
+        assert result.best_epoch == 1 + int(np.argmin(curve))
+        assert result.scores["val"]["rmse"] == pytest.approx(min(curve), rel=1e-12)
+    assert len({result.best_epoch for result in together}) > 1
+
+
+# ---- the same seed gives the same numbers
+
+
+@pytest.mark.parametrize("name", ["cmixup", "mixrl", "rc_mixup" if "rc_mixup" in METHODS else "k_mixup"])
+def test_same_seed_same_numbers(name: str) -> None:
+    one, other = (train_one(METHODS[name](), 3, epochs=2) for _ in range(2))
+    assert_states_equal(one.state_dict, other.state_dict)
+    assert one.scores == other.scores
+    assert one.history == other.history
+    different = train_one(METHODS[name](), 4, make_data(3), epochs=2)
+    assert states_differ(one.state_dict, different.state_dict)
+
+
+def test_the_global_generators_do_not_matter() -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    one = train_one(composed("cmixup"), 3)
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    state = torch.get_rng_state()
+    other = train_one(composed("cmixup"), 3)
+    assert_states_equal(one.state_dict, other.state_dict)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+OPTIONS = [(0.0, 0.5), (0.1, 0.5), (0.1, 2.0), (float("inf"), 0.5)]  # bandwidth and alpha
+
+
+@pytest.mark.parametrize("layer", ["input", "hidden"])
+def test_a_stack_over_bandwidth_and_alpha_equals_separate_runs(layer: str) -> None:
+    members = [(bandwidth, alpha, seed) for bandwidth, alpha in OPTIONS for seed in (0, 3)]
+    made = [make_run(composed("cmixup", bandwidth=b, alpha=a, layer=layer), seed) for b, a, seed in members]
+    together = train(made, settings(epochs=2))
+    assert {result.stack for result in together} == {8}
+    for (bandwidth, alpha, seed), ours in zip(members, together, strict=True):
+        alone = train_one(composed("cmixup", bandwidth=bandwidth, alpha=alpha, layer=layer), seed, epochs=2)
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
+        assert ours.scores["test"] == pytest.approx(alone.scores["test"], rel=1e-4, abs=1e-5)
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
+    assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
+
+
+def regmixup(alpha: float, eta: float = 1.0) -> Method:
+    return RegMixup(Uniform(), Beta(alpha), eta=eta)
+
+
+def sk(tau_max: float = 1.0, tau_std: float = 1.0, distance: str = "labels") -> Method:
+    return SKMixup(Uniform(), Beta(1.0), tau_max=tau_max, tau_std=tau_std, distance=distance)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        [lambda: sk(0.1, 0.3), lambda: sk(5.0, 0.3), lambda: sk(5.0, 1.0)],
+        [lambda: composed("local_mixup", quantile=0.05), lambda: composed("local_mixup", alpha=2.0, quantile=0.5)],
+    ],
+    ids=["sk_mixup", "local_mixup"],
+)
+def test_a_stack_over_what_else_only_draws_equals_separate_runs(make: list[Callable[[], Method]]) -> None:
+    together = train([make_run(each(), 3) for each in make], settings(epochs=2))
+    assert {result.stack for result in together} == {len(make)}
+    for each, ours in zip(make, together, strict=True):
+        alone = train_one(each(), 3, epochs=2)
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
+        assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
+    assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
+
+
+def edited(method: Any, path: str, value: Any) -> Any:
+    changed = copy.deepcopy(method)
+    *parts, name = path.split(".")
+    setattr(changed.get_submodule(".".join(parts)), name, value)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "named"),
+    [
+        (
+            composed("cmixup", bandwidth=0.1),
+            composed("cmixup", bandwidth=0.1, layer="hidden"),
+            "method.layer alike, got 'input' and 'hidden'",
+        ),
+        (ERM(), composed("mixup"), "method.class alike, got 'ERM' and 'Mix'"),
+        (
+            composed("cmixup", bandwidth=0.1),
+            composed("mixup"),
+            "method.pairing.class alike, got 'LabelDistance' and 'Uniform'",
+        ),
+        (
+            edited(composed("mixup"), "mixing", CutMix(1.0)),
+            edited(composed("mixup"), "mixing", CutMix(0.5)),
+            "mixing.probability",
+        ),
+        (regmixup(0.5), regmixup(0.5, eta=0.3), "method.eta"),  # the loss reads it
+        (sk(distance="labels"), sk(distance="inputs"), "method.distance"),
+        (composed("local_mixup"), composed("local_mixup", form="exponential", a=1.0), "method.form.class"),
+        (composed("mixrl", m=3), edited(composed("mixrl", m=3), "final", "argmax"), "method.final"),
+    ],
+)
+def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Method, named: str) -> None:
+    with pytest.raises(InputError, match=f"all runs of a stack need .*{named}"):
+        check_alike([one, one, other])
+    with pytest.raises(InputError, match=named.partition(", got")[0]):
+        check_alike([other, one])
+
+
+def test_what_only_draws_may_differ() -> None:
+    check_alike(
+        [
+            composed("cmixup", bandwidth=0.1),
+            composed("cmixup", bandwidth="auto", alpha=2.0, lam_per="batch"),
+            composed("cmixup", bandwidth=["std", 0.3], alpha=5.0),
+        ]
+    )
+    check_alike([composed("k_mixup", k=2), composed("k_mixup", alpha=2.0, k=5)])
+    nan = edited(composed("local_mixup"), "layer", float("nan"))
+    check_alike([nan, copy.deepcopy(nan)])
+
+
+def test_a_subclass_does_not_inherit_what_only_draws() -> None:
+    class Reads(type(composed("cmixup", bandwidth=0.1))):  # type: ignore[misc]
+        pass
+
+    class Says(Reads):
+        per_run: ClassVar[tuple[str, ...]] = ("lam",)
+
+    base = composed("cmixup", bandwidth=0.1)
+    assert per_run(base) == ("pairing", "lam")
+    assert per_run(Reads(base.pairing, base.lam)) == ()
+    assert per_run(Says(base.pairing, base.lam)) == ("lam",)
+
+
+def test_a_stack_whose_methods_draw_different_things_is_refused() -> None:
+    class More(ERM):
+        def draw(self, order: Any, streams: Any) -> dict[str, np.ndarray]:
+            return {"extra": np.zeros(len(order.index))} if streams.seed else {}
+
+    with pytest.raises(InputError, match=r"same draws, got \[\[\], \['extra'\]\]"):
+        train([make_run(More(), seed, make_data(seed)) for seed in (0, 1)], settings())
+
+
+class Inner(nn.Module):
+    def __init__(self, seed: int, width: int = 2):
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.weight = nn.Parameter(torch.randn(3, 4, generator=generator))
+        self.register_buffer("count", torch.full((width,), float(seed)))
+        self.register_parameter("absent", None)
+        self.register_buffer("nothing", None)
+
+
+class Outer(nn.Module):
+    def __init__(self, seed: int, width: int = 2):
+        super().__init__()
+        self.inner = Inner(seed, width)
+        self.scale = nn.Parameter(torch.tensor(float(seed)))
+        self.register_buffer("total", torch.arange(3) + seed)
+        self.labels, self.name = [seed], f"module {seed}"
+
+
+def test_parameters_and_buffers_are_stacked_and_other_attributes_shared() -> None:
+    modules = [Outer(seed) for seed in range(3)]
+    together = stack_modules(modules)
+    assert isinstance(together, Outer)
+    assert together is not modules[0]
+    for name, value in together.state_dict().items():
+        each = [module.state_dict()[name] for module in modules]
+        assert torch.equal(value, torch.stack(each)), name
+    assert set(together.state_dict()) == {"scale", "total", "inner.weight", "inner.count"}
+    assert {name for name, _ in together.named_parameters()} == {"scale", "inner.weight"}
+    assert together.labels is modules[0].labels
+    assert together.name == "module 0"
+    assert together.inner.absent is None
+    assert together.inner.nothing is None
+    assert together.inner is not modules[0].inner
+
+
+def test_one_module_is_itself() -> None:
+    module = Outer(4)
+    assert stack_modules([module]) is module
+    unstack_modules(module, [module])
+    assert module.inner.count.tolist() == [4, 4]
+
+
+def test_shapes_that_differ_are_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"all runs of a stack need count of one shape, got \[\(2,\), \(5,\)\]"):
+        stack_modules([Outer(0), Outer(1, width=5)])
+
+
+def test_buffers_go_back_slice_by_slice() -> None:
+    modules = [Outer(seed) for seed in range(3)]
+    together = stack_modules(modules)
+    together.total = together.total * 10  # a new tensor, as a step may assign
+    together.inner.count += torch.arange(3)[:, None]
+    unstack_modules(together, modules)
+    for seed, module in enumerate(modules):
+        assert module.total.tolist() == [10 * (k + seed) for k in range(3)]
+        assert module.inner.count.tolist() == [2 * seed] * 2
+
+
+def test_each_run_tells_of_its_own_slice_after_training() -> None:
+    runs = []
+    for seed in range(3):
+        data = make_data(seed)
+        data.train.domain.copy_(torch.arange(48) % 3)
+        runs.append(fitted(make_run(GroupDRO(0.5), seed, data)))
+    start = [run.method.log_q.clone() for run in runs]
+    results = train(runs, settings(epochs=2))
+    for run, result, before in zip(runs, results, start, strict=True):
+        assert run.method.log_q.shape == (3,)
+        assert not torch.allclose(run.method.log_q, before)
+        assert result.diagnostics["largest_weight"] == run.method.log_q.exp().max().item()
+    assert len({result.diagnostics["largest_weight"] for result in results}) == 3

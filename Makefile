@@ -248,7 +248,7 @@ test-portable: $(VENV)/.ready ### Tests without fcntl, fork and POSIX signals
 	$(PY) -m pytest -p tests.portable -n 0 --timeout 0 $(PORTABLE)
 
 test-site: docs ### The site: links, anchors and pages in Chromium
-	$(PY) -m pytest -q -rs -m slow --timeout 600 tests/test_site.py tests/scripts/report/test_gallery.py
+	$(PY) -m pytest -q -rs -m slow --timeout 600 tests/test_site.py tests/scripts/report/test_doc_figures.py
 
 mutants: $(VENV)/.ready ### Make known mistakes; the tests must see each [ONLY=fish JOBS=2]
 	$(PY) -m tests.robustness.mutants only="$(ONLY)" jobs="$(JOBS)"

@@ -47,10 +47,9 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Learn": ["docs/concepts", "docs/tutorial", "docs/bandwidth", "docs/gallery", "docs/glossary", "docs/faq",
-              "docs/comparison"],
+    "Learn": ["docs/tutorial", "docs/bandwidth", "docs/glossary", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
-    "Evidence": ["results/README", "results/findings", "results/study/when", "results/theory",
+    "Evidence": ["results/README", "results/findings", "results/study/when", "results/theory", "results/benchmarks",
                  "results/crime_and_skillcraft", "docs/reproducing", "docs/data",
                  "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],

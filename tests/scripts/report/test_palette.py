@@ -54,5 +54,5 @@ def test_the_main_methods_differ_for_the_colour_blind(kind: str) -> None:
 
 def test_no_picture_takes_a_colour_by_its_number() -> None:
     """`C0`, `C1` ... give a method the colour of its place in a list."""
-    files = [*REPO.glob("scripts/**/*.py"), REPO / "docs" / "gallery.md"]
+    files = [*REPO.glob("scripts/**/*.py"), REPO / "docs" / "bandwidth.md"]
     assert [str(f) for f in files if re.search(r"""["'{]C\d\b|f["']C\{""", f.read_text())] == []

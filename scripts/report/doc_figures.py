@@ -1,4 +1,4 @@
-"""The pictures of docs/gallery.md, drawn by the code that the page shows above each."""
+"""The pictures of docs/bandwidth.md, drawn by the code above each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ROOT = RESULTS.parent
 DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
 
 
-@draws("docs/gallery.md", "cmixup", "results/curves", "results/runs", "results/predictions")
-def gallery_figures() -> dict[str, Figure]:
-    """Return what every block of the page calls `figure`, by the path of the picture below it, below results/."""
+@draws("docs/bandwidth.md", "cmixup")
+def doc_figures() -> dict[str, Figure]:
+    """Return what a block of the page calls `figure`, by the path of the picture below it, below results/."""
     found = {}
     with contextlib.chdir(ROOT):
-        for code, path in DRAWN.findall((ROOT / "docs" / "gallery.md").read_text()):
+        for code, path in DRAWN.findall((ROOT / "docs" / "bandwidth.md").read_text()):
             block: dict[str, Figure] = {}
             exec(compile(code, path, "exec"), block)  # noqa: S102 - our own page
             found[path] = block["figure"]

@@ -53,16 +53,6 @@ def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
-def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(files.os, "fdopen", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(tmp_path / "file", "after")
-    assert os.listdir(tmp_path) == []  # noqa: PTH208
-
-
 def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,16 +72,6 @@ def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
     monkeypatch.setattr(Path, "replace", replacing)
     write_atomically(tmp_path / "new" / "file", "text")
     assert done == ["folder", "file of 4", "rename", "folder"]
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0o077, 0o600), (0o002, 0o664)])
-def test_who_may_read_a_file_says_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
-    before = os.umask(mask)
-    try:
-        write_atomically(tmp_path / "file", "text")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == mode
 
 
 def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:

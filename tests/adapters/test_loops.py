@@ -96,13 +96,6 @@ def test_a_model_that_takes_labels_and_mask_by_keyword_sees_the_mixed_ones(layer
         assert model(x, labels=mixed_y)[2] is mixed_y
 
 
-def test_an_autoencoder_is_given_its_input_as_it_is() -> None:
-    """Its input is its label: handed over in its place it would be mixed twice."""
-    x, model = torch.eye(6), Encoder()
-    with mixing_at(model, "layer", CMixup(10.0, seed=0), x) as mixed:
-        assert torch.equal(model(x)[0], mixed)
-
-
 @pytest.mark.parametrize("bandwidth", [0.5, "auto"])
 def test_a_resumed_mixing_draws_what_it_would_have_drawn(bandwidth: Any) -> None:
     _, y = rows(60)

@@ -64,24 +64,14 @@ def test_all_checks_of_scikit_learn() -> None:
 
 BAD = [
     ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be whole numbers, 1 or more, got 0"),
-    ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, got '8'"),
     ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
-    ({"bandwidth": ("iqr", 1)}, r"bandwidth must be a number, .* got \('iqr', 1\)"),
-    ({"bandwidth": None}, "bandwidth must be a number, got None"),
     ({"alpha": 0}, "alpha must be a finite number above 0, got 0"),
     ({"layer": "block2"}, "layer must be one of hidden, input, block1, got 'block2'"),
-    ({"layer": "hidden", "hidden_layer_sizes": ()}, "layer must be one of hidden, input, got 'hidden'"),
-    ({"epochs": 0}, "epochs must be a whole number, 1 or more, got 0"),
-    ({"batch_size": 2.5}, "batch_size must be a whole number, 1 or more, got 2.5"),
     ({"lr": "0.1"}, "lr must be a number, got '0.1'"),
-    ({"weight_decay": -1}, "weight_decay must be a finite number, 0 or more, got -1"),
     ({"early_stopping": "yes"}, "early_stopping must be True or False, got 'yes'"),
     ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1, got 1.0"),
-    ({"patience": 0}, "patience must be a whole number, 1 or more, got 0"),
     ({"random_state": "zero"}, "random_state must be None, a NumPy generator or a whole number, 0 or more, got 'zero'"),
     ({"device": "tpu"}, 'device must be "cpu", "cuda" or "auto", got \'tpu\''),
-    ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
-    ({"n_threads": 0}, "n_threads must be a whole number, 1 or more, got 0"),
 ]
 
 
@@ -95,12 +85,8 @@ def test_bad_arguments_are_refused_before_the_data_are_read(options: dict[str, A
     ("x", "y", "weight", "message"),
     [
         (X * 1e200, Y, None, r"X must be within \+-1e\+150, got"),
-        (X, Y * 1e200, None, r"y must be within \+-1e\+150, got"),
         (X, Y, np.zeros(len(Y)), "at least one non-zero"),
-        (X, Y, -np.ones(len(Y)), "[Nn]egative"),
         (X, Y, np.full(len(Y), np.nan), "NaN"),
-        (X, Y[:-1], None, "inconsistent"),
-        (X, None, None, "y"),
     ],
 )
 def test_bad_data(x: Any, y: Any, weight: Any, message: str) -> None:

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 
 from cmixup import InputError
-from tests.sklearn.test_regressor import X, Y, quick, table
+from tests.sklearn.test_regressor import X, Y, quick
 
 RNG = np.random.default_rng(5)
 PAIR = np.column_stack([Y, Y[::-1] ** 2])
@@ -68,17 +68,6 @@ def test_residuals_and_scores_leave_gaps_out() -> None:
     assert model.score(X, PAIR) == pytest.approx(r2_score(PAIR, predicted))
 
 
-def test_rows_of_one_s_own_may_have_gaps() -> None:
-    model = quick(blend="trees").fit(X[:40], GAPS[:40], X_val=X[40:], y_val=GAPS[40:])
-    assert model._residuals.shape == (20, 2)
-    assert np.isfinite(model.predict(X)).all()
-
-
-def test_without_gaps_a_table_is_read_as_before() -> None:
-    x, y = table(outputs=2)
-    assert np.array_equal(quick().fit(x, y).predict(x), quick().fit(x, pd.DataFrame(y)).predict(x))
-
-
 NAN = np.nan
 
 
@@ -89,8 +78,6 @@ NAN = np.nan
         ([[1, NAN], [2, NAN], [3, NAN]], "y must have a label of each output, got none of output 1"),
         ([[1, NAN, NAN], [NAN, 2, NAN], [NAN, NAN, 3]], "y must have an output that two rows have, got one label"),
         ([1, NAN, 2], "Input y contains NaN"),
-        ([[1], [NAN], [2]], "Input y contains NaN"),
-        ([[1, np.inf], [NAN, 2], [1, 3]], "Input y contains infinity"),
     ],
 )  # fmt: skip
 def test_labels_that_say_too_little_are_refused(y: Any, message: str) -> None:

@@ -1,9 +1,9 @@
-"""Rows of one's own: validation rows, groups and splitters, of which none stands on both sides."""
+"""Rows that members hold out, of which none stands on both sides, and the intervals that they make."""
 
+import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit, cross_validate
@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor, regressor
-from cmixup.sklearn.held_out import group_codes, parts_by_chance, parts_by_group
-from tests.sklearn.test_regressor import X, Y, quick
+from cmixup.sklearn.held_out import Part, parts_by_group
+from cmixup.sklearn.intervals import Residuals, interval, residuals_of
+from tests.sklearn.test_regressor import X, Y, quick, table
 
 GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
 
@@ -74,12 +75,6 @@ def test_groups_make_folds_of_about_the_share() -> None:
     assert [part.held.tolist() for part in two] in ([[0, 1, 2], [3], [0, 1, 2]], [[3], [0, 1, 2], [3]])
 
 
-def test_by_chance_every_row_is_held_out_once() -> None:
-    parts = parts_by_chance(50, 10, 0.1, 0)
-    assert sorted(np.concatenate([part.held for part in parts])) == list(range(50))
-    assert all(np.array_equal(np.union1d(part.train, part.held), np.arange(50)) for part in parts)
-
-
 def test_validation_rows_are_held_out_by_all_and_trained_on_by_none(seen: list[Any]) -> None:
     model = quick(bandwidth="auto").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
     for rows, parts, _ in seen:
@@ -118,25 +113,17 @@ def test_a_member_of_fewer_rows_trains_as_it_would_alone() -> None:
 
 BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"X_val": X}, "y_val must be given with X_val, got None"),
-    ({}, {"y_val": Y}, "X_val must be given with y_val, got None"),
     ({}, {"X_val": X, "y_val": Y, "groups": GROUPS}, "groups must be None where X_val is given, got array"),
-    ({"cv": 3}, {"X_val": X, "y_val": Y}, "cv must be None where X_val is given, got 3"),
     ({}, {"X_val": X[:, :3], "y_val": Y}, "X_val must have rows, and the columns of X: X has 3 features"),
-    ({}, {"X_val": X[:0], "y_val": Y[:0]}, r"X_val must have rows, and the columns of X: Found array with 0 sample"),
     ({}, {"X_val": X, "y_val": Y[:-1]}, r"y_val must have shape \(60,\) as X_val and y, got \(59,\)"),
-    ({}, {"X_val": X, "y_val": Y[:, None]}, r"y_val must have shape \(60,\) as X_val and y, got \(60, 1\)"),
     ({}, {"X_val": X, "y_val": np.full(60, np.inf)}, "y_val must be labels of 60 rows: Input y_val contains inf"),
     ({}, {"groups": GROUPS[:-1]}, r"groups must have shape \(60,\) as the rows of X, got \(59,\)"),
     ({}, {"groups": [None, *GROUPS[1:]]}, "groups must have no gaps, got None in row 0"),
-    ({}, {"groups": np.r_[GROUPS[:-1], np.nan]}, "groups must have no gaps, got nan in row 59"),
     ({}, {"groups": np.zeros(60)}, "groups must have two values or more, got only 0.0"),
     ({"cv": "five"}, {}, "cv must be a splitter of scikit-learn, a number of folds or splits, got 'five'"),
-    ({"cv": True}, {}, "cv must be a splitter .* got True"),
     ({"cv": KFold(100)}, {}, "cv must split the 60 rows, got KFold"),
-    ({"cv": GroupKFold(3)}, {}, "cv must split the 60 rows, got GroupKFold"),
     ({"cv": []}, {}, "cv must give at least one split"),
     ({"cv": [(np.arange(60), np.arange(5))]}, {}, "cv must give rows .* got 55 and 0 rows, and 5 on both sides"),
-    ({"cv": [(np.arange(60), [])]}, {}, "cv must "),
     ({"cv": KFold(3)}, {"groups": GROUPS}, "cv must hold whole groups out, got the group . on both sides"),
 ]  # fmt: skip
 
@@ -146,13 +133,6 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 def test_bad_rows_are_refused(options: dict[str, Any], given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         quick(**options).fit(X, Y, **given)
-
-
-def test_groups_of_texts_and_numbers() -> None:
-    assert group_codes(None, 3) is None
-    codes = group_codes(pd.Series(["b", "a", "b"]), 3)
-    assert codes is not None
-    assert codes.tolist() == [1, 0, 1]
 
 
 def test_metadata_is_routed(seen: list[Any]) -> None:
@@ -176,3 +156,94 @@ def test_the_encoding_sees_no_validation_rows() -> None:
     alone = CMixupRegressor((8,), epochs=1, members=1, random_state=0, n_pieces=4).fit(x[:200], y[:200])
     assert np.array_equal(model._pieces, alone._pieces)
     assert len(model._pieces)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
+def test_ends_are_those_of_the_definition(share: float) -> None:
+    """Barber et al. 2021: the ceil((1 - a)(k + 1))-th smallest mu_i(x) + R_i, and its mirror image."""
+    rng = np.random.default_rng(0)
+    size, members = rng.exponential(size=(23, 2)), np.eye(3)[rng.integers(0, 3, 23)]
+    predicted = rng.normal(size=(3, 7, 2))
+    low, high = interval(Residuals(size, np.ones(23), members), predicted, share)
+    rank = math.ceil(share * 24 - 1e-9)
+    of = predicted[members.argmax(axis=1)]
+    np.testing.assert_array_equal(high, np.sort(of + size[:, None], axis=0)[rank - 1])
+    np.testing.assert_array_equal(low, np.sort(of - size[:, None], axis=0)[23 - rank])
+
+
+def test_a_weight_counts_rows_and_a_missing_label_counts_for_nothing() -> None:
+    rng = np.random.default_rng(1)
+    size, members, predicted = rng.exponential(size=(12, 1)), np.ones((12, 1)), rng.normal(size=(1, 4, 1))
+    expected = interval(Residuals(size, np.ones(12), members), predicted, 0.7)
+    gaps = np.concatenate([size, np.full((5, 1), np.nan)])
+    found = interval(Residuals(gaps, np.ones(17), np.ones((17, 1))), predicted, 0.7)
+    np.testing.assert_array_equal(found, expected)
+    found = interval(Residuals(size, np.full(12, 3.0), members), predicted, 0.7)
+    np.testing.assert_array_equal(found, expected)
+    heavy = np.where(size[:, 0] == size.max(), 1e9, 1.0)
+    _, high = interval(Residuals(size, heavy, members), predicted, 0.7)
+    np.testing.assert_allclose(high, predicted[0] + size.max())
+
+
+def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> None:
+    parts = [Part(np.array([2, 3]), np.array([0, 1])), Part(np.array([0, 3]), np.array([1, 2]))]
+    labels = np.array([[1.0], [2.0], [np.nan], [4.0]])
+    found = residuals_of(np.arange(1.0, 5), parts, [np.array([[1.5], [3.0]]), np.array([[5.0], [7.0]])], labels)
+    np.testing.assert_array_equal(found.size, [[0.5], [2.0], [np.nan]])
+    np.testing.assert_array_equal(found.weight, [1, 2, 3])
+    np.testing.assert_array_equal(found.members, [[1, 0], [1, 1], [0, 1]])
+
+
+@pytest.mark.slow
+def test_new_labels_lie_in_the_intervals_as_often_as_asked() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 3))
+    y = np.column_stack([x[:, 0] ** 2 + rng.normal(size=3000), x[:, 1] + rng.standard_t(3, size=3000)])
+    model = CMixupRegressor((32,), bandwidth=0, members=10, random_state=0, patience=5).fit(x[:1000], y[:1000])
+    for coverage in (0.5, 0.9):
+        ends = model.predict_interval(x[1000:], coverage)
+        assert ends.shape == (2000, 2, 2)
+        inside = ((ends[:, 0] <= y[1000:]) & (y[1000:] <= ends[:, 1])).mean(axis=0)
+        np.testing.assert_allclose(inside, coverage, atol=0.04)
+
+
+def test_the_spread_of_members() -> None:
+    model = quick(members=3).fit(X, Y)
+    predicted, deviation = model.predict(X, return_std=True)
+    assert np.array_equal(predicted, model.predict(X))
+    each = np.stack([model._of_members(model._inputs(X), member)[:, 0] for member in range(3)])
+    np.testing.assert_allclose(predicted, each.mean(axis=0))
+    np.testing.assert_allclose(deviation, each.std(axis=0))
+    x, y = table(outputs=2)
+    predicted, deviation = quick(bandwidth=0).fit(x, y).predict(x, return_std=True)
+    assert predicted.shape == deviation.shape == (60, 2)
+
+
+def test_an_interval_holds_the_prediction_and_grows_with_coverage() -> None:
+    model = quick(members=10).fit(X, Y)
+    narrow, wide = (model.predict_interval(X, coverage) for coverage in (0.5, 0.9))
+    assert narrow.shape == (60, 2)
+    assert (narrow[:, 0] <= model.predict(X)).all()
+    assert (narrow[:, 1] >= model.predict(X)).all()
+    assert (wide[:, 0] <= narrow[:, 0]).all()
+    assert (wide[:, 1] >= narrow[:, 1]).all()
+    assert model._residuals.shape == (60, 1)
+
+
+@pytest.mark.parametrize("coverage", [0, 1.5, np.nan])
+def test_a_coverage_outside_0_and_1_is_refused(coverage: float) -> None:
+    with pytest.raises(InputError, match="coverage must lie between 0 and 1, got"):
+        quick(epochs=1).fit(X, Y).predict_interval(X, coverage)
+
+
+def test_too_few_rows_and_none() -> None:
+    model = quick(epochs=1, members=3).fit(X, Y)  # 18 rows are held out
+    assert np.isfinite(model.predict_interval(X, 0.94)).all()
+    with pytest.raises(InputError, match=r"coverage must go with 19 rows held out or more, got 0.95 and 18 rows"):
+        model.predict_interval(X, 0.95)
+    with pytest.raises(InputError, match=r"coverage=0.9 needs a fit that held rows out, got one without"):
+        quick(epochs=1, early_stopping=False).fit(X, Y).predict_interval(X)
+    with pytest.raises(InputError, match=r"coverage must be a number, got '0\.9'"):
+        model.predict_interval(X, "0.9")
+    with pytest.raises(InputError, match="return_std must be True or False, got 1"):
+        model.predict(X, return_std=1)

@@ -73,11 +73,6 @@ def test_a_narrow_bandwidth_is_erm_and_a_wide_one_is_mixup() -> None:
     assert not np.allclose(at[np.inf], at[5.0])
 
 
-def test_bandwidth_0_mixes_no_rows_of_equal_labels() -> None:
-    y = np.round(Y / 20)
-    assert np.array_equal(*(quick(bandwidth=0, alpha=alpha).fit(X, y).predict(X) for alpha in (0.5, 2.0)))
-
-
 @pytest.mark.parametrize("validated", [10, 1000])
 def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyPatch, validated: int) -> None:
     """On the rows that all members hold out, or on those of the first; every network as it would be alone."""
@@ -189,20 +184,6 @@ def test_of_equals_the_first_epoch_and_the_narrowest_bandwidth_are_kept() -> Non
     assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == ([1, 1], 4, 0.0)
 
 
-def test_the_seed_decides_the_weights_that_training_starts_from() -> None:
-    starts = [quick(lr=1e-30, epochs=1, random_state=seed).fit(X, Y).coefs_[0] for seed in (0, 1, 0)]
-    assert np.array_equal(starts[0], starts[2])
-    assert not np.isclose(starts[0], starts[1], atol=1e-3).any(axis=1).all()
-    assert not np.isclose(*starts[0], atol=1e-3).any(axis=0).all()  # nor are two members alike
-
-
-def test_without_early_stopping_all_rows_are_trained_on_for_all_epochs() -> None:
-    model = quick(early_stopping=False, epochs=3).fit(X, Y)
-    assert (model.best_epoch_, model.n_epochs_) == ([3, 3], 3)
-    assert np.isnan(model.validation_scores_).all()
-    np.testing.assert_allclose(model.y_mean_, Y.mean())
-
-
 def test_the_seed_decides_and_nothing_global_is_touched() -> None:
     torch.set_num_threads(2)
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
@@ -262,12 +243,6 @@ def test_constant_columns_are_ignored() -> None:
     moved = x + np.array([0, 0, 0, 0, 1000.0])
     assert np.array_equal(model.predict(moved), model.predict(x))
     assert set(model.predict(moved)[:, 1]) == {7.1}
-
-
-@pytest.mark.parametrize("layer", ["input", "block1", "block2"])
-def test_mix_points_share_a_network(layer: str) -> None:
-    network, x = MLP([4, 5, 6, 2]), torch.randn(7, 4)
-    assert torch.equal(network.decode(network.encode(x, layer), layer), network(x))
 
 
 def test_layers() -> None:

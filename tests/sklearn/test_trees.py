@@ -103,12 +103,6 @@ def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.
         assert len(part.train) + len(part.held) == 60
 
 
-def test_rows_are_held_out_for_the_weight_alone() -> None:
-    model = quick(blend="trees", early_stopping=False, epochs=2).fit(X, Y)
-    assert model._residuals.shape == (12, 1)
-    assert quick(blend=None, early_stopping=False, epochs=2).fit(X, Y)._residuals.shape == (0, 1)
-
-
 @pytest.mark.parametrize(("blend", "few"), [("trees", 3), (None, 5)])
 def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, blend: str | None, few: int) -> None:
     """Of the networks trained, two of seven are for bandwidths that are not taken; without trees as before."""
@@ -152,9 +146,7 @@ def spoilt(name: str, place: tuple[int, int], value: float) -> Callable[[dict[st
     [
         spoilt("tree_nodes", (0, trees.LEFT), 0), spoilt("tree_nodes", (0, trees.RIGHT), 1e6),
         spoilt("tree_nodes", (0, trees.COLUMN), 4), spoilt("tree_nodes", (0, trees.COLUMN), -1),
-        spoilt("tree_nodes", (0, trees.SET), 0), spoilt("tree_nodes", (0, trees.LEFT), 1.5),
         spoilt("tree_nodes", (0, 0), np.nan), spoilt("tree_sizes", (0, 0), 7), spoilt("tree_sizes", (0, 2), 1),
-        spoilt("tree_sizes", (0, 1), -1), spoilt("tree_starts", (0, 0), np.inf),
         lambda arrays: arrays.update(tree_weight_=np.array([1.5])),
         lambda arrays: arrays.update(tree_codes=np.zeros((2, 3))),
         lambda arrays: arrays.update(tree_nodes=arrays["tree_nodes"].astype(np.float32)),
@@ -180,9 +172,3 @@ def test_few_rows() -> None:
     model = quick(blend="trees", epochs=1).fit(X[[0, 0]], Y[[0, 0]])  # one row that is different
     np.testing.assert_allclose(model.predict(X[:1]), Y[:1])
     assert np.array_equal(model._trees.starts, no_trees(2, 1).starts)
-
-
-@pytest.mark.parametrize("blend", ["tree", True, 1, ["trees"]])
-def test_another_blend_is_refused(blend: Any) -> None:
-    with pytest.raises(InputError, match='blend must be "trees" or None, got'):
-        quick(blend=blend).fit(None, None)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from cmixup.errors import InputError
 from datasets.common.fetch import sha256_of
-from datasets.common.table.own import OwnTable, Source, as_names
 from datasets.common.table.reading import Format, read_table
+from datasets.common.table.user import Source, UserTable, as_names
 
 
-class Csv(OwnTable):
+class Csv(UserTable):
     """Any table in a text file: `dataset=csv dataset.path=my.csv dataset.target=price`.
 
     Origin: the user's. y: the columns named by `target`, in their own units. x: the other columns as numbers.
@@ -24,13 +24,13 @@ class Csv(OwnTable):
     Args:
         path: the file; `datasets.common.table.reading` says by which rules it is read.
         separator, decimal, encoding, missing: see `Format`.
-        options: see `OwnTable`.
+        options: see `UserTable`.
     """
 
     name: ClassVar[str] = "csv"
     unit: ClassVar[str] = "the table's own"
     place: ClassVar[str] = "a file of your own: dataset.path="
-    own_files: ClassVar[tuple[str, ...]] = ("path",)
+    user_files: ClassVar[tuple[str, ...]] = ("path",)
     reads_dates: ClassVar[bool] = True
 
     def __init__(

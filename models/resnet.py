@@ -122,15 +122,15 @@ class ResNet(Backbone):
         except Exception as error:  # reading what is no state dict can raise anything
             reason = str(error).partition("\n")[0]
             raise InputError(f"weights must be a file of PyTorch tensors, got {str(path)!r}: {reason}") from None
-        own = {n: v for n, v in self.state_dict().items() if not n.startswith("fc.")}
-        for name, value in own.items():
-            found = given.get(name) if isinstance(given, dict) else None
-            if found is None and name.endswith("num_batches_tracked"):  # older files lack it; nothing here reads it
+        expected = {n: v for n, v in self.state_dict().items() if not n.startswith("fc.")}
+        for name, value in expected.items():
+            tensor = given.get(name) if isinstance(given, dict) else None
+            if tensor is None and name.endswith("num_batches_tracked"):  # older files lack it; nothing here reads it
                 continue
-            if not isinstance(found, Tensor) or found.shape != value.shape:
-                shape = tuple(found.shape) if isinstance(found, Tensor) else "nothing"
+            if not isinstance(tensor, Tensor) or tensor.shape != value.shape:
+                shape = tuple(tensor.shape) if isinstance(tensor, Tensor) else "nothing"
                 raise InputError(f"weights {str(path)!r} hold {shape} for {name}, expected {tuple(value.shape)}")
-        self.load_state_dict({n: given[n] for n in own if n in given}, strict=False)
+        self.load_state_dict({n: given[n] for n in expected if n in given}, strict=False)
         return f"ResNet initialised from {path.name} (SHA-256 {hashlib.sha256(content).hexdigest()})"
 
 

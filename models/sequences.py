@@ -127,8 +127,8 @@ class _GRU(torch.autograd.Function):
         of_both, of_new, inner_bias = product[:, both], product[:, new], kernel_bias[:, new, None]
         state = x.new_zeros(models, hidden, batch)
         r, z, _ = torch.split(gates, hidden, dim=2)
-        each = (r, z, gates[:, :, both], gates[:, :, new], inner, states)
-        for r_t, z_t, both_t, new_t, inner_t, state_t in zip(*(part.unbind(1) for part in each), strict=True):
+        parts = (r, z, gates[:, :, both], gates[:, :, new], inner, states)
+        for r_t, z_t, both_t, new_t, inner_t, state_t in zip(*(part.unbind(1) for part in parts), strict=True):
             torch.bmm(kernel, state, out=product)
             both_t.add_(of_both).sigmoid_()
             torch.add(of_new, inner_bias, out=inner_t)

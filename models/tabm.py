@@ -100,8 +100,8 @@ class TabM(Backbone):
 
     def head(self, features: Tensor) -> Tensor:
         """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
-        each = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
-        return each if self.training else each.mean(dim=-3)
+        members = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        return members if self.training else members.mean(dim=-3)
 
     def _run(self, state: Tensor, first: int, last: int) -> Tensor:
         if first == 0 and last > 0:

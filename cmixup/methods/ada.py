@@ -88,8 +88,8 @@ class ADA(Method):
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the mean squared error on the moved rows and labels."""
         means, gamma = Means(batch.draws["cluster"], batch.y.dtype), batch.draws["gamma"]
-        y = moved(batch.y, means, gamma)
-        state = moved(encode_to(model, batch.x, self.point), means, gamma)
+        y = move_rows(batch.y, means, gamma)
+        state = move_rows(encode_to(model, batch.x, self.point), means, gamma)
         return self.error(decode_from(model, state, self.point), y)
 
     def _points(self, rows: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class ADA(Method):
         return np.concatenate([inputs, labels], axis=-1)
 
 
-def moved(state: Any, means: Means, gamma: Tensor) -> Any:
+def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
     """Return `m + (v - m) / sqrt(gamma)` for the rows of a state `(..., B, *features)`, or of each of a tuple of them.
 
     Args:
@@ -110,7 +110,7 @@ def moved(state: Any, means: Means, gamma: Tensor) -> Any:
         gamma: `(..., B)`.
     """
     if isinstance(state, tuple):
-        return tuple(moved(part, means, gamma) for part in state)
+        return tuple(move_rows(part, means, gamma) for part in state)
     flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
     _, mean = means.centred(flat)
     return torch.lerp(mean, flat, gamma.rsqrt().unsqueeze(-1)).reshape(state.shape)  # exact at gamma = 1

@@ -183,9 +183,9 @@ def check_alike(methods: Sequence[Method]) -> None:
     first, *others = ({f".{name}": value for name, value in _plain(m, per_run(m))} for m in methods)
     for other in others:
         for name in sorted(first.keys() | other.keys()):
-            mine, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
-            if mine != theirs:
-                raise InputError(f"all runs of a stack need method{name} alike, got {mine} and {theirs}")
+            ours, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
+            if ours != theirs:
+                raise InputError(f"all runs of a stack need method{name} alike, got {ours} and {theirs}")
 
 
 def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:

@@ -82,10 +82,10 @@ class FOMA(Method):
         if self.batches == "shuffled":
             return plain
         starts = np.cumsum(plain.sizes) - plain.sizes
-        found = [
+        batches = [
             self._near(row, int(size), streams) for row, size in zip(plain.index[starts], plain.sizes, strict=True)
         ]
-        return EpochBatches(np.concatenate(found), plain.sizes)
+        return EpochBatches(np.concatenate(batches), plain.sizes)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return `lam: (M,)` float32, one value a batch."""
@@ -97,7 +97,7 @@ class FOMA(Method):
         leaves = state if isinstance(state, tuple) else (state,)
         rows = batch.y.ndim - 1  # axes before the features
         parts = [leaf.flatten(start_dim=rows) for leaf in (*leaves, batch.y)]
-        changed = shrunk(torch.cat(parts, dim=-1), batch.draws["lam"][..., 0], self.rho, leading=self.part == "leading")
+        changed = shrink(torch.cat(parts, dim=-1), batch.draws["lam"][..., 0], self.rho, leading=self.part == "leading")
         *new, y = torch.split(changed, [part.shape[-1] for part in parts], dim=-1)
         made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
         mixed: Any = made if isinstance(state, tuple) else made[0]
@@ -114,7 +114,7 @@ class FOMA(Method):
         return np.argpartition(distance, size - 1)[:size] if size < len(distance) else np.arange(len(distance))
 
 
-def shrunk(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
+def shrink(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
     """Return `U diag(m s) V^T` for `z = U diag(s) V^T`, m being lam for the singular values that are chosen and else 1.
 
     Args:

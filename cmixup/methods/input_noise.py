@@ -41,8 +41,8 @@ class InputNoise(Method):
         """Refuse inputs that are no real numbers, such as letters of a sequence."""
         x = data.train.x[torch.arange(min(2, len(data.train)))]
         if not (isinstance(x, Tensor) and x.is_floating_point()):
-            found = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
-            raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {found}")
+            kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {kind}")
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the width of the noise for each row, and the seed of each batch."""

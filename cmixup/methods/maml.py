@@ -116,10 +116,10 @@ class MAML(Method):
         def after(steps: int) -> PredictFn:
             return lambda model, x: self.adapted(model, x, steps)
 
-        found = {"": after(self.inner.inner_steps)}
+        predictors = {"": after(self.inner.inner_steps)}
         if self.inner.report_steps != self.inner.inner_steps:
-            found[f"{self.inner.report_steps}_steps"] = after(self.inner.report_steps)
-        return found
+            predictors[f"{self.inner.report_steps}_steps"] = after(self.inner.report_steps)
+        return predictors
 
     def encode(self, model: Any, x: Tensor) -> Tensor:
         """Return the encoder's output for views `(B n, ...)`."""

@@ -59,8 +59,8 @@ class Mix(Method):
     @property
     def shareable(self) -> bool:
         """Whether a step is the gradient of a mean over rows and no more, which the mixing decides."""
-        own = type(self).step is Mix.step and type(self).begin is Mix.begin
-        return own and type(self.mixing).step is Mixing.step
+        plain = type(self).step is Mix.step and type(self).begin is Mix.begin
+        return plain and type(self.mixing).step is Mixing.step
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
@@ -97,14 +97,14 @@ class Mix(Method):
             f"lam {type(self.lam).__name__}": {"lam": self.lam.draw(order.sizes, streams.lam)},
             f"mixing {type(self.mixing).__name__}": self.mixing.draw(order, streams.mixing),
         }
-        own = parts["method Mix"] = {}
+        drawn = parts["method Mix"] = {}
         if self.mixing.pairs > 1:
-            own["other_partner"] = self.pairing.draw(order, streams.partners)
-            own["other_lam"] = self.lam.draw(order.sizes, streams.lam)
+            drawn["other_partner"] = self.pairing.draw(order, streams.partners)
+            drawn["other_lam"] = self.lam.draw(order.sizes, streams.lam)
         if len(self.layers) > 1:
-            own["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
+            drawn["layer"] = np.repeat(streams.mixing.integers(len(self.layers), size=len(order.sizes)), order.sizes)
         if self.transform is not None:
-            own["seed"] = step_seeds(order.sizes, streams.mixing)
+            drawn["seed"] = step_seeds(order.sizes, streams.mixing)
         return join_draws(parts)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -147,7 +147,7 @@ def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> 
         state = encode_to(model, x, layer)
     model.train(training)
     if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
-        found = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        kind = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
         raise InputError(
-            f"mixing {type(mixing).__name__} needs images (B, C, H, W) at layer {layer!r}, got {found} of {train.name}"
+            f"mixing {type(mixing).__name__} needs images (B, C, H, W) at layer {layer!r}, got {kind} of {train.name}"
         )

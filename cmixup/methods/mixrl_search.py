@@ -74,7 +74,7 @@ class PolicySearch:
     def __init__(self, options: Search, method: Mix, training: Training):
         self.options, self.method, self.training, self.device = options, method, training, training.stack.device
         self.methods: Sequence[Mix] = training.methods
-        self.pairings: list[Neighbours] = [own.pairing for own in training.methods]
+        self.pairings: list[Neighbours] = [one.pairing for one in training.methods]
         self.rngs = [streams.mixing for streams in training.streams]
         self.features = _together([pairing.features for pairing in self.pairings]).to(self.device)
         self.predictor = copy.deepcopy(training.stack.model)
@@ -110,7 +110,7 @@ class PolicySearch:
                 for place, loss in enumerate(self.score()):
                     rewards[place].append(float(np.mean(losses[place][-BASELINE_STEPS:] or [loss])) - loss)
                     losses[place].append(loss)
-                standardised = [own[-1] / max(float(np.std(own)), 1e-12) for own in rewards]
+                standardised = [past[-1] / max(float(np.std(past)), 1e-12) for past in rewards]
                 reward = torch.tensor(standardised, device=self.device).reshape(log_pi.shape[:-2])
                 descend(policy_loss(log_pi, self._tensor(drawn), reward, self.options.entropy), optimizer)
                 if on_step:
@@ -143,13 +143,15 @@ class PolicySearch:
         """Return for each run the options that its policy draws for `rows`, and its predictor's batches and draws."""
         chosen, orders, draws = list[np.ndarray](), list[EpochBatches](), list[dict[str, np.ndarray]]()
         runs = zip(self.methods, self.pairings, self.rngs, rows, self._each(log_pi.double().exp()), strict=True)
-        for method, pairing, rng, own, pi in runs:
-            pairing.probabilities[own] = pi
-            chosen.append(pairing.choose(own, rng))
-            partners = pairing.partners(own, chosen[-1], rng)
-            size, steps = min(self.options.inner_batch, len(own)), self.options.n_in
-            places = np.concatenate([rng.choice(len(own), size, replace=False, shuffle=False) for _ in range(steps)])
-            orders.append(order := EpochBatches(own[places], np.full(steps, size)))
+        for method, pairing, rng, examples, pi in runs:
+            pairing.probabilities[examples] = pi
+            chosen.append(pairing.choose(examples, rng))
+            partners = pairing.partners(examples, chosen[-1], rng)
+            size, steps = min(self.options.inner_batch, len(examples)), self.options.n_in
+            places = np.concatenate(
+                [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
+            )
+            orders.append(order := EpochBatches(examples[places], np.full(steps, size)))
             lam = method.lam.draw(order.sizes, rng)
             draws.append({"partner": partners[places], "lam": lam, **method.mixing.draw(order, rng)})
         return chosen, orders, draws

@@ -61,8 +61,8 @@ class MRMAML(MAML):
         """Encode with weights drawn from PyTorch's generator; with the means in evaluation mode."""
         if not model.training:
             return super().encode(model, x)
-        each = zip(_means(model), model.rho, strict=True)
-        drawn = {name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in each}
+        weights = zip(_means(model), model.rho, strict=True)
+        drawn = {name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in weights}
         return functional_call(model.encoder, drawn, (x,))
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,8 +71,8 @@ class MRMAML(MAML):
 
     def divergence(self, model: Any) -> Tensor:
         """Return KL(q || prior) summed over the encoder's weights, a scalar of 0 or more."""
-        each = zip(_means(model), model.rho, strict=True)
-        return torch.stack([gaussian_divergence(mu, softplus(r), self.prior) for (_, mu), r in each]).sum()
+        weights = zip(_means(model), model.rho, strict=True)
+        return torch.stack([gaussian_divergence(mu, softplus(r), self.prior) for (_, mu), r in weights]).sum()
 
 
 def _means(model: Any) -> list[tuple[str, Tensor]]:

@@ -141,8 +141,8 @@ class RCMixup(Mix):
     def _clean_epoch(self, batch_size: int, streams: Streams, batching: Mapping[str, bool]) -> EpochBatches:
         """Drop the rows with the largest losses and return an epoch of the others."""
         labels = self._training.stack.labels
-        found = self._training.predict("train")
-        errors = squared_errors(labels.scale(found), labels.scale(self._labels.to(found.device))).cpu().numpy()
+        predicted = self._training.predict("train")
+        errors = squared_errors(labels.scale(predicted), labels.scale(self._labels.to(predicted.device))).cpu().numpy()
         n_kept = len(errors) - int(self.noise * len(errors))
         self._keep(np.sort(np.argsort(errors, kind="stable")[:n_kept]))
         order = super().order(self.kept, batch_size, streams, **batching)  # type: ignore[arg-type]  # reads the length
@@ -159,9 +159,9 @@ class RCMixup(Mix):
                 for _ in range(self.trial_epochs):
                     order = self._clean_epoch(batch_size, streams, batching)
                     training.run_epoch([order], [self.draw(order, streams)])
-                    found = training.validate()
-                    if bool(self._metric.better(found, best_score)):
-                        best, best_score = bandwidth, found
+                    score = training.validate()
+                    if bool(self._metric.better(score, best_score)):
+                        best, best_score = bandwidth, score
             stack.load_state_dict(start)
             streams.load_state_dict(drawn)
         self.pairing.bandwidth = best

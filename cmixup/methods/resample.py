@@ -39,5 +39,5 @@ class Resample(Mix):
         if self.ends == "partner":
             return self.error(model(partner.x), partner.y)
         lam = batch.draws["lam"]
-        own, other = self.errors(model(batch.x), batch.y), self.errors(model(partner.x), partner.y)
-        return (lam * own + (1 - lam) * other).mean(dim=-1)
+        row_error, partner_error = self.errors(model(batch.x), batch.y), self.errors(model(partner.x), partner.y)
+        return (lam * row_error + (1 - lam) * partner_error).mean(dim=-1)

@@ -76,13 +76,13 @@ class SKMixup(Mix):
         lam, partner = drawn["lam"].astype(np.float64), drawn["partner"]
         labels = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
         d = labels if self._inputs is None else np.square(self._inputs.between(order.index, partner))
-        drawn["lam"] = warped(lam, d, order.sizes, self.tau_max, self.tau_std)
+        drawn["lam"] = warp(lam, d, order.sizes, self.tau_max, self.tau_std)
         if self.label_tau_max is not None and self.label_tau_std is not None:
-            drawn["label_lam"] = warped(lam, labels, order.sizes, self.label_tau_max, self.label_tau_std)
+            drawn["label_lam"] = warp(lam, labels, order.sizes, self.label_tau_max, self.label_tau_std)
         return drawn
 
 
-def warped(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:
+def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:
     """Return `I^-1(lam; tau, tau)`, `(M,)` float32.
 
     Args:
@@ -98,8 +98,8 @@ def warped(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, ta
     relative = d / np.where(mean > 0, mean, 1.0)
     log_tau = np.log(tau_max) - (relative - 1) / (2 * tau_std**2)
     tau = np.exp(np.clip(log_tau, np.log(SMALLEST_TAU), np.log(LARGEST_TAU)))
-    found: np.ndarray = betaincinv(tau, tau, lam).astype(np.float32)
-    return found
+    quantile: np.ndarray = betaincinv(tau, tau, lam).astype(np.float32)
+    return quantile
 
 
 def _check_std(name: str, value: float) -> float:

@@ -44,7 +44,7 @@ class Transform(nn.Module, ABC):
     def of(self, state: Any, rows: Batch, rng: StepRandom | None) -> Any:
         """Return the changed state, or raise `InputError` if its shapes are others than before."""
         changed = self(state, rows, rng)
-        before, after = (_shapes(each) for each in (state, changed))
+        before, after = (_shapes(one) for one in (state, changed))
         if before != after:
             raise InputError(f"transform {type(self).__name__} must return a state of shape {before}, got {after}")
         return changed

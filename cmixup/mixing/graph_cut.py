@@ -48,8 +48,8 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
     # A weight above all of `CAPACITY` is never cut, whatever it is.
     weights = [np.minimum(np.rint(pairs[..., None] * scale), CAPACITY) for pairs in (down, right)]
     within, between = (
-        [np.repeat(each, m - 1) for each in weights],
-        [np.repeat(2 * each, (m - 1) * (m - 2) // 2) for each in weights],
+        [np.repeat(part, m - 1) for part in weights],
+        [np.repeat(2 * part, (m - 1) * (m - 2) // 2) for part in weights],
     )
     one_way = [np.maximum(-rises, 0), np.maximum(rises, 0), np.full(n * h * w * (m - 2), FORBIDDEN), *between, *between]
     forth = np.concatenate([*one_way, *within])
@@ -77,8 +77,8 @@ def _edges(n: int, h: int, w: int, m: int) -> tuple[np.ndarray, np.ndarray, np.n
     low, high = np.triu_indices(m - 1, 1)
     tails = [source, node, node[..., 1:], *(a[..., high] for a, _ in pairs), *(b[..., high] for _, b in pairs)]
     heads = [node, sink, node[..., :-1], *(b[..., low] for _, b in pairs), *(a[..., low] for a, _ in pairs)]
-    tail = np.concatenate([np.ravel(each) for each in (*tails, *(a for a, _ in pairs))])
-    head = np.concatenate([np.ravel(each) for each in (*heads, *(b for _, b in pairs))])
+    tail = np.concatenate([np.ravel(part) for part in (*tails, *(a for a, _ in pairs))])
+    head = np.concatenate([np.ravel(part) for part in (*heads, *(b for _, b in pairs))])
     both, other = np.concatenate([tail, head]), np.concatenate([head, tail])
     place = np.lexsort((other, both))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=node.size + 2))])

@@ -99,10 +99,10 @@ class PuzzleMix(Mixing):
                 if common % count:
                     raise InputError(f"blocks must divide the sides of images, got {count} for {height} x {width}")
             return self.blocks
-        found = sorted({_divisor(common, most) for most in (2, 4, 8, 16)} - {1})
-        if not found:
+        counts = sorted({_divisor(common, most) for most in (2, 4, 8, 16)} - {1})
+        if not counts:
             raise InputError(f"PuzzleMix needs images whose sides share a divisor from 2 to 16, got {height} x {width}")
-        return found
+        return counts
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `blocks: (M,)` float32 in [0, 1), one number a batch: which of the block counts it gets."""
@@ -121,7 +121,7 @@ class PuzzleMix(Mixing):
         if "saliency" not in draws:
             raise InputError("mixing PuzzleMix looks at gradients before it mixes, and this method does not let it")
         lam, (height, width) = draws["lam"], first.shape[-2:]
-        pair = torch.stack([each.reshape(lam.numel(), -1, height, width) for each in (first, second)])
+        pair = torch.stack([image.reshape(lam.numel(), -1, height, width) for image in (first, second)])
         maps = torch.stack([draws[name].reshape(-1, height, width) for name in ("saliency", "partner_saliency")])
         counts = self.block_counts(height, width)
         chosen = (draws["blocks"].reshape(-1) * len(counts)).long().clamp(max=len(counts) - 1)
@@ -148,8 +148,8 @@ class PuzzleMix(Mixing):
         mask = torch.from_numpy(labels).to(lam) / (self.levels - 1)
         tiles = _blocks(pair, n).movedim((-4, -2), (-5, -4)).flatten(-5, -4).flatten(-3)  # (2, N, n^2, C H W / n^2)
         if self.transport:
-            own = torch.stack([mask, 1 - mask]).flatten(2)
-            source = move(salient.flatten(2).flatten(0, 1), own.flatten(0, 1) > 0, self.t_eps)
+            shares = torch.stack([mask, 1 - mask]).flatten(2)
+            source = move(salient.flatten(2).flatten(0, 1), shares.flatten(0, 1) > 0, self.t_eps)
             image = torch.arange(len(source), device=lam.device).unsqueeze(1)
             tiles = tiles.flatten(0, 1)[image, source].view_as(tiles)
         mixed = mix(tiles[0], tiles[1], mask.flatten(1)).unflatten(-1, (-1, *_blocks(pair, n).shape[-3::2]))

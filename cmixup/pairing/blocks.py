@@ -62,12 +62,12 @@ class Blocks(KeepsState, Pairing):
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the share of self pairs drawn, and the matched cost as a share of that in the order drawn."""
-        found: dict[str, float | str] = {}
+        facts: dict[str, float | str] = {}
         if self._drawn:
-            found["self_probability"] = self._drawn_self / self._drawn
+            facts["self_probability"] = self._drawn_self / self._drawn
         if self._cost[1] > 0:
-            found["cost_ratio"] = float(self._cost[0] / self._cost[1])
-        return found
+            facts["cost_ratio"] = float(self._cost[0] / self._cost[1])
+        return facts
 
     def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.second == "permutation":

@@ -72,7 +72,7 @@ class Standardised:
         if k == 0:
             return np.zeros(n, dtype=np.float32)
         step = max(1, min(self.rows_per_chunk, 2**24 // n))
-        found = []
+        distances = []
         for start in range(0, n, step):
             rows = np.arange(start, min(start + step, n))
             mine = self.read(rows)
@@ -83,5 +83,5 @@ class Standardised:
             ]  # fmt: skip
             distance = torch.cat(columns, dim=1)
             distance[torch.arange(len(rows)), torch.from_numpy(rows)] = -1.0  # the row itself comes first
-            found.append(distance.kthvalue(k + 1, dim=1).values)
-        return torch.cat(found).numpy()
+            distances.append(distance.kthvalue(k + 1, dim=1).values)
+        return torch.cat(distances).numpy()

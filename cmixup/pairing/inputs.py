@@ -53,12 +53,12 @@ class InputDistance(Pairing):
         self._cumulative = np.empty((n, n))
         effective = []
         for start in range(0, n, ROWS_PER_BLOCK):
-            own = torch.arange(start, min(n, start + ROWS_PER_BLOCK))
-            squared = (norm[own, None] + norm - 2 * points[own] @ points.T).clamp_min(0.0)
-            squared[own - start, own] = torch.inf
+            rows = torch.arange(start, min(n, start + ROWS_PER_BLOCK))
+            squared = (norm[rows, None] + norm - 2 * points[rows] @ points.T).clamp_min(0.0)
+            squared[rows - start, rows] = torch.inf
             weight = weights_of(squared, self.sigma**2)
             effective.append(weight.sum(dim=1) ** 2 / weight.square().sum(dim=1))
-            np.cumsum(weight.numpy(), axis=1, out=self._cumulative[start : start + len(own)])
+            np.cumsum(weight.numpy(), axis=1, out=self._cumulative[start : start + len(rows)])
         self._effective = float(torch.cat(effective).median()) / n
 
     def probabilities(self) -> np.ndarray:

@@ -58,14 +58,14 @@ class Neighbours(KeepsState, Pairing):
         parts = {"x": x.read(np.arange(n)), "y": y.read(np.arange(n))}
         self.features = parts["both"] = torch.cat([parts["x"], parts["y"]], dim=1)
         near = parts[self.distance]
-        found = [torch.empty(0, most, dtype=torch.int64)]
+        nearest = [torch.empty(0, most, dtype=torch.int64)]
         step = max(1, DISTANCES_PER_BLOCK // n)
         for start in range(0, n if most else 0, step):
             distance = torch.cdist(near[start : start + step], near, compute_mode="donot_use_mm_for_euclid_dist")
-            own = torch.arange(len(distance))
-            distance[own, own + start] = torch.inf
-            found.append(distance.topk(most, dim=1, largest=False).indices)
-        self.nearest = torch.cat(found).numpy()
+            diagonal = torch.arange(len(distance))
+            distance[diagonal, diagonal + start] = torch.inf
+            nearest.append(distance.topk(most, dim=1, largest=False).indices)
+        self.nearest = torch.cat(nearest).numpy()
         self.probabilities = np.full((n, len(self.options)), 1 / len(self.options))
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:

@@ -73,8 +73,8 @@ class RepresentationDistance(Pairing):
 
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `candidates: (M, factor)` int64 rows, and `level: (M,)` uniform numbers that choose among them."""
-        found = [self._candidates(rows, rng) for rows in order.batches()]
-        return {"candidates": np.concatenate(found), "level": rng.random(len(order.index))}
+        candidates = [self._candidates(rows, rng) for rows in order.batches()]
+        return {"candidates": np.concatenate(candidates), "level": rng.random(len(order.index))}
 
     def _candidates(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return `(B, factor)` rows for a batch of `rows: (B,)`."""

@@ -51,12 +51,12 @@ class SecondBatch(Pairing):
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)` int64."""
         size = self.factor * int(order.sizes.max())  # a smaller last batch has as many candidates as the others
-        found = []
+        partners = []
         for first in order.batches():
             second = self.second(first, size, rng)
             chosen = self.sampler.draw(self._labels[first], self._labels[second], rng)
-            found.append((second if self.candidates == "b2" else np.concatenate([first, second]))[chosen])
-        return np.concatenate(found)
+            partners.append((second if self.candidates == "b2" else np.concatenate([first, second]))[chosen])
+        return np.concatenate(partners)
 
     def second(self, first: np.ndarray, size: float, rng: np.random.Generator) -> np.ndarray:
         """Return B2 for the rows `first: (B,)` of B1, `(size,)` int64 rows or fewer."""

@@ -53,10 +53,10 @@ class WholePool(RepresentationDistance):
         one = read_rows(train, np.arange(1)).x
         size = one.numel() * one.element_size() * len(train) if isinstance(one, Tensor) else 0
         if not 0 < size <= MAX_BYTES:
-            found = f"{size / 2**30:.1f} GiB" if size else type(one).__name__
+            got = f"{size / 2**30:.1f} GiB" if size else type(one).__name__
             raise InputError(
                 f"pairing WholePool keeps the inputs of all rows, a tensor of {MAX_BYTES / 2**30:g} GiB at most, got "
-                f"{found} of {train.name}; the pairing representation needs a batch's candidates only"
+                f"{got} of {train.name}; the pairing representation needs a batch's candidates only"
             )
 
     def begin(self, training: Training) -> None:

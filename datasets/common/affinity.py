@@ -83,7 +83,7 @@ class DrugTarget(Dataset):
 
     Args:
         drug_length, protein_length: positions of the strings that the network sees.
-        synthetic: use the twin.
+        synthetic: use the synthetic stand-in.
     """
 
     selection: ClassVar[str] = "r"
@@ -105,7 +105,7 @@ class DrugTarget(Dataset):
 
     @abstractmethod
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """Return the twin's few pairs, which have similar labels."""
+        """Return the stand-in's few pairs, which have similar labels."""
 
     @abstractmethod
     def split(self, table: PairTable, seed: int) -> Indices:
@@ -129,7 +129,7 @@ class DrugTarget(Dataset):
         return self.make_split(part, x, table.y[rows], table.domain[rows])
 
 
-def twin_strings(rng: np.random.Generator, n: int, symbols: str, shortest: int, longest: int) -> list[str]:
+def synthetic_strings(rng: np.random.Generator, n: int, symbols: str, shortest: int, longest: int) -> list[str]:
     """Return `n` random strings, each with its own shares of the symbols."""
     letters = list(symbols[1:])
     shares = rng.dirichlet(np.full(len(letters), 0.3), n)
@@ -137,7 +137,7 @@ def twin_strings(rng: np.random.Generator, n: int, symbols: str, shortest: int, 
     return ["".join(rng.choice(letters, size, p=p)) for size, p in zip(lengths, shares, strict=True)]
 
 
-def twin_labels(drugs: Sequence[str], proteins: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+def synthetic_labels(drugs: Sequence[str], proteins: Sequence[str], rng: np.random.Generator) -> np.ndarray:
     """Return `(N,)` labels of about unit size that depend on which symbols the strings of each pair hold."""
     n_drug = np.array([sum(map(string.count, "CNO")) / len(string) for string in drugs])
     n_protein = np.array([sum(map(string.count, "KLED")) / len(string) for string in proteins])

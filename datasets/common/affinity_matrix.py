@@ -15,8 +15,8 @@ from datasets.common.affinity import (
     PROTEIN_SYMBOLS,
     DrugTarget,
     PairTable,
-    twin_labels,
-    twin_strings,
+    synthetic_labels,
+    synthetic_strings,
 )
 from datasets.common.base import Indices
 from datasets.common.damaged import naming, read_numbers
@@ -87,10 +87,10 @@ class MatrixDrugTarget(DrugTarget):
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
         """Return 12 pairs of each of 20 proteins."""
-        drugs = {str(k): s for k, s in enumerate(twin_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
-        proteins = {str(k): s for k, s in enumerate(twin_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
+        drugs = {str(k): s for k, s in enumerate(synthetic_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
+        proteins = {str(k): s for k, s in enumerate(synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
         rows = np.arange(240)
-        y = twin_labels([drugs[str(k // 20)] for k in rows], [proteins[str(k % 20)] for k in rows], rng)
+        y = synthetic_labels([drugs[str(k // 20)] for k in rows], [proteins[str(k % 20)] for k in rows], rng)
         return self.pairs(drugs, proteins, 5 + y.reshape(12, 20), {})
 
     def split(self, table: PairTable, seed: int) -> Indices:
@@ -107,10 +107,10 @@ def strings(path: Path) -> dict[str, str]:
         InputError: something else.
     """
     with naming(path, "JSON"):
-        found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
         raise InputError(f"{path} is no JSON object of strings")
-    return found
+    return content
 
 
 def balanced_groups(family: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:

@@ -25,8 +25,8 @@ SPLITS = ("train", "val", "test")
 class Dataset(ABC):
     """Loads, checks and splits one dataset.
 
-    A subclass needs `name`, `unit` and `load`, which ends in `assemble`, and offers a twin: with `synthetic=True` it
-    gives the same shapes and metadata from a formula, without any file. Its docstring is its card: origin, what y
+    A subclass needs `name`, `unit` and `load`, which ends in `assemble`, and offers a stand-in: with `synthetic=True`
+    it gives the same shapes and metadata from a formula, without any file. Its docstring is its card: origin, what y
     measures and its unit, shapes, counts per split, licence, citation. The attributes from `tasks` on are the card's
     figures, for programs and tests.
 
@@ -59,7 +59,7 @@ class Dataset(ABC):
     y_width: ClassVar[int] = 1
     rows: ClassVar[int] = 0
     split_sizes: ClassVar[tuple[int, ...]] = ()
-    own_files: ClassVar[tuple[str, ...]] = ()  # options that are files of the user's
+    user_files: ClassVar[tuple[str, ...]] = ()  # options that are files of the user's
     label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
     label_noise_val: bool = False
 
@@ -95,7 +95,7 @@ class Dataset(ABC):
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of the results must know."""
-        return ("synthetic twin: not real data",) if self.synthetic else ()
+        return ("synthetic stand-in: not real data",) if self.synthetic else ()
 
     def with_options(
         self, label_noise: float = 0.0, label_noise_per: str = "output", label_noise_val: bool = False
@@ -168,7 +168,7 @@ class TabularDataset(Dataset):
         scaling: to [0, 1] by minimum and maximum: "train" fits them on the training rows and clips the others to
             [0, 1], "all" fits them on every row, test rows too (released code). "standard" gives the training rows mean
             0 and standard deviation 1 instead.
-        synthetic: use the twin.
+        synthetic: use the synthetic stand-in.
 
     Attributes:
         may_miss: whether the file marks unknown features; they come as NaN, and get the mean of the known values of
@@ -191,7 +191,7 @@ class TabularDataset(Dataset):
 
     @abstractmethod
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return the twin's rows, which have the same shapes and similar ranges."""
+        """Return the stand-in's rows, which have the same shapes and similar ranges."""
 
     @abstractmethod
     def split(self, table: RawTable, seed: int) -> Indices:

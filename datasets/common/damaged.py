@@ -41,7 +41,7 @@ def read_numbers(path: Path, **options: Any) -> np.ndarray:
         InputError: something else is in it, or nothing.
     """
     with naming(path, "a table of numbers"):
-        found = np.loadtxt(path, ndmin=2, **options)
-    if not found.size:
+        numbers = np.loadtxt(path, ndmin=2, **options)
+    if not numbers.size:
         raise InputError(f"{path} holds no numbers")
-    return found
+    return numbers

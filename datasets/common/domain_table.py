@@ -89,4 +89,4 @@ def released_order(rows: Indices, domain: np.ndarray, seed: int) -> Indices:
     """
     legacy = np.random.RandomState(seed)
     grouped = {part: rows[part][np.argsort(domain[rows[part]], kind="stable")] for part in SPLITS}
-    return {part: own[legacy.permutation(len(own))] for part, own in grouped.items()}
+    return {part: group[legacy.permutation(len(group))] for part, group in grouped.items()}

@@ -166,10 +166,10 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
     for file in alternatives:
         path = root / file.path
         if path.exists():
-            found = sha256_of(path)
-            if file.sha256 and found != file.sha256:
+            digest = sha256_of(path)
+            if file.sha256 and digest != file.sha256:
                 raise FetchError(
-                    f"{path} has SHA-256 {found}, expected {file.sha256}: it is damaged or was changed. "
+                    f"{path} has SHA-256 {digest}, expected {file.sha256}: it is damaged or was changed. "
                     "Remove it and run the command again to fetch a fresh copy."
                 )
             return file, path
@@ -220,8 +220,8 @@ def _get(source: str, file: RawFile, target: Path) -> None:
             _download(address, part, most)
         if member:
             _extract(part, member, file.size or LARGEST)
-        if file.sha256 and (found := sha256_of(part)) != file.sha256:
-            raise Unavailable(f"has SHA-256 {found}, expected {file.sha256}")
+        if file.sha256 and (digest := sha256_of(part)) != file.sha256:
+            raise Unavailable(f"has SHA-256 {digest}, expected {file.sha256}")
         put(part, target)
 
 

@@ -66,8 +66,8 @@ class LabelNoise:
         self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator, std: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         if std is None:
-            each = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
-            std = self.ratio * np.atleast_1d(np.std(labels, axis=each, dtype=np.float64))
+            axis = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
+            std = self.ratio * np.atleast_1d(np.std(labels, axis=axis, dtype=np.float64))
         return (labels + std * rng.standard_normal(shape)).astype(labels.dtype), std
 
     def note(self, std: np.ndarray) -> str:

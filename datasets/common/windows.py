@@ -79,18 +79,18 @@ class SeriesDataset(Dataset):
         horizon: steps from the last of them to the row that is predicted.
         scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
             paper's RMSE is in these units); "train" over the first 60 % only.
-        synthetic: use the twin: as many series, but fewer rows.
+        synthetic: use the synthetic stand-in: as many series, but fewer rows.
     """
 
     rows: ClassVar[int]
     series: ClassVar[int]
-    twin_rows: ClassVar[int] = 540  # leaves the twin one whole batch of 128 to train on, at horizon 24, too
+    synthetic_steps: ClassVar[int] = 540  # leaves the stand-in one whole batch of 128 to train on, at horizon 24, too
 
     def __init__(self, window: int = WINDOW, horizon: int = 12, scaling: str = "all", synthetic: bool = False):
         super().__init__(synthetic)
         self.window, self.horizon = window, horizon
         self.scaling = check_choice("scaling", scaling, ("all", "train"))
-        target_rows(self.twin_rows if synthetic else self.rows, window, horizon, self.name)
+        target_rows(self.synthetic_steps if synthetic else self.rows, window, horizon, self.name)
 
     @abstractmethod
     def read(self) -> tuple[np.ndarray, dict[str, str]]:
@@ -98,16 +98,16 @@ class SeriesDataset(Dataset):
 
     def synthetic_rows(self, rng: np.random.Generator) -> np.ndarray:
         """Return positive series with a daily and a weekly cycle, a slow drift and a tenth of noise."""
-        hours = np.arange(self.twin_rows)[:, None]
+        hours = np.arange(self.synthetic_steps)[:, None]
         level, phase = rng.uniform(1, 5, self.series), rng.uniform(0, 2 * np.pi, (2, self.series))
         daily, weekly = (np.sin(2 * np.pi * hours / period + p) for period, p in zip((24, 168), phase, strict=True))
-        drift = rng.normal(0, 0.02, (self.twin_rows, self.series)).cumsum(axis=0)
+        drift = rng.normal(0, 0.02, (self.synthetic_steps, self.series)).cumsum(axis=0)
         return level * (3 + daily + 0.5 * weekly + drift + 0.1 * rng.normal(size=daily.shape))
 
     def load(self, seed: int) -> RegressionData:
         """Read, check, scale and split; every run seed gets the same rows."""
         values, checksums = (self.synthetic_rows(np.random.default_rng(0)), {}) if self.synthetic else self.read()
-        expected = (self.twin_rows if self.synthetic else self.rows, self.series)
+        expected = (self.synthetic_steps if self.synthetic else self.rows, self.series)
         if values.shape != expected:
             raise InputError(f"{self.name} must be {expected[0]} rows of {expected[1]} series, got {values.shape}")
         if not np.isfinite(values).all():

@@ -86,7 +86,7 @@ def plan_job(cfg: DictConfig) -> Job:
         InputError: an unknown key, a wrong type or value, a device that is not there.
     """
     plain = resolve_config(cfg)
-    for key in getattr(target_of(plain["dataset"]), "own_files", ()):
+    for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:
             plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])

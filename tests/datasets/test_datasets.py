@@ -1,4 +1,4 @@
-"""Every dataset that has a configuration: its synthetic twin is what its card says."""
+"""Every dataset that has a configuration: its synthetic stand-in is what its card says."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from scripts.config.parts import dataset_class
 
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
-SMALL_TWINS = (
+SMALL_IMAGES = (
     "echo",
     "poverty_map",
     "pascal1d",
@@ -33,7 +33,7 @@ SMALL_TWINS = (
 TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
 
-def twin(name: str, seed: int = 0) -> RegressionData:
+def synthetic(name: str, seed: int = 0) -> RegressionData:
     return dataset_class(name)(synthetic=True).load(seed)
 
 
@@ -42,7 +42,7 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetching, or scikit-learn's files, fail the test."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a twin must not read files")
+        raise AssertionError("a stand-in must not read files")
 
     monkeypatch.setattr(base, "fetch", refuse)
     monkeypatch.setattr(np, "loadtxt", refuse)
@@ -56,8 +56,8 @@ def test_the_datasets_of_the_papers_tables_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", TABULAR)
-def test_the_twin_has_the_cards_shapes_and_sizes(name: str) -> None:
-    card, data = dataset_class(name), twin(name)
+def test_the_stand_in_has_the_cards_shapes_and_sizes(name: str) -> None:
+    card, data = dataset_class(name), synthetic(name)
     sizes = card.split_sizes or tuple(len(getattr(data, part)) for part in SPLITS)  # a card need not give figures
     for part, size in zip(SPLITS, sizes, strict=True):
         split = getattr(data, part)
@@ -85,7 +85,7 @@ def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
     if not card.tasks:  # a task's domain is its object
         assert card.domains == (len(data.train.domain.unique()) > 1)
     assert data.train.y.shape[1] == card.y_width
-    if name not in SMALL_TWINS and card.x_shape:
+    if name not in SMALL_IMAGES and card.x_shape:
         assert tuple(data.train.x.shape[1:]) == card.x_shape
     assert len(card.split_sizes) in (0, 3)
 
@@ -105,7 +105,7 @@ class Least(Dataset):
 def test_name_unit_and_load_make_a_dataset() -> None:
     data = Least(synthetic=True).load(0)
     assert (data.name, data.unit, data.selection, data.worst) == ("least", "none", "rmse", ())
-    assert data.notes == ("synthetic twin: not real data", "made up")
+    assert data.notes == ("synthetic stand-in: not real data", "made up")
     assert not Least.tasks
     assert not Least.domains
     assert (Least.x_shape, Least.rows, Least.split_sizes) == ((), 0, ())
@@ -113,8 +113,8 @@ def test_name_unit_and_load_make_a_dataset() -> None:
 
 
 @pytest.mark.parametrize("name", TABULAR)
-def test_the_twin_is_scaled_finite_and_says_so(name: str) -> None:
-    data = twin(name)
+def test_the_stand_in_is_scaled_finite_and_says_so(name: str) -> None:
+    data = synthetic(name)
     x = torch.cat([getattr(data, part).x for part in SPLITS])
     assert x.min() >= 0
     assert x.max() <= 1
@@ -123,7 +123,7 @@ def test_the_twin_is_scaled_finite_and_says_so(name: str) -> None:
     assert data.train.y.std() > 0
     assert data.checksums == {}
     assert data.unit
-    assert "synthetic twin: not real data" in data.notes
+    assert "synthetic stand-in: not real data" in data.notes
 
 
 # ---- splits

@@ -201,7 +201,7 @@ def test_an_unknown_split_and_a_short_row_are_refused(root: Path) -> None:
         read_listing(root)
 
 
-# ---- the twin
+# ---- the synthetic stand-in
 
 
 def test_a_pulse_loses_its_share_of_brightness_in_half_a_beat() -> None:
@@ -214,7 +214,7 @@ def test_a_pulse_loses_its_share_of_brightness_in_half_a_beat() -> None:
     assert np.array_equal(pulse.read(np.arange(8))[[7, 3]], pulse.read(np.array([7, 3])))
 
 
-def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stand_in_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(echo_module, "STATS_SAMPLE", 2)
     data = Echo(synthetic=True).load(0)
     for part in SPLITS:
@@ -227,4 +227,4 @@ def test_the_twin_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) ->
     assert x.isfinite().all()
     assert data.train.y.std() > 5
     assert data.checksums == {}
-    assert data.notes == ("synthetic twin: not real data",)
+    assert data.notes == ("synthetic stand-in: not real data",)

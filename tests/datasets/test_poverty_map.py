@@ -16,10 +16,10 @@ def parts(data: RegressionData) -> tuple[Split, Split, Split]:
     return data.train, data.val, data.test
 
 
-# ---- the twin
+# ---- the synthetic stand-in
 
 
-def test_the_twin() -> None:
+def test_the_stand_in() -> None:
     data = PovertyMap(synthetic=True).load(0)
     assert [split.x.shape for split in parts(data)] == [(n, 8, 24, 24) for n in (64, 32, 32)]
     assert data.val.domain.unique().tolist() == data.test.domain.unique().tolist() == [0, 1]

@@ -16,8 +16,8 @@ N = 2000
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin with enough rows to estimate correlations; its images are not turned, which would take a second."""
-    monkeypatch.setattr(module, "TWIN_SIZES", (N, N, N))
+    """A stand-in with enough rows to estimate correlations; its images are not turned, which would take a second."""
+    monkeypatch.setattr(module, "SYNTHETIC_SIZES", (N, N, N))
     monkeypatch.setattr(module, "rotate", lambda images, _: images)
 
 
@@ -109,13 +109,13 @@ def test_rotation_takes_the_nearest_pixel(height: int) -> None:
 
 
 def as_made(train: torch.Tensor) -> torch.Tensor:
-    """The rows of the twin's training split as they were before the last step, which puts them in random order."""
+    """The rows of the stand-in's training split as they were before the last step, which puts them in random order."""
     made = torch.empty_like(train)
     made[torch.from_numpy(np.random.default_rng([0, 29]).permutation(len(train)))] = train
     return made
 
 
-def test_the_twins_pixels_are_those_of_the_published_runs() -> None:
+def test_the_stand_ins_pixels_are_those_of_the_published_runs() -> None:
     train, *others = parts(RCFMNIST(synthetic=True).load(0))
     pixels = b"".join(grey.numpy().tobytes() for grey in (as_made(train.x.grey), *(s.x.grey for s in others)))
     assert hashlib.sha256(pixels).hexdigest() == "96d9f0bbcc9eabbc9770977f4c994bc2146f3f3a159228a7a3178c5dea0131a2"
@@ -138,9 +138,9 @@ def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> 
     assert dataset.load(7).train.x is first.train.x  # built once: 60,000 images take seconds
     assert torch.equal(RCFMNIST(synthetic=True).load(3).train.y, first.train.y)
     assert not torch.equal(RCFMNIST(split_seed=1, synthetic=True).load(0).train.y, first.train.y)
-    assert [len(split) for split in parts(first)] == list(module.TWIN_SIZES)
+    assert [len(split) for split in parts(first)] == list(module.SYNTHETIC_SIZES)
     assert first.train.y.shape == (64, 1)
-    assert "synthetic twin: not real data" in first.notes
+    assert "synthetic stand-in: not real data" in first.notes
     assert any("split_seed 0" in note for note in first.notes)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.groups import Means, k_means
-from cmixup.methods.ada import ADA, moved
+from cmixup.methods.ada import ADA, move_rows
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
 from tests.helpers import (
@@ -29,7 +29,7 @@ def test_it_is_the_papers_anchor_regression_with_one_hot_anchors() -> None:
     p = anchors @ torch.linalg.pinv(anchors)
     change = gamma**0.5 - 1
     expected = (x.flatten(1) + change * p @ x.flatten(1)) / (1 + change * p.sum(dim=1, keepdim=True))
-    torch.testing.assert_close(moved(x, Means(cluster), torch.full((7,), gamma)), expected.reshape(x.shape))
+    torch.testing.assert_close(move_rows(x, Means(cluster), torch.full((7,), gamma)), expected.reshape(x.shape))
 
 
 def test_k_means_goes_on_until_every_row_is_nearest_to_the_mean_of_its_cluster() -> None:
@@ -67,11 +67,11 @@ def test_the_loss_moves_states_and_labels(layer: str) -> None:
     run = make_run(ADA(3, 2.0, layer=layer))
     _, (batch, *_) = epoch_batches(run)
     means, gamma = Means(batch.draws["cluster"]), batch.draws["gamma"]
-    y, model = moved(batch.y, means, gamma), run.model
+    y, model = move_rows(batch.y, means, gamma), run.model
     if layer == "input":
-        expected = squared_error(model(moved(batch.x, means, gamma)), y)
+        expected = squared_error(model(move_rows(batch.x, means, gamma)), y)
     else:
-        expected = squared_error(model.decode(moved(model.encode(batch.x, "block1"), means, gamma), "block1"), y)
+        expected = squared_error(model.decode(move_rows(model.encode(batch.x, "block1"), means, gamma), "block1"), y)
     torch.testing.assert_close(run.method.loss(model, batch), expected)
 
 

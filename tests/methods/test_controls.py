@@ -12,7 +12,7 @@ from cmixup.methods.input_noise import InputNoise
 from cmixup.methods.mix import Mix
 from cmixup.methods.regmixup import RegMixup
 from cmixup.methods.resample import Resample
-from cmixup.methods.sk_mixup import SKMixup, warped
+from cmixup.methods.sk_mixup import SKMixup, warp
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
@@ -74,7 +74,7 @@ def quantile(level: float, tau: float) -> float:
 
 def test_lambda_is_warped_by_the_quantile_function_of_beta() -> None:
     lam, d = np.array([0.1, 0.5, 0.7, 0.9]), np.array([0.2, 3.0, 0.5, 1.1])
-    found = warped(lam, d, np.array([4]), 1.5, 0.8)
+    found = warp(lam, d, np.array([4]), 1.5, 0.8)
     for level, relative, ours in zip(lam, d / d.mean(), found, strict=True):
         tau = 1.5 * np.exp(-(relative - 1) / (2 * 0.8**2))
         assert ours == pytest.approx(quantile(level, tau), abs=2e-3)
@@ -82,10 +82,10 @@ def test_lambda_is_warped_by_the_quantile_function_of_beta() -> None:
 
 def test_distances_are_relative_to_those_of_the_batch() -> None:
     lam, d = np.full(6, 0.8), np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
-    found = warped(lam, d, np.array([3, 3]), 2.0, 0.5)
+    found = warp(lam, d, np.array([3, 3]), 2.0, 0.5)
     np.testing.assert_allclose(found[:3], found[3:])
     assert found[0] < found[1] < found[2]  # near pairs come near 1/2, far ones stay at an end
-    np.testing.assert_array_equal(warped(lam, np.zeros(6), np.array([6]), 1.0, np.inf), np.float32(0.8))
+    np.testing.assert_array_equal(warp(lam, np.zeros(6), np.array([6]), 1.0, np.inf), np.float32(0.8))
 
 
 def test_limits_of_the_similarity_kernel() -> None:

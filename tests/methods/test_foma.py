@@ -6,7 +6,7 @@ import torch
 
 from cmixup.methods.base import squared_error
 from cmixup.methods.erm import ERM
-from cmixup.methods.foma import FOMA, shrunk
+from cmixup.methods.foma import FOMA, shrink
 from tests.helpers import assert_states_close, epoch_batches, make_data, make_run, refuses, states_differ, train_one
 
 
@@ -20,22 +20,22 @@ def test_trailing_and_leading_singular_values_by_hand() -> None:
         (0.75, False, [6.0, 1.5, 0.5]), (0.75, True, [3.0, 3.0, 1.0]), (0.95, False, [6.0, 3.0, 0.5]),
         (0.5, True, [6.0, 3.0, 1.0]), (0.0, False, [3.0, 1.5, 0.5]), (1.0, False, [6.0, 3.0, 1.0]),
     ):  # fmt: skip
-        found = shrunk(z, lam, rho, leading=leading)
+        found = shrink(z, lam, rho, leading=leading)
         torch.testing.assert_close(found, u @ torch.diag(torch.tensor(expected)) @ v[:3], atol=1e-5, rtol=1e-5)
 
 
 def test_a_stack_has_its_own_directions_and_lam() -> None:
     z, lam = torch.randn(3, 6, 4), torch.tensor([0.0, 0.3, 1.0])
-    together = shrunk(z, lam, 0.7, leading=False)
+    together = shrink(z, lam, 0.7, leading=False)
     for e in range(3):
-        torch.testing.assert_close(together[e], shrunk(z[e], lam[e], 0.7, leading=False), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(together[e], shrink(z[e], lam[e], 0.7, leading=False), atol=1e-5, rtol=1e-5)
     assert torch.equal(together[2], z[2])  # exact at lam = 1
 
 
 def test_rho_1_chooses_nothing_however_sums_round() -> None:
     """The cumulative share of the last value came out above 1 for a third of such rows."""
     for z in torch.randn(100, 16, 12):
-        assert torch.equal(shrunk(z, torch.tensor(0.0), 1.0, leading=False), z)
+        assert torch.equal(shrink(z, torch.tensor(0.0), 1.0, leading=False), z)
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])
@@ -67,7 +67,7 @@ def test_the_loss_is_that_of_the_svd(layer: str, scale_labels: bool) -> None:
 
 def test_gradients_are_finite_where_singular_values_meet() -> None:
     z = torch.eye(4).requires_grad_()
-    shrunk(z, torch.tensor(0.5), 0.5, leading=False).square().sum().backward()
+    shrink(z, torch.tensor(0.5), 0.5, leading=False).square().sum().backward()
     assert torch.isfinite(z.grad).all()
 
 

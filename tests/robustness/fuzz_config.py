@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from datasets.common.base import TabularDataset
-from datasets.common.table.own import OwnTable
+from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train
 from scripts.config.parts import resolve_config
 from scripts.driver.execute import make_run
@@ -101,7 +101,7 @@ def attempt(number: int, seed: int) -> str:
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             job = plan_job(compose_train(words))
-            if isinstance(job.dataset, TabularDataset | OwnTable) and job.dataset.synthetic:
+            if isinstance(job.dataset, TabularDataset | UserTable) and job.dataset.synthetic:
                 torch.set_num_threads(job.config["threads"])
                 make_run(job, job.seeds[0])
                 job.settings.lr_at(job.settings.epochs)

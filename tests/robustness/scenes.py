@@ -64,7 +64,7 @@ def publishing(runs: Path) -> Scene:
 def _few_tasks() -> None:
     """Give the twin of images a handful of tasks."""
     tasks: Any = sys.modules["datasets.common.pose.tasks"]
-    tasks.TWIN_TASKS = (4, 2, 2)
+    tasks.SYNTHETIC_TASKS = (4, 2, 2)
 
 
 MAML = ("dataset=pascal1d", "method=maml", "model.width=2", "seeds=0..1", "train.epochs=2", "train.batch_size=2")

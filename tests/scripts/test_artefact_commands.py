@@ -1,4 +1,4 @@
-"""Every command of the map that trains runs whole, in a short form on synthetic twins.
+"""Every command of the map that trains runs whole, in a short form on synthetic stand-ins.
 
 What trains nothing or reads finished runs (theory, pairs, invariance, spurious strength, bandwidths, the picture of
 RCF-MNIST) has its command in its own test.

@@ -26,10 +26,10 @@ class ArrayUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return what an array's pickle needs, else raise `InputError`."""
-        found = _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))
-        if found is None:
+        function = _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))
+        if function is None:
             raise InputError(f"the pickle names {module}.{name}: only arrays, tuples and lists are read")
-        return found
+        return function
 
 
 def _latin1(text: str, encoding: str) -> bytes:

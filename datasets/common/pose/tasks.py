@@ -18,7 +18,7 @@ SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
 SIDE = 128  # pixels of a view
 SIDES = (SIDE, 64, 32, 16)
 SCALE = 10.0  # labels are 10 x azimuth; paper
-TWIN_OBJECTS, TWIN_VIEWS, TWIN_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
+SYNTHETIC_OBJECTS, SYNTHETIC_VIEWS, SYNTHETIC_TASKS = (4, 3), 2 * SHOTS + 2, (2, 2, 2)
 
 
 class TaskDataset(Dataset):
@@ -38,7 +38,7 @@ class TaskDataset(Dataset):
         side: pixels of a view, 128 or a half, a quarter or an eighth: means over squares, rounded.
         split_seed: of the objects' split, where it is ours to draw.
         task_seed: of the test tasks.
-        synthetic: use the twin: small images of few objects, few tasks.
+        synthetic: use the synthetic stand-in: small images of few objects, few tasks.
     """
 
     unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"
@@ -70,7 +70,7 @@ class TaskDataset(Dataset):
         if side not in SIDES:
             raise InputError(f"side must be one of {', '.join(map(str, SIDES))}, got {side!r}")
         self.side = side
-        self.n_tasks = TWIN_TASKS if synthetic else (train_tasks, val_tasks, test_tasks)
+        self.n_tasks = SYNTHETIC_TASKS if synthetic else (train_tasks, val_tasks, test_tasks)
         self.val_objects, self.split_seed, self.task_seed = val_objects, split_seed, task_seed
 
     @abstractmethod
@@ -78,8 +78,8 @@ class TaskDataset(Dataset):
         """Return the views of the training objects and of the test objects."""
 
     def objects(self) -> tuple[Views, Views]:
-        """Return the views that tasks are drawn from, for training and for test; those of the twin if `synthetic`."""
-        return _twins(np.random.default_rng(0)) if self.synthetic else self.views()
+        """Return the views that tasks are drawn from, for training and test; those of the stand-in if `synthetic`."""
+        return _synthetic_objects(np.random.default_rng(0)) if self.synthetic else self.views()
 
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
@@ -126,7 +126,7 @@ def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOT
 
 def synthetic_views(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
     """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
-    y = rng.random((n_objects, TWIN_VIEWS), dtype=np.float32)
+    y = rng.random((n_objects, SYNTHETIC_VIEWS), dtype=np.float32)
     grid = np.linspace(-1, 1, size, dtype=np.float32)
     angle = 2 * np.pi * y[..., None, None]
     width = np.linspace(0.15, 0.4, n_objects, dtype=np.float32)[:, None, None, None]
@@ -135,8 +135,8 @@ def synthetic_views(n_objects: int, rng: np.random.Generator, size: int = 32) ->
     return Views(x, y, tuple(f"spot {k}" for k in range(n_objects)), {"sources": {}})
 
 
-def _twins(rng: np.random.Generator) -> tuple[Views, Views]:
-    n_train, n_test = TWIN_OBJECTS
+def _synthetic_objects(rng: np.random.Generator) -> tuple[Views, Views]:
+    n_train, n_test = SYNTHETIC_OBJECTS
     every = synthetic_views(n_train + n_test, rng)
     return every.select(np.arange(n_train)), every.select(np.arange(n_train, n_train + n_test))
 

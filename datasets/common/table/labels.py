@@ -24,10 +24,10 @@ def file_labels(path: Path, column: str) -> np.ndarray:
         raise InputError(f"table: no such file {path}")
     if path.suffix == ".npy":
         with naming(path, "an array of numbers"):
-            found = np.load(path, allow_pickle=False, mmap_mode="r")  # mapped: a header may promise any size
-            if found.dtype.kind not in "biuf":
-                raise InputError(f"labels {path} is not an array of numbers: its dtype is {found.dtype}")
-            return np.array(found, dtype=np.float64)
+            array = np.load(path, allow_pickle=False, mmap_mode="r")  # mapped: a header may promise any size
+            if array.dtype.kind not in "biuf":
+                raise InputError(f"labels {path} is not an array of numbers: its dtype is {array.dtype}")
+            return np.array(array, dtype=np.float64)
     if path.suffix != ".csv":
         raise InputError(f"table must be a .npy or .csv file, got {str(path)!r}")
     frame = read_table(path, Format())

@@ -123,8 +123,8 @@ def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.Da
     except pd.errors.ParserError as error:
         if "saw" in str(error):
             raise InputError(_long_row(path, options)) from None
-        if found := re.search(r"EOF inside string starting at row (\d+)", str(error)):
-            raise InputError(f"{path}, row {found[1]}: a quote is opened and not closed") from None
+        if match := re.search(r"EOF inside string starting at row (\d+)", str(error)):
+            raise InputError(f"{path}, row {match[1]}: a quote is opened and not closed") from None
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
 
 
@@ -196,9 +196,9 @@ def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
         for row, cells in enumerate(_records(path, {"encoding": form.codec, "sep": _guess(path, form)})):
             names = names or cells
             for k, cell in enumerate(cells):
-                if found := re.search("[\udc80-\udcff]", cell):
+                if match := re.search("[\udc80-\udcff]", cell):
                     where = f"row {row}, column {shown(names[k].strip())}" if row and k < len(names) else "header"
-                    return f"{path}, {where}: byte 0x{ord(found[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
+                    return f"{path}, {where}: byte 0x{ord(match[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
     except (UnicodeError, csv.Error):  # such as half a character of UTF-16
         pass
     return f"{path} is not {form.encoding}: {error.reason}; {CURE}"

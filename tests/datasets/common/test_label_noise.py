@@ -17,11 +17,11 @@ from scripts.config.parts import dataset_class
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 
-#: Twins that need other options to stay small.
+#: Stand-ins that need other options to stay small.
 SMALL: dict[str, dict[str, Any]] = {"echo": {"frames": 2, "size": 16}}
 
 
-def twin(name: str, seed: int = 0, **noise: Any) -> RegressionData:
+def synthetic(name: str, seed: int = 0, **noise: Any) -> RegressionData:
     return dataset_class(name)(synthetic=True, **SMALL.get(name, {})).with_options(**noise).load(seed)
 
 
@@ -65,7 +65,7 @@ def test_noise_is_fixed_by_the_run_seed_and_has_a_stream_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", option_names("dataset"))
 def test_every_dataset_takes_it_and_only_training_labels_change(name: str) -> None:
-    clean, noisy = twin(name), twin(name, label_noise=0.3)
+    clean, noisy = synthetic(name), synthetic(name, label_noise=0.3)
     for part in ("val", "test"):
         assert torch.equal(getattr(clean, part).y, getattr(noisy, part).y)
     assert not torch.equal(clean.train.y, noisy.train.y)
@@ -77,24 +77,24 @@ def test_every_dataset_takes_it_and_only_training_labels_change(name: str) -> No
         assert torch.equal(before.query, after.query)
     else:
         assert torch.equal(before, after)
-    assert not np.array_equal(noisy.train.y.numpy(), twin(name, 1, label_noise=0.3).train.y.numpy())
+    assert not np.array_equal(noisy.train.y.numpy(), synthetic(name, 1, label_noise=0.3).train.y.numpy())
     assert [note for note in noisy.notes if note not in clean.notes] == [noisy.notes[-1]]
     assert "Gaussian noise of standard deviation" in noisy.notes[-1]
 
 
 @pytest.mark.parametrize("name", ["airfoil", "exchange_rate", "shapenet1d"])
 def test_validation_labels_may_have_as_much_and_training_and_test_stay(name: str) -> None:
-    noisy, both = twin(name, label_noise=0.3), twin(name, label_noise=0.3, label_noise_val=True)
+    noisy, both = synthetic(name, label_noise=0.3), synthetic(name, label_noise=0.3, label_noise_val=True)
     for part in ("train", "test"):
         assert torch.equal(getattr(noisy, part).y, getattr(both, part).y)
     added = (both.val.y - noisy.val.y).numpy().ravel()
     assert np.unique(added).size > 0.9 * added.size
     assert both.notes == (*noisy.notes, "the validation labels have as much")
-    assert torch.equal(twin(name, label_noise_val=True).val.y, noisy.val.y)  # as much as none
+    assert torch.equal(synthetic(name, label_noise_val=True).val.y, noisy.val.y)  # as much as none
 
 
 def test_an_example_of_training_tasks_has_one_noisy_label_in_support_and_query() -> None:
-    clean, noisy = twin("shapenet1d").train.x, twin("shapenet1d", label_noise=0.3).train.x
+    clean, noisy = synthetic("shapenet1d").train.x, synthetic("shapenet1d", label_noise=0.3).train.x
     assert isinstance(clean, Tasks)
     assert isinstance(noisy, Tasks)
     rows = np.arange(len(clean))
@@ -115,7 +115,7 @@ def planned(*words: str) -> Job:
 
 def test_partners_see_the_noisy_labels() -> None:
     run = make_run(planned("dataset.label_noise=0.3", "method=cmixup"), 2)
-    noisy = twin("airfoil", 2, label_noise=0.3).train.y
+    noisy = synthetic("airfoil", 2, label_noise=0.3).train.y
     assert torch.equal(run.data.train.y, noisy)
     run.method.fit(run.data, run.model, run.streams)
     pairing: Any = run.method.pairing

@@ -138,7 +138,7 @@ def test_a_series_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
         Toy(values=np.zeros(shape)).load(0)
 
 
-# ---- cards and twins
+# ---- cards and stand-ins
 
 
 @pytest.mark.parametrize("cls", SERIES)
@@ -152,7 +152,7 @@ def test_the_card_is_what_the_class_does(cls: type[SeriesDataset]) -> None:
 
 
 @pytest.mark.parametrize("cls", SERIES)
-def test_the_twin_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> None:
+def test_the_stand_in_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> None:
     data = cls(synthetic=True).load(0)
     again = cls(synthetic=True).load(5)
     for part in SPLITS:
@@ -168,7 +168,7 @@ def test_the_twin_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> None:
     assert series.isfinite().all()
     torch.testing.assert_close(series.abs().amax(dim=0), torch.ones(cls.series))
     assert (series.std(dim=0) > 0.01).all()
-    assert "synthetic twin: not real data" in data.notes
+    assert "synthetic stand-in: not real data" in data.notes
 
 
 def test_the_fragment_says_that_it_is_not_the_papers_dataset() -> None:

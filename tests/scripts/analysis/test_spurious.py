@@ -31,7 +31,7 @@ def share_of_red(x: Tensor) -> Tensor:
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TWIN_SIZES", (8, 8, N))
+    monkeypatch.setattr(module, "SYNTHETIC_SIZES", (8, 8, N))
 
 
 def splits(ratio: float) -> dict:
@@ -71,7 +71,7 @@ def test_a_finished_run_is_scored_in_both_colourings(trained: dict, tmp_path: Pa
     assert float(row["reversed"]) == pytest.approx(trained["scores"]["test"]["rmse"], rel=1e-4)
     assert row["same"] != row["reversed"]
     assert (row["ratio"], row["epochs"], row["seed"]) == (0.8, 2, 0)
-    assert "synthetic twin: not real data" in row["notes"]
+    assert "synthetic stand-in: not real data" in row["notes"]
 
 
 def test_a_run_that_scores_otherwise_now_is_refused(trained: dict, tmp_path: Path) -> None:

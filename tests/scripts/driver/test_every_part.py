@@ -1,4 +1,4 @@
-"""Every dataset and every method is planned, and trains on synthetic twins: from words to reports."""
+"""Every dataset and every method is planned, and trains on synthetic stand-ins: from words to reports."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from cmixup.tables.preprocessing import PREPROCESSING
 from datasets.common.base import TabularDataset
-from datasets.common.table.own import OwnTable
+from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
@@ -51,7 +51,7 @@ def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path
     assert written == [job.run_folder(seed) for seed in seeds]
     assert len(told) == epochs
     for seed, folder in zip(seeds, written, strict=True):
-        absent = set() if isinstance(job.dataset, (OwnTable, TabularDataset)) else {PREPROCESSING}
+        absent = set() if isinstance(job.dataset, (UserTable, TabularDataset)) else {PREPROCESSING}
         assert set(os.listdir(folder)) == set(FILES) - absent  # noqa: PTH208
         report = report_of(folder)
         assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)

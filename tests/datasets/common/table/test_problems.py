@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cmixup.table_checks import far_labels, groups_of, leak_score, rank_correlation
-from datasets.common.table.findings import in_both
+from datasets.common.table.problems import in_both
 from datasets.csv import Csv
 
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]

@@ -18,10 +18,10 @@ from cmixup.saved_run import PREPROCESSING
 from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
 from cmixup.tables.preprocessing import Preprocessing, fit
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
-from datasets.common.table.findings import equal_groups, find_problems
+from datasets.common.table.problems import equal_groups, find_problems
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
-TWIN_ROWS = 400
+SYNTHETIC_ROWS = 400
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Table:
     dates: Mapping[str, str] = field(default_factory=dict)
 
 
-class OwnTable(Dataset):
+class UserTable(Dataset):
     """A table of which the user says what its columns are.
 
     Columns of numbers are numeric features, dates become days since 1970 where `reads_dates`, and columns of which half
@@ -83,7 +83,7 @@ class OwnTable(Dataset):
         train_rows: train on so many of the training rows at most, drawn by the run seed; the other parts stay.
         val_rows: validate on so many of the validation rows at most, drawn by the run seed; the other parts stay.
         together: rows with equal features go to the same part of a split; where a group is given, its rows do.
-        synthetic: use the twin; its target and group have the names given.
+        synthetic: use the synthetic stand-in; its target and group have the names given.
 
     Raises:
         InputError: a value of another kind or range.
@@ -132,11 +132,11 @@ class OwnTable(Dataset):
 
     @cached_property
     def table(self) -> Table:
-        """The rows that can be used; the twin's, if that is asked for."""
-        return self._twin() if self.synthetic else self._usable(self.read())
+        """The rows that can be used; the stand-in's, if that is asked for."""
+        return self._synthetic() if self.synthetic else self._usable(self.read())
 
     def problems(self) -> tuple[str, ...]:
-        """Return a line for each problem that the table seems to have, see `find_problems`; the twin has none."""
+        """Return a line for each problem that the table seems to have, see `find_problems`; the stand-in has none."""
         if self.synthetic:
             return ()
         table, labels = self.table, np.exp(self.table.y) if self.log_target else self.table.y
@@ -146,7 +146,7 @@ class OwnTable(Dataset):
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
         table = self._drawn(self.table, seed)
         rng, source = np.random.default_rng(seed), table.source.name
-        targets = self.targets or ("y",)  # the twin's
+        targets = self.targets or ("y",)  # the stand-in's
         if self.group or self.together:
             parts = table.domain if self.group else equal_groups(_in_days(table), table.categorical)
             rows = split_groups(parts, rng, source)
@@ -188,9 +188,9 @@ class OwnTable(Dataset):
         frame = frame.set_axis(known, axis=1)
         if not self.targets:
             raise InputError(f"target must name a column of {name}: {shortened(known)}")
-        asked = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
+        options = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
                  "categorical": self.categorical, "keep": self.keep}  # fmt: skip
-        for option, columns in asked.items():
+        for option, columns in options.items():
             for column in columns:
                 if column not in known:
                     raise InputError(f"{option} {shown(column)} is no column of {name}{nearest(column, known)}")
@@ -221,19 +221,19 @@ class OwnTable(Dataset):
     def _categories(self, features: pd.DataFrame, name: str) -> frozenset[str]:
         return frozenset(c for c in features if c in self.categorical or holds_categories(features[c], name))
 
-    def _twin(self) -> Table:
+    def _synthetic(self) -> Table:
         """Return made-up rows with every kind of column, whose targets and group have the names given."""
-        rng = np.random.default_rng(0)
-        x = rng.random((TWIN_ROWS, 3))
-        heating = rng.choice(["gas", "oil", "wood", "peat"], TWIN_ROWS, p=[0.6, 0.29, 0.1, 0.01])
+        rng, n = np.random.default_rng(0), SYNTHETIC_ROWS
+        x = rng.random((n, 3))
+        heating = rng.choice(["gas", "oil", "wood", "peat"], n, p=[0.6, 0.29, 0.1, 0.01])
         frame = pd.DataFrame(
-            {"id": np.arange(TWIN_ROWS), "area": np.where(x[:, 0] < 0.1, np.nan, 100 * x[:, 0]), "age": 50 * x[:, 1],
+            {"id": np.arange(n), "area": np.where(x[:, 0] < 0.1, np.nan, 100 * x[:, 0]), "age": 50 * x[:, 1],
              "rooms": np.floor(1 + 6 * x[:, 2]), "heating": heating, "country": "here"},
-            index=pd.RangeIndex(1, TWIN_ROWS + 1),
+            index=pd.RangeIndex(1, n + 1),
         )  # fmt: skip
         y = np.column_stack([smooth_labels(x, rng, 200, 40) for _ in self.targets or "y"])
-        domain = rng.integers(0, 12 if self.group else 1, TWIN_ROWS)
-        return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the twin", {}), ())
+        domain = rng.integers(0, 12 if self.group else 1, n)
+        return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the stand-in", {}), ())
 
 
 def _in_days(table: Table) -> pd.DataFrame:

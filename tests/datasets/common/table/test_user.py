@@ -15,8 +15,8 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
 from datasets.common.fetch import sha256_of
-from datasets.common.table.own import OwnTable, split_groups, split_rows
 from datasets.common.table.reading import Format, read_table
+from datasets.common.table.user import UserTable, split_groups, split_rows
 from datasets.csv import Csv
 from datasets.rdataset import Rdataset
 
@@ -225,14 +225,14 @@ def test_columns_that_do_not_fit_are_refused(options: dict[str, Any], message: s
         Csv(path, **options).load(0)
 
 
-# ---- the twin
+# ---- the synthetic stand-in
 
 
 @pytest.mark.parametrize("kind", [Csv, Rdataset])
-def test_the_twin_has_the_targets_and_the_group_asked_for(kind: type[OwnTable]) -> None:
+def test_the_stand_in_has_the_targets_and_the_group_asked_for(kind: type[UserTable]) -> None:
     plain = kind(synthetic=True).load(0)
     assert (plain.unit, plain.checksums, plain.worst) == ("y", {}, ())
-    assert plain.notes[0] == "synthetic twin: not real data"
+    assert plain.notes[0] == "synthetic stand-in: not real data"
     asked = kind(target=["a", "b"], group="g", drop=["x"], synthetic=True).load(0)
     assert (asked.unit, asked.train.y.shape[1], asked.worst) == ("a, b", 2, ("rmse",))
     assert len(asked.train.domain.unique()) >= 4

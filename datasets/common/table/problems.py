@@ -51,15 +51,17 @@ def find_problems(
         # What numbers every row is dropped by fitting, which says so.
         if name in numbered and name not in leaks and name not in keep and not numbers_rows(column):
             lines.append(f"{name} looks like an ID (nearly as many values as rows): dataset.drop=[{name}]")
-    own = [column for name, column in values.items() if name not in numbered]
-    return [*lines, *_equal(own, y), *_far(features.index, y, targets)]
+    features_without_ids = [column for name, column in values.items() if name not in numbered]
+    return [*lines, *_equal(features_without_ids, y), *_far(features.index, y, targets)]
 
 
 def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
     """Return (N,) the number of each row's group: rows of one group have equal features, IDs apart."""
     values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
-    own = [column for name, column in values.items() if name in categorical or not _is_id(name, column)]
-    return groups_of(own) if own else np.arange(len(features))
+    features_without_ids = [
+        column for name, column in values.items() if name in categorical or not _is_id(name, column)
+    ]
+    return groups_of(features_without_ids) if features_without_ids else np.arange(len(features))
 
 
 def _is_id(name: str, column: Floats) -> bool:
@@ -116,8 +118,8 @@ def _far(index: pd.Index, y: Floats, targets: Sequence[str]) -> list[str]:
     lines = list[str]()
     for name, labels in zip(targets, y.T, strict=True):
         if len(rows := far_labels(labels)):
-            each = ", ".join(f"{index[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED])
+            values = ", ".join(f"{index[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED])
             more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
             cure = " or try dataset.log_target=true" if labels.min() > 0 else ""
-            lines.append(f"{name} lies far outside in rows {each}{more}: mend the file if these are mistakes{cure}")
+            lines.append(f"{name} lies far outside in rows {values}{more}: mend the file if these are mistakes{cure}")
     return lines

@@ -1,9 +1,8 @@
 """The register of what is rendered: a figure, file or part of a page is a function with one of these decorators.
 
-    @draws("results/runs")
+    @draws
     def figures() -> dict[str, Figure]: ...
 
-A decorator takes the files, folders or patterns that the function reads, below the repository; configs/ needs no word.
 `scripts.report.rendering` finds every file that has one, so that a new figure is one file and edits no other.
 """
 
@@ -23,12 +22,10 @@ class Entry:
     Attributes:
         kind: what it returns: `FIGURES` and `FILES` are pictures and texts by their paths below results/, and `PARTS`
             are texts by the page, a path below the repository, and by the place in it.
-        reads: what it may read, below the repository.
         make: the function; it takes no argument that has no default.
     """
 
     kind: str
-    reads: tuple[str, ...]
     make: Callable[..., Mapping[str, Any]]
 
 
@@ -36,24 +33,21 @@ F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
 ENTRIES: dict[str, list[Entry]] = {}  # by module
 
 
-def _enter_function(kind: str, reads: tuple[str, ...]) -> Callable[[F], F]:
-    def add(function: F) -> F:
-        ENTRIES.setdefault(function.__module__, []).append(Entry(kind, reads, function))
-        return function
-
-    return add
+def _enter(kind: str, function: F) -> F:
+    ENTRIES.setdefault(function.__module__, []).append(Entry(kind, function))
+    return function
 
 
-def draws(*reads: str) -> Callable[[F], F]:
+def draws(function: F) -> F:
     """Register a function that returns figures by the paths of their pictures below results/."""
-    return _enter_function(FIGURES, reads)
+    return _enter(FIGURES, function)
 
 
-def writes(*reads: str) -> Callable[[F], F]:
+def writes(function: F) -> F:
     """Register a function that returns texts by the paths of their files below results/."""
-    return _enter_function(FILES, reads)
+    return _enter(FILES, function)
 
 
-def fills(*reads: str) -> Callable[[F], F]:
+def fills(function: F) -> F:
     """Register a function that returns texts by page and place: `{"README.md": {"study": ...}}`."""
-    return _enter_function(PARTS, reads)
+    return _enter(PARTS, function)

@@ -1,9 +1,9 @@
 """What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
 
 States are tried in this order. "First is better than second" reproduces where the interval of our difference lies on
-the published side of 0; "level" where two one-sided tests put the difference within a margin. It differs where the
+the published side of 0; "equivalent" where two one-sided tests put the difference within a margin. It differs where the
 interval of ours minus the paper's excludes 0, or, where the paper prints no number, where ours lies on the other side
-of 0. Else it cannot be told.
+of 0. Else it is inconclusive.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
-from scripts.claims.evidence import Evidence, Query, experiment_of, sample_difference
 from scripts.config.arguments import parse_seeds
 from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.experiment import stands_for
 from scripts.records.stats import LEVEL, Effect, Interval, of_interval, unpaired_effect
+from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
 
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
-REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "cannot be told"
-OPEN = "open"  # fewer seeds than the experiment plans
-IDLE = "not counted"  # every row is its own partner: nothing is mixed
+REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "inconclusive"
+OPEN = "incomplete"  # fewer seeds than the experiment plans
+IDLE = "degenerate"  # equals ERM: every row is its own partner
 
 
 def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
@@ -45,8 +45,8 @@ def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float 
     return DIFFERS if (low > 0 if lower else high < 0) else UNKNOWN
 
 
-def level_state(ours: Effect, paper: Effect | None, margin: float) -> str:
-    """Return the state of "both are level".
+def equivalence_state(ours: Effect, paper: Effect | None, margin: float) -> str:
+    """Return the state of "both are equivalent".
 
     Args:
         ours: our difference.
@@ -149,7 +149,11 @@ def _of_pairs(artefact: Artefact, dataset: str, preset: str, title: str, evidenc
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
         about = title if metric == score else f"worst domain of {title}"
         label = names.method_title(second) if len(pairs) > 1 else ""
-        margin = None if [first, second] in artefact.gain else _level_margin(artefact.margin, dataset, metric, evidence)
+        margin = (
+            None
+            if [first, second] in artefact.gain
+            else _equivalence_margin(artefact.margin, dataset, metric, evidence)
+        )
         blank = Finding(about, UNKNOWN, label=label, preset=preset)
         if found := _judge_pair(Pair(ours[0], ours[1], paper, ours, planned), evidence, blank, margin=margin):
             yield found
@@ -183,7 +187,7 @@ def _judge_pair(
         pair: what is compared.
         evidence: the source of all numbers.
         blank: the finding without what is judged.
-        margin: of levelness; None where the first is said to be better.
+        margin: of equivalence; None where the first is said to be better.
         tests: among how many its interval is corrected.
     """
     first, second = evidence.find(pair.first), evidence.find(pair.second)
@@ -202,7 +206,7 @@ def _judge_pair(
     elif ours is None:
         state = UNKNOWN
     elif margin is not None:
-        state = level_state(of_interval(ours), paper, margin)
+        state = equivalence_state(of_interval(ours), paper, margin)
     else:
         state = gain_state(of_interval(ours), paper, lower=_lower_better(pair.first), level=1 - 0.05 / tests)
     decimals = printed[0].decimals if paper else blank.decimals
@@ -226,7 +230,7 @@ def _planned_seeds(name: str, dataset: str) -> int:
     return len(asked_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
 
 
-def _level_margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
+def _equivalence_margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
     """Return half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none."""
     query = {"from": "paper", "experiment": experiment, "dataset": dataset, "metric": metric}
     cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))

@@ -1,6 +1,6 @@
 """The map: every table, figure and theorem of the paper with its command, whether it reproduces, and what is missing.
 
-results/artefacts.yaml lists them; states are computed from the published records, by `scripts.claims.findings`.
+results/artefacts.yaml lists them; states are computed from the published records, by `scripts.report.verdicts`.
 """
 
 from __future__ import annotations
@@ -8,31 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scripts.claims.evidence import Evidence, experiment_of
-from scripts.claims.findings import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
 from scripts.config.compose import part_file
 from scripts.plan.asked import asked_methods
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.evidence import Evidence, experiment_of
+from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
 
 HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")
 SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "state")
 LEGEND = (
     "**State** of each statement of the paper on a dataset, tried in this order. It **reproduces** if the 95 % t "
-    "interval of our paired difference excludes 0 on the published side; levelness if two one-sided tests (5 % each) "
+    "interval of our paired difference excludes 0 on the published side; equivalence if two one-sided tests (5 % each) "
     "put the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's "
     "or Table 3's). It **differs** if the 95 % interval of our difference minus the paper's excludes 0 (the paper's "
     "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
     "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
-    "the other side. Else it **cannot be told**. **Open** is what has fewer seeds than the file of its experiment "
-    "plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, no "
-    "others. Runs in which every row is its own partner mix nothing and are **not counted**. Numbers beside the "
-    "paper's are in the tables."
+    "the other side. Else it is **inconclusive**. **Incomplete** is what has fewer seeds than the file of its "
+    "experiment plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, "
+    "no others. Runs in which every row is its own partner mix nothing and are **degenerate** (equal ERM). Numbers "
+    "beside the paper's are in the tables."
 )
 ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
-NO_MIXING = "every row is its own partner: no mixing"
+NO_MIXING = "equals ERM: every row is its own partner"
 
 
 def state_words(found: Sequence[Finding]) -> str:

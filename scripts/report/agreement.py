@@ -1,0 +1,123 @@
+"""Ours, the paper's and the authors' own code side by side: results/tables/authors_code.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from scripts.config.compose import part_file
+from scripts.records import names
+from scripts.records.experiment import load_experiment
+from scripts.records.register import writes
+from scripts.records.rescored import filled_records
+from scripts.records.stats import Interval, Summary
+from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text, z_text
+from scripts.report.evidence import (
+    AUTHORS,
+    Evidence,
+    Query,
+    Unsupported,
+    published_evidence,
+    sample_difference,
+    sample_of,
+)
+from scripts.report.published_tables import make_table, standard_records
+
+HEAD = f"""# Ours, the paper's and the authors' code, preset released
+
+Mean ± standard deviation over n seeds. Two means *agree* if they differ by at most two standard errors of their
+difference, 2 sqrt(std²/n + std²/n), where n of the paper is 3; z is ours minus the paper's in these. The authors' code
+is their release, run by us (`results/{AUTHORS}`); next to it are our runs of the same seeds, and ours minus theirs with
+its 95 % t interval, paired by seed where both codes split alike, and bold where it excludes 0. No interval is corrected
+for how many there are.
+"""
+AUTHORS_HEAD = ("authors' code", "ours, same seeds", "ours minus theirs")
+PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths that no preset has
+
+
+def means_agree(first: Summary, second: Summary) -> bool:
+    """Return whether two means differ by at most two standard errors; a spread that is not known counts as none."""
+    error = math.sqrt(sum(0 if math.isnan(s.std) else s.std**2 / s.n for s in (first, second)))
+    return abs(first.mean - second.mean) <= 2 * error
+
+
+def against_paper(ours: Summary, paper: Summary) -> str:
+    """Return how our mean stands to the paper's."""
+    if ours.n < 2:
+        return "one seed: none"
+    if means_agree(ours, paper):
+        return "agrees"
+    return "ours is higher" if ours.mean > paper.mean else "ours is lower"
+
+
+@writes("results/runs", "results/paper")
+def authors_page() -> dict[str, str]:
+    """Return the page."""
+    table = make_table(load_experiment("table1"), standard_records(filled_records()), PRESET)
+    evidence = published_evidence()
+    lines = [*agreement_lines(table, evidence)]
+    for dataset in ("crime", "skillcraft"):
+        lines += ["", *authors_lines(dataset, evidence)]
+    return {"tables/authors_code.md": "\n".join([HEAD, *lines]).replace("\n\n\n", "\n\n") + "\n"}
+
+
+def agreement_lines(table: ResultTable, evidence: Evidence) -> Iterator[str]:
+    """Yield a Markdown table for each dataset of Table 1 of one preset, for test RMSE."""
+    for block in table.blocks:
+        body = []
+        for method, cells in block.cells.items():
+            cell = cells["rmse"]
+            if cell.ours is None or cell.printed is None:
+                continue
+            ours = {"experiment": "table1", "preset": PRESET, "dataset": block.dataset, "method": method}
+            theirs = {"dataset": block.dataset, "method": method}
+            try:
+                codes, _ = against_authors(evidence, ours, theirs, cell.decimals)
+            except Unsupported:
+                codes = ["—"] * 3
+            texts = [mean_std(one, cell.decimals) for one in (cell.printed, cell.ours)]
+            verdict = against_paper(cell.ours, cell.printed)
+            body.append([names.method_title(method), *texts, verdict, z_text(cell), *codes])
+        n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
+        yield ""
+        yield from markdown_rows(
+            [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", "z", *AUTHORS_HEAD], body
+        )
+
+
+def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
+    """Yield a Markdown table of a dataset of Table 3 over methods, bandwidths and scores that both codes have."""
+    published, body = part_file("dataset", dataset)["presets"][PRESET]["bandwidth"], []
+    widths = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}[dataset]
+    cells = [("erm", None), ("mixup", None), ("manifold_mixup", None), *(("cmixup", width) for width in widths)]
+    for method, bandwidth in cells:
+        for metric in ("rmse", "worst_rmse"):
+            ours = {"experiment": "table3", "preset": PRESET, "dataset": dataset, "method": method, "metric": metric}
+            if bandwidth not in (None, published):
+                ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
+            theirs = {"dataset": dataset, "method": method, "metric": metric, "bandwidth": bandwidth}
+            try:
+                shown, _ = against_authors(evidence, ours, theirs, 3)
+            except Unsupported:
+                continue
+            name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
+            body.append([name, names.metric_title(metric), *shown])
+    yield from markdown_rows([names.dataset_title(dataset), "score", *AUTHORS_HEAD], body)
+
+
+def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: int) -> tuple[list[str], Interval | None]:
+    """Return, as text, the authors' mean, ours of the same seeds and the difference, and then the difference itself.
+
+    Raises:
+        Unsupported: a side has no runs.
+    """
+    other, mine = evidence.authors(**theirs), evidence.runs(**ours)
+    shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
+    found = sample_difference(shared, other)
+    first = f"{mean_std(other.summary, decimals)}, n = {other.summary.n}"
+    return [first, mean_std(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
+
+
+def mean_std(value: Summary, decimals: int) -> str:
+    """Return mean ± standard deviation; a mean without one says so."""
+    return summary_text(value, decimals) + (" (n = 1)" if math.isnan(value.std) else "")

@@ -1,0 +1,290 @@
+"""Where the numbers of the pages come from: our records, the paper, the authors' code run by us, and CSV files.
+
+`Evidence` returns a `Sample` of each, and `minus` the 95 % interval of a difference of two. A sentence with numbers is
+a function of the evidence with the decorator `sentence`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cmixup.errors import InputError
+from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
+from scripts.records.records import options_text
+from scripts.records.register import fills
+from scripts.records.rescored import filled_records
+from scripts.records.stats import (
+    Interval,
+    Summary,
+    clustered_interval,
+    paired_or_none,
+    summarise_values,
+    welch_interval,
+)
+
+Query = Mapping[str, Any]
+CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
+#: The authors' code splits these by the seed, or always alike, as ours does: the same seed has the same test rows.
+SAME_SPLITS = ("airfoil", "crime", "skillcraft")
+AUTHORS = "paper/original_rerun.csv"
+AUTHORS_METRICS = {"rmse": "test_rmse", "mape": "test_mape_percent", "r": "test_r", "worst_rmse": "worst_rmse"}
+PAPER_FOLDS = {"poverty_map": 5}  # every other score of the paper is a mean over three seeds
+OVER_TASKS, PAPER_TASKS = "std=ci95", 6000  # but these: what stands behind the ± is a 95 % interval over tasks
+NORMAL = 1.959964  # the half-width of a 95 % interval in standard errors
+
+
+class Unsupported(InputError):
+    """The records do not hold what a sentence says, or have nothing on it."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Values of one quantity.
+
+    Attributes:
+        summary: their mean, standard deviation and number.
+        values: each of them by its unit: the seed, or the row of a file. It is empty for the paper.
+        units: what the units are. Two samples are paired where this is the same.
+        clusters: for units that depend on each other, the cluster of each.
+        decimals: how many the paper prints.
+    """
+
+    summary: Summary
+    values: Mapping[int, float] = field(default_factory=dict)
+    units: str = ""
+    clusters: Mapping[int, Hashable] | None = None
+    decimals: int = 3
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values."""
+        return self.summary.mean
+
+
+def sample_of(values: Mapping[int, float], units: str, clusters: Mapping[int, Hashable] | None = None) -> Sample:
+    """Return the sample that consists of these values.
+
+    Raises:
+        InputError: one of them is not finite, as the score of a run that diverged.
+    """
+    if bad := [unit for unit, value in values.items() if not math.isfinite(value)]:
+        raise InputError(f"{units}: the value of {', '.join(map(str, bad))} is not finite")
+    return Sample(summarise_values(list(values.values())), values, units, clusters)
+
+
+def sample_difference(first: Sample, second: Sample) -> Interval | None:
+    """Return the 95 % t interval of `first - second`, or None where a side has too few values.
+
+    It is paired over shared units where both samples have the same, and robust to clusters where they have some;
+    otherwise it is Welch's interval of two independent samples.
+    """
+    if not (first.units and first.units == second.units):
+        return welch_interval(first.summary, second.summary)
+    if first.clusters is None:
+        return paired_or_none(first.values, second.values)
+    shared = sorted(set(first.values) & set(second.values))
+    return clustered_interval([first.values[u] - second.values[u] for u in shared], [first.clusters[u] for u in shared])
+
+
+def minus(first: Sample, second: Sample) -> Interval:
+    """Return the 95 % t interval of `first - second`; see `sample_difference`.
+
+    Raises:
+        Unsupported: a side has too few values.
+    """
+    found = sample_difference(first, second)
+    if found is None:
+        raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
+    return found
+
+
+class Evidence:
+    """Everything that a page may say a number of.
+
+    Args:
+        records: tidy records.
+        results: the folder results/ with the other files.
+    """
+
+    def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
+        self.results = results
+        self._frame = functools.cache(pd.read_csv)
+        self._cells: dict[tuple[str, ...], dict[tuple[str, str], dict[int, float]]] = {}
+        columns = [records[name].map(_as_text) for name in (*CELL, "model", "layer")]
+        for *key, model, layer, seed, value in zip(*columns, records["seed"], records["value"], strict=True):
+            found = self._cells.setdefault(tuple(key), {}).setdefault((model, layer), {})
+            if int(seed) in found:
+                raise InputError(f"records hold seed {seed} twice for {key}: runs that differ in nothing else")
+            found[int(seed)] = float(value) if isinstance(value, int | float) else math.nan
+
+    def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
+             metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
+        """Return the scores of a cell of our records by seed.
+
+        Raises:
+            Unsupported: there are none, or of several models or layers.
+        """
+        key = experiment, dataset, preset, method, _as_text(options or {}), split, metric
+        found = list(self._cells.get(key, {}).values())
+        if len(found) != 1:
+            raise Unsupported(f"{len(found) or 'no'} records of {' '.join(filter(None, key))}")
+        return sample_of(found[0], f"seeds of {dataset}")
+
+    def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
+             options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
+        """Return a method minus another one under the same preset and options; see `minus`."""
+        first, second = (self.runs(experiment, dataset, preset, one, options, metric=metric) for one in (method, base))
+        return minus(first, second)
+
+    def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
+        """Return what the paper prints.
+
+        Raises:
+            Unsupported: it prints nothing.
+        """
+        ours = stands_for(experiment_of(experiment), dataset, method)
+        for row in _paper_rows(experiment, self.results):
+            if (row["dataset"], row["method"], row["metric"]) == (dataset, ours, metric):
+                n, spread = PAPER_FOLDS.get(dataset, 3), float(row["std"] or math.nan)
+                if OVER_TASKS in row["setting"]:
+                    n, spread = PAPER_TASKS, spread / NORMAL * math.sqrt(PAPER_TASKS)
+                return Sample(Summary(float(row["mean"]), spread, n), decimals=len(row["mean"].partition(".")[2]))
+        raise Unsupported(f"the paper has no {metric} of {method} on {dataset} in {experiment}")
+
+    def authors(self, dataset: str, method: str, *, metric: str = "rmse", bandwidth: float | None = None) -> Sample:
+        """Return the scores of the authors' code, run by us, by seed.
+
+        Raises:
+            Unsupported: it was not run on that.
+            InputError: it was run with several bandwidths or layers, and none is named.
+        """
+        rows = self._frame(self.results / AUTHORS)
+        rows = rows[(rows["dataset"] == dataset) & (rows["method"] == method)]
+        rows = rows if bandwidth is None else rows[rows["bandwidth"] == bandwidth]
+        rows = rows[rows[AUTHORS_METRICS[metric]].notna()] if metric in AUTHORS_METRICS else rows[:0]
+        if rows.empty:
+            raise Unsupported(f"the authors' code was not run by us on {dataset} with {method}, {metric}")
+        if rows["seed"].duplicated().any():
+            raise InputError(f"{AUTHORS} has a seed twice of {dataset} with {method}: name the bandwidth, at one layer")
+        values = dict(zip(rows["seed"].astype(int), rows[AUTHORS_METRICS[metric]].astype(float), strict=True))
+        return sample_of(values, f"seeds of {dataset}" if dataset in SAME_SPLITS else "their seeds")
+
+    def rows(self, file: str, column: str, *, cluster: str = "", take: str = "", **where: Any) -> Sample:
+        """Return a column of a CSV file below results/, of the rows that have some values.
+
+        Args:
+            file: its path; a name of `where` in braces is put in.
+            column: which.
+            cluster: column that names the cluster of each row.
+            take: of curves, one value a run: "last" is that of the last epoch, "min" the lowest.
+            **where: values by column.
+
+        Raises:
+            Unsupported: no row has them.
+        """
+        rows = self._frame(self.results / file.format(**where))
+        for key, value in where.items():
+            if f"{{{key}}}" not in file:
+                number = pd.api.types.is_numeric_dtype(rows[key])
+                rows = rows[rows[key] == (float(value) if number else str(value))]
+        rows = rows[rows[column].notna()]
+        if rows.empty:
+            raise Unsupported(f"{file} has no {column} of {_as_text(where)}")
+        if take:
+            runs = rows.sort_values("epoch").groupby("seed")[column]
+            found = runs.last() if take == "last" else runs.min()
+            return sample_of(found.to_dict(), f"seeds of {file.format(**where).rpartition('/')[0]}")
+        by_seed = "seed" in rows and not rows["seed"].duplicated().any()
+        units = rows["seed"].astype(int) if by_seed else rows.index
+        return sample_of(
+            dict(zip(units, rows[column].astype(float), strict=True)),
+            f"{'seeds' if by_seed else 'rows'} of {file}",
+            dict(zip(units, rows[cluster], strict=True)) if cluster else None,
+        )
+
+    def sample(self, query: Query) -> Sample:
+        """Return what a query of results/artefacts.yaml finds: arguments of a method above, of `runs` without `from`.
+
+        Raises:
+            Unsupported: nothing.
+        """
+        source, rest = query.get("from", "runs"), {key: value for key, value in query.items() if key != "from"}
+        if source not in ("runs", "paper", "authors"):
+            return self.rows(source, **rest)
+        method = getattr(self, source)
+        known = inspect.signature(method).parameters
+        return method(**{key: value for key, value in rest.items() if key in known})
+
+    def find(self, query: Query) -> Sample | None:
+        """Return what a query finds, or None where nothing is recorded of it."""
+        try:
+            return self.sample(query)
+        except Unsupported:
+            return None
+
+
+@functools.cache
+def published_evidence() -> Evidence:
+    """Return the evidence of results/, read once."""
+    return Evidence(filled_records())
+
+
+@functools.cache
+def experiment_of(name: str) -> Experiment:
+    """Return an experiment by name, read once."""
+    return load_experiment(name)
+
+
+@functools.cache
+def _paper_rows(experiment: str, results: Path) -> list[dict[str, str]]:
+    return paper_rows(experiment_of(experiment), results)
+
+
+def _as_text(value: Any) -> str:
+    """Return a value of a record as text: options in the order of their keys."""
+    return options_text(value) if isinstance(value, Mapping) else str(value)
+
+
+def is_lower(difference: Interval) -> bool:
+    """Return whether the whole interval lies below 0."""
+    return difference.high < 0
+
+
+def is_higher(difference: Interval) -> bool:
+    """Return whether the whole interval lies above 0."""
+    return difference.low > 0
+
+
+def require(condition: bool, what: str) -> None:
+    """Raise `Unsupported` unless the records hold `what` a sentence says."""
+    if not condition:
+        raise Unsupported(f"not so: {what}")
+
+
+def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
+    """Register a function of the evidence that returns a sentence for the span of its name in some pages.
+
+    Where the function raises `Unsupported` the pages show that instead, and `python -m scripts.render check=1` fails.
+    """
+
+    def register(function: Callable[[Evidence], str]) -> Callable[[Evidence], str]:
+        @fills()
+        @functools.wraps(function)
+        def parts() -> dict[str, dict[str, str]]:
+            try:
+                text = function(published_evidence())
+            except Unsupported as error:
+                text = f"**[{function.__name__}: the records no longer support this sentence: {error}]**"
+            return {page: {function.__name__: text} for page in pages}
+
+        return function
+
+    return register

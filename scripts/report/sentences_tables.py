@@ -1,0 +1,316 @@
+"""Sentences on rows and tasks like those of training: Tables 1, 2 and 5, bandwidths, alpha and overfitting."""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+
+from scripts.plan.asked import swept_values
+from scripts.records.stats import Interval, of_interval
+from scripts.records.tables import interval_text
+from scripts.report.agreement import means_agree
+from scripts.report.evidence import (
+    Evidence,
+    Query,
+    Sample,
+    experiment_of,
+    is_higher,
+    is_lower,
+    minus,
+    require,
+    sentence,
+)
+from scripts.report.places import joined_words
+
+FINDINGS, REPRODUCING = "results/findings.md", "docs/reproducing.md"
+PRESETS = ("paper", "released", "tuned")
+MIXINGS = ("mixup", "manifold_mixup", "k_mixup", "local_mixup", "mixrl", "cmixup")
+DISTANCES = ("cmixup_x", "cmixup_xy", "cmixup_h", "cmixup_h_cosine", "cmixup_hy")
+TASK_ERRORS = "task_errors/pascal1d_rendered_cpu.csv"
+TASK_METHODS = ("maml", "mr_maml", "meta_aug", "metamix", "k_metamix", "local_metamix")
+BANDWIDTH_TABLES = {"airfoil": "table1", "no2": "table1", "crime": "table3", "skillcraft": "table3"}
+
+
+def n_lower(differences: list[Interval]) -> int:
+    """Return how many intervals lie below 0."""
+    return sum(map(is_lower, differences))
+
+
+def ranks(samples: dict[str, Sample]) -> pd.Series:
+    """Return the rank of each method's mean, 1 is the lowest error."""
+    return pd.Series({method: found.mean for method, found in samples.items()}).rank()
+
+
+@sentence("README.md")
+def readme_paper(e: Evidence) -> str:
+    """In which parts the paper's comparison with ERM holds."""
+    lead = [e.gain("table1", one, "released", "cmixup") for one in ("airfoil", "no2", "exchange_rate")]
+    shift = [e.gain("table3", one, "released", "cmixup") for one in ("crime", "skillcraft")]
+    require(n_lower(lead) == 0 and n_lower(shift) == 2, "better than ERM on new domains alone, preset released")
+    require(is_lower(bandwidth_gains(e)["skillcraft", 6.0]), "better on SkillCraft at a bandwidth of 6")
+    own = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train")
+    require(own.mean > 0.99, "every row of SkillCraft is its own partner, preset paper")
+    return (
+        f"In part. In distribution, C-Mixup beats training without mixing on none of {len(lead)} datasets (preset "
+        "released). Out of distribution, in pooled error, it wins on Crime where rows keep one order (preset "
+        "released). On SkillCraft it wins there, and at a bandwidth of 6 (preset paper otherwise, whose own bandwidth "
+        "mixes nothing)"
+    )
+
+
+@sentence(FINDINGS)
+def airfoil_cmixup(e: Evidence) -> str:
+    """C-Mixup against the others on Airfoil, presets paper and released."""
+    clear, level = (
+        [e.gain("table1", "airfoil", *pair) for pair in itertools.product(("paper", "released"), ("cmixup",), rivals)]
+        for rivals in (("mixup", "local_mixup"), ("erm", "manifold_mixup", "k_mixup"))
+    )
+    require(n_lower(clear) == len(clear) and n_lower(level) == 0, "better than mixup and Local Mixup alone")
+    return (
+        f"On Airfoil C-Mixup is better than mixup and Local Mixup, as published ({n_lower(clear)} of {len(clear)} "
+        "intervals lie below 0, presets paper and released), and not better than ERM, Manifold Mixup or k-Mixup "
+        f"({n_lower(level)} of {len(level)})."
+    )
+
+
+@sentence(FINDINGS)
+def no2_methods(e: Evidence) -> str:
+    """No mixing method is better than ERM on NO2."""
+    found = [e.gain("table1", "no2", *pair) for pair in itertools.product(PRESETS, MIXINGS)]
+    require(n_lower(found) == 0, "no method is better than ERM on NO2")
+    return (
+        f"On NO2 no mixing method is better than ERM (none of {len(found)} intervals under three presets), and "
+        f"{sum(map(is_higher, found))} are worse."
+    )
+
+
+@sentence(FINDINGS)
+def authors_lead(e: Evidence) -> str:
+    """The authors' code on Airfoil."""
+    ours, paper = e.authors("airfoil", "cmixup"), e.paper("table1", "airfoil", "cmixup")
+    lead = minus(ours, e.authors("airfoil", "erm"))
+    require(not is_lower(lead) and not means_agree(ours.summary, paper.summary), "no lead in the authors' code")
+    return (
+        f"The authors' own code, run by us, does not show the lead on Airfoil either: {interval_text(lead)} over "
+        f"{lead.n} seeds. Its C-Mixup has {ours.mean:.3f}, where the paper has {paper.mean:.3f}."
+    )
+
+
+@sentence(FINDINGS)
+def mean_ranks(e: Evidence) -> str:
+    """Mean ranks over Airfoil and NO2."""
+    methods, means = ("erm", *MIXINGS), dict[str, float]()
+    for preset in PRESETS:
+        each = [ranks({m: e.runs("table1", d, preset, m) for m in methods}) for d in ("airfoil", "no2")]
+        mean = sum(each[1:], each[0]) / len(each)
+        require(mean.idxmin() == "erm", f"ERM has the best mean rank, preset {preset}")
+        means[preset] = mean["erm"]
+    words = joined_words([f"{mean:.1f} (preset {preset})" for preset, mean in means.items()])
+    return f"Of the seven methods ERM has the best mean rank over Airfoil and NO2 under every preset: {words}."
+
+
+@sentence(FINDINGS)
+def tuned_table1(e: Evidence) -> str:
+    """Table 1 with 16 trials a method."""
+    for dataset in ("airfoil", "no2"):
+        best = ranks({m: e.runs("table1", dataset, "tuned", m) for m in ("erm", *MIXINGS)}).idxmin()
+        require(best == "erm", f"ERM has the lowest tuned mean on {dataset}")
+    ours, paper = e.runs("table1", "airfoil", "tuned", "cmixup"), e.paper("table1", "airfoil", "cmixup")
+    return (
+        "Tuned with 16 trials for every method (preset tuned), ERM has the lowest mean on Airfoil and on NO2. C-Mixup "
+        f"has {ours.mean:.3f} on Airfoil, the paper {paper.mean:.3f}."
+    )
+
+
+@sentence(FINDINGS)
+def mixrl_collapses(e: Evidence) -> str:
+    """How MixRL differs from the paper's."""
+    ours, paper = e.runs("table1", "airfoil", "released", "mixrl"), e.paper("table1", "airfoil", "mixrl")
+    require(ours.mean < paper.mean and not means_agree(ours.summary, paper.summary), "MixRL is better in ours")
+    return f"Ours has {ours.mean:.3f} on Airfoil, far below the {paper.mean:.3f} that the paper reports for it."
+
+
+@sentence(REPRODUCING)
+def default_airfoil(e: Evidence) -> str:
+    """Airfoil with standardised labels and features."""
+    ours, lead = e.runs("table1", "airfoil", "default", "erm"), e.gain("table1", "airfoil", "default", "cmixup")
+    paper = [e.paper("table1", "airfoil", method).mean for method in ("erm", "cmixup")]
+    require(ours.mean < 0.6 * min(paper) and is_higher(lead), "ERM is far better with standardised labels")
+    return (
+        f"With labels and features standardised (preset default, {lead.n} seeds) ERM has {ours.mean:.3f} on Airfoil, "
+        f"where the paper gives {paper[0]:.3f} for ERM and {paper[1]:.3f} for C-Mixup, its best. The networks of that "
+        f"table are far from what the same data allows. C-Mixup minus ERM is {interval_text(lead)} in ours"
+    )
+
+
+@sentence(REPRODUCING, FINDINGS)
+def ablation_grid(e: Evidence) -> str:
+    """What label scale, epochs and learning rate change on Airfoil, beside what the methods change."""
+    cells = grid_options()
+    scale, epochs = (
+        minus(e.runs("ladder", "airfoil", "paper", "erm", changed), e.runs("ladder", "airfoil", "paper", "erm"))
+        for changed in ({"train.label_scaling": "standard"}, {"train.epochs": 500})
+    )
+    ours = [e.gain("ladder", "airfoil", "paper", "cmixup", options=one) for one in cells]
+    others = [e.gain("ladder", "airfoil", "paper", method, options=one)
+              for method in ("mixup", "manifold_mixup", "ada", "foma") for one in cells]  # fmt: skip
+    require(is_lower(scale) and is_lower(epochs), "label scale and epochs lower ERM's error")
+    return (
+        f"On Airfoil, standardising the labels alone changes ERM's test RMSE by {interval_text(scale)} (n = "
+        f"{scale.n}), 500 epochs instead of 100 by {interval_text(epochs)}. In {len(ours)} combinations of label "
+        f"scale, epochs and learning rate C-Mixup is better than ERM in {n_lower(ours)} and worse in "
+        f"{sum(map(is_higher, ours))}; mixup, Manifold Mixup, ADA and FOMA are better in {n_lower(others)} of "
+        f"{len(others)}"
+    )
+
+
+def grid_options() -> list[Query]:
+    """Return the options of every cell of the ablation grid of Airfoil that differ from preset paper."""
+    options, values = (
+        experiment_of("ladder").grid,
+        {"train.label_scaling": "none", "train.epochs": 100, "train.lr": 0.01},
+    )
+    points = (dict(zip(options, point, strict=True)) for point in itertools.product(*options.values()))
+    return [{key: value for key, value in point.items() if value != values[key]} for point in points]
+
+
+@sentence(REPRODUCING)
+def stack_sizes(e: Evidence) -> str:
+    """How much the size of a stack moves a difference."""
+    one = {"method.bandwidth": 1.0}
+    ten = minus(e.runs("ablation_ood", "skillcraft", "paper", "cmixup", one),
+                e.runs("ablation_ood", "skillcraft", "paper", "erm", {"train.track": ["test"]}))  # fmt: skip
+    thirty = bandwidth_gains(e)["skillcraft", 1.0]
+    return (
+        "C-Mixup on SkillCraft (preset paper, bandwidth 1) is published in stacks of ten and of thirty runs of one "
+        f"kind of machine, where C-Mixup minus ERM is {interval_text(ten)} and {interval_text(thirty)}"
+    )
+
+
+@sentence(FINDINGS)
+def tasks_cmixup(e: Evidence) -> str:
+    """C-Mixup against the other meta-learners, over the objects of the test tasks."""
+    ours = e.rows(TASK_ERRORS, "cmixup_meta", cluster="object")
+    found = {m: minus(ours, e.rows(TASK_ERRORS, m, cluster="object")) for m in TASK_METHODS}
+    require(all(d.low <= 0 <= d.high for d in found.values()), "every interval over objects contains 0")
+    paper = [e.paper("table2", "pascal1d", method, metric="mse").mean for method in ("cmixup_meta", "maml")]
+    return (
+        f"Over objects all {len(found)} intervals of C-Mixup minus another method contain 0. Minus MAML it is "
+        f"{interval_text(found['maml'])}, {paper[0] - paper[1]:+.3f} in the paper on its own data."
+    )
+
+
+@sentence(FINDINGS)
+def tasks_intervals(e: Evidence) -> str:
+    """How much wider intervals are once tasks of an object count as dependent."""
+    wider = []
+    for method in TASK_METHODS:
+        over = [minus(e.rows(TASK_ERRORS, "cmixup_meta", cluster=c), e.rows(TASK_ERRORS, method, cluster=c))
+                for c in ("object", "")]  # fmt: skip
+        wider.append((over[0].high - over[0].low) / (over[1].high - over[1].low))
+    require(min(wider) > 2, "intervals over objects are more than twice as wide")
+    return (
+        "The paper's ± takes test tasks as independent, though they are draws from a dozen objects. With tasks of an "
+        f"object taken as dependent, intervals of the differences are {min(wider):.1f} to {max(wider):.1f} times as "
+        "wide."
+    )
+
+
+@sentence(FINDINGS)
+def distances(e: Evidence) -> str:
+    """Label distance against every other one."""
+    found = [minus(e.runs("table1", d, "paper", "cmixup"), e.runs("table5", d, "paper", other))
+             for d in ("airfoil", "no2") for other in DISTANCES]  # fmt: skip
+    level = sum(d.low <= 0 <= d.high for d in found)
+    require(level == len(found), "no distance differs significantly from the labels'")
+    return (
+        "Label distance and every other distance (of inputs, of representations, of both with labels) are not "
+        f"significantly different on Airfoil and NO2: {level} of {len(found)} intervals contain 0 (preset paper)"
+    )
+
+
+@sentence(FINDINGS)
+def batch_forms(e: Evidence) -> str:
+    """Partners from a second batch against partners from all rows."""
+    places = {"airfoil": "id", "no2": "id", "crime": "ood", "skillcraft": "ood"}
+    found = [minus(e.runs(f"table_batch_{kind}", d, preset, "cmixup_batch"),
+                   e.runs("table1" if kind == "id" else "table3", d, preset, "cmixup"))
+             for (d, kind), preset in itertools.product(places.items(), PRESETS)]  # fmt: skip
+    level = sum(d.low <= 0 <= d.high for d in found)
+    require(level == len(found), "the batch form never differs significantly from C-Mixup")
+    return (
+        "Drawing partners from a second batch instead of the whole training set makes no difference that ten seeds "
+        f"show: {level} of {len(found)} intervals contain 0 (Airfoil, NO2, Crime and SkillCraft, three presets)"
+    )
+
+
+def swept_gains(e: Evidence, experiment: str, option: str, tables: dict[str, str]) -> dict[tuple[str, float], Interval]:
+    """Return C-Mixup minus ERM, preset paper, by dataset and value of a swept option."""
+    found = {}
+    for dataset, table in tables.items():
+        for value in swept_values(experiment_of(experiment), dataset, "cmixup"):
+            query = {"experiment": experiment, "dataset": dataset, "preset": "paper", "method": "cmixup"}
+            ours = e.find({**query, "options": {option: value}}) or e.runs(**query)  # the preset's own value
+            found[dataset, float(value)] = minus(ours, e.runs(table, dataset, "paper", "erm"))
+    return found
+
+
+def bandwidth_gains(e: Evidence) -> dict[tuple[str, float], Interval]:
+    """Return C-Mixup minus ERM, preset paper, by dataset and bandwidth."""
+    return swept_gains(e, "figure_bandwidth", "method.bandwidth", BANDWIDTH_TABLES)
+
+
+@sentence(FINDINGS)
+def bandwidth_gain(e: Evidence) -> str:
+    """At which bandwidths C-Mixup is better than ERM."""
+    found = bandwidth_gains(e)
+    better = [key for key, d in found.items() if is_lower(d)]
+    sure = [key for key in better if of_interval(found[key]).chance * len(found) < 0.05]
+    require({dataset for dataset, _ in better} == {"skillcraft"}, "better on SkillCraft alone")
+    values = joined_words([f"{value:g}" for _, value in better])
+    return (
+        f"Of {len(found)} bandwidths (twelve on each of four datasets, preset paper) {len(better)} are better than "
+        f"ERM, both on SkillCraft: {values}. After Bonferroni's correction for all of them {len(sure)} is. "
+        f"{sum(map(is_higher, found.values()))} are worse than ERM, not corrected"
+    )
+
+
+@sentence(FINDINGS)
+def alpha_none(e: Evidence) -> str:
+    """At no alpha is C-Mixup better than ERM."""
+    found = swept_gains(e, "figure_alpha", "method.alpha", {"airfoil": "table1", "no2": "table1"})
+    require(n_lower(list(found.values())) == 0, "no alpha is better than ERM")
+    return f"No alpha of {len(found)} (six on Airfoil and NO2, preset paper) makes C-Mixup better than ERM"
+
+
+@sentence(FINDINGS)
+def overfitting_gap(e: Evidence) -> str:
+    """C-Mixup and ERM at the end of training on Exchange-Rate."""
+    curves = {"take": "last", "dataset": "exchange_rate"}
+    test, train = (
+        [e.rows("curves/figure_overfitting/{dataset}/{method}.csv", column, method=method, **curves)
+         for method in ("cmixup", "erm")]
+        for column in ("test_rmse", "train_rmse")
+    )  # fmt: skip
+    d, gaps = minus(*test), [minus(a, b).mean for a, b in zip(test, train, strict=True)]
+    require(d.low <= 0 <= d.high, "test errors do not differ significantly at the last epoch")
+    return (
+        f"At the last epoch C-Mixup minus ERM is {interval_text(d)} in test error on Exchange-Rate ({d.n} seeds); test "
+        f"minus training error is {gaps[0]:.4f} for C-Mixup and {gaps[1]:.4f} for ERM"
+    )
+
+
+@sentence("docs/bandwidth.md")
+def bandwidths_idle(e: Evidence) -> str:
+    """Which published bandwidths mix as mixup does, or not at all."""
+    every = list(e.rows("bandwidth.csv", "effective_fraction").values.values())
+    wide = [one for one in every if one > 0.9]
+    own = e.rows("bandwidth.csv", "self_probability", dataset="skillcraft", bandwidth=0.0005)
+    require(e.rows("bandwidth.csv", "effective_fraction", dataset="crime").mean > 0.99, "Crime's mix as mixup does")
+    require(own.mean > 0.99, "SkillCraft's pairs rows with themselves")
+    return (
+        f"Not every published bandwidth does something: of {len(every)} (of the datasets at hand), {len(wide)} leave "
+        "more than nine tenths of the rows as partners. On Crime the pairs are those of plain mixup, on SkillCraft "
+        "the paper's pairs every row with itself"
+    )

@@ -167,8 +167,6 @@ reproduce-ablation-ood: $(VENV)/.ready ### What moves the scores on Crime and Sk
 reproduce-label-scale: $(VENV)/.ready ### Label scale x epochs x rate x method [SEEDS=20 DATASETS=airfoil METHODS=]
 	$(PY) -m scripts.reproduce ladder $(NARROW_ALL)
 
-reproduce-ladder: reproduce-label-scale # its name in earlier versions
-
 reproduce-bandwidth-check: $(VENV)/.ready ### What the published bandwidths do to the pairs
 	$(PY) -m scripts.bandwidth check=1
 
@@ -176,9 +174,6 @@ render-pascal1d: $(VENV)/.ready ### Render the views of two datasets (2 minutes)
 	$(PY) -m scripts.data render
 
 ##@ Check the published results
-
-claims: $(VENV)/.ready ## Every sentence with its numbers: HOLDS or FAILS
-	$(PY) -m scripts.render claims
 
 verify: $(VENV)/.ready ## The whole chain, from files to trained cells [CELLS=12 SEED= DATASETS= EXPERIMENTS= MODELS= RESULTS=]
 	$(PY) -m scripts.verify all "results=$(RESULTS)" "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
@@ -189,9 +184,8 @@ verify-metrics: $(VENV)/.ready ## Compute every score again from its predictions
 verify-results: $(VENV)/.ready ## Train some published cells again and compare [CELLS=12 SEED= DATASETS= EXPERIMENTS= MODELS=fcn3]
 	$(PY) -m scripts.verify cells "count=$(CELLS)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 
-verify-pages: $(VENV)/.ready ## Compare pages and pictures with the records
+verify-pages: $(VENV)/.ready ## Compare tables and pages with the records
 	$(PY) -m scripts.render check=1
-	$(PY) -m tests.robustness.pictures
 
 publish: $(VENV)/.ready ### Copy finished runs into results/ and render
 	$(PY) -m scripts.publish

@@ -16,12 +16,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import records  # noqa: E402, beside this file
 
-from scripts.claims.check import FILE, load_claims  # noqa: E402
-from scripts.claims.prose import SPAN  # noqa: E402
-
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
 INTERVAL = re.compile(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]")
-CLAIMS = {claim.name for claim in load_claims(ROOT / "results" / FILE)}
 
 project = "cmixup"
 root_doc = "README"
@@ -50,7 +46,7 @@ NAVIGATION = {
     "Learn": ["docs/tutorial", "docs/bandwidth", "docs/glossary", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
     "Evidence": ["results/README", "results/findings", "results/study/when", "results/theory", "results/benchmarks",
-                 "results/crime_and_skillcraft", "docs/reproducing", "docs/data",
+                 "docs/reproducing", "docs/data",
                  "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
@@ -64,7 +60,7 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
         for kind, pages in NAVIGATION.items():
             tree = "\n".join(pages)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {kind}\n\n{tree}\n```\n"
-    here, up = (ROOT / name).parent, "../" * name.count("/")
+    here = (ROOT / name).parent
 
     def led(link: re.Match[str]) -> str:
         """Return a link to runs as one to their page; of one to a folder that only a forge lists, its text."""
@@ -75,12 +71,7 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
         runs = (here / link[2]).resolve().is_relative_to(ROOT / "results" / "runs")
         return f'<a href="{link[2].rstrip("/")}/index.html">{link[1]}</a>' if runs else link[1]
 
-    def noted(span: re.Match[str]) -> str:
-        link = f"{up}results/claims.html#{span[1]}"
-        mark = f'<a class="record" href="{link}" title="the runs behind this sentence">data</a>'
-        return f"{span[0]}\u2060{mark}" if span[1] in CLAIMS else span[0]
-
-    lines = SPAN.sub(noted, LINK.sub(led, source[0])).split("\n")
+    lines = LINK.sub(led, source[0]).split("\n")
     source[0] = "\n".join(INTERVAL.sub("\\1\u00a0[\\2,\u00a0\\3]", x) if x.startswith("|") else x for x in lines)
 
 

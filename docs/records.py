@@ -1,4 +1,4 @@
-"""The site's pages of records: every published run by its file, and every claim with the numbers that it rests on.
+"""The site's pages of records: every published run by its file.
 
 They are made as the site is built, so that a number leads to the seeds behind it from disk, without a server.
 """
@@ -6,33 +6,26 @@ They are made as the site is built, so that a number leads to the seeds behind i
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from scripts.claims.check import Verdict, check_all
-from scripts.claims.evidence import Evidence
-from scripts.claims.prose import page_places
-from scripts.claims.prose import prose_pages as pages_with_prose
 from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.records.published import EVERY_STUDY, cell_of, published_records, read_reports, report_files
+from scripts.records.published import EVERY_STUDY, cell_of, read_reports, report_files
 from scripts.records.records import options_text
 
 #: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
 #: What is said above the table alone, however many values there are.
 ABOVE = ("unit", "selection_rule", "notes", "device", "kernels", "threads", "versions", "checksums", "rules", "dirty")
-FOLDED = 12  # lines of a claim's numbers, beyond which they are shown by a click
-CODE = re.compile(r"`([^`]+)`")
 Report = Mapping[str, Any]
 
 
 def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield name, content and template of every page: of each file of runs, of their folders, and of the claims."""
+    """Yield name, content and template of every page: of each file of runs, and of their folders."""
     listed: dict[str, list[str]] = defaultdict(list)
     for path in [*report_files(RESULTS), *report_files(RESULTS, EVERY_STUDY)]:
         name = str(path.relative_to(RESULTS.parent)).partition(".")[0]
@@ -45,8 +38,6 @@ def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
         yield _page(f"results/runs/{folder}/index", f"Runs of {folder}", f"<ul>{''.join(items)}</ul>")
     links = "".join(f'<li><a href="{folder}/index.html">{folder}</a></li>' for folder in listed)
     yield _page("results/runs/index", "Every published run, by its experiment", f"<ul>{links}</ul>")
-    verdicts = check_all(Evidence(published_records(), RESULTS))
-    yield _page("results/claims", "Claims, and what they rest on", f'<div id="claims">{_claims(verdicts)}</div>')
 
 
 def _page(name: str, title: str, body: str) -> tuple[str, dict[str, Any], str]:
@@ -106,40 +97,3 @@ def _table(runs: Sequence[Report]) -> str:
 
 def _digits(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}" if math.isfinite(value) else "not finite"
-
-
-def _claims(verdicts: Sequence[Verdict]) -> str:
-    """Return every claim: its sentence, where it stands, each number with its interval, and the runs behind them."""
-    texts = {str(path.relative_to(RESULTS.parent).with_suffix("")): path.read_text() for path in pages_with_prose()}
-    stands = {name: page for page, text in texts.items() for name in page_places(text)}
-    files = {tuple(path.relative_to(RESULTS).with_suffix("").parts[1:]) for path in report_files(RESULTS)}
-    body = (
-        "<p>The numbers that a sentence rests on, and the runs behind them. Each is an entry of "
-        "<code>results/claims.yaml</code>, checked by <code>make claims</code>.</p>"
-    )
-    for verdict in verdicts:
-        name, (_, sentence, *numbers) = verdict.claim.name, verdict.lines()
-        words = {word for check in verdict.claim.checks for word in _words([check.of, check.each, check.numbers])}
-        runs = [f'<a href="runs/{"/".join(f)}.html">{", ".join(f)}</a>' for f in sorted(files) if words.issuperset(f)]
-        said = CODE.sub(r"<code>\1</code>", escape(sentence.strip().replace("**", "")))
-        shown = f"<blockquote>{said}</blockquote>"
-        if page := stands.get(name):
-            shown += f'<p>Stands in <a href="../{page}.html#{name}">{page}</a>.</p>'
-        listed = f"<pre>{escape(chr(10).join(line[4:] for line in numbers))}</pre>"
-        long = f"<details><summary>{len(numbers)} lines of numbers</summary>{listed}</details>"
-        shown += long if len(numbers) > FOLDED else listed
-        if runs:
-            shown += f"<details><summary>{len(runs)} files of runs</summary><p>{'; '.join(runs)}</p></details>"
-        body += f'<section id="{name}"><h2>{name}</h2>{shown}</section>'
-    return body
-
-
-def _words(node: Any) -> Iterator[str]:
-    """Yield every word of a query, however deep."""
-    if isinstance(node, Mapping):
-        yield from _words([*node, *node.values()])
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        for one in node:
-            yield from _words(one)
-    else:
-        yield str(node)

@@ -19,7 +19,6 @@ from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
-from scripts.claims.prose import splice_page
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import check_part, resolve_config
@@ -39,10 +38,19 @@ KEYS = {
     "target": "their column in a .csv file; default its only one",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
-    "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.md; default 0",
+    "check": "1 measures the published bandwidths of all datasets at hand, into results/tables/bandwidth.md; default 0",
 }
-PAGE = "bandwidth.md"
+PAGE = "tables/bandwidth.md"
 SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # of a terminal, in label units
+PAGE_HEAD = """# What the published bandwidths do
+
+Training labels of seed 0. Effective fraction: median over rows of 1 / sum_j P_ij², divided by N, self included; pair
+gap: mean label distance of drawn pairs; uniform gap: that of uniform pairs.
+"""
+PAGE_MIDDLE = "\n![Effective fraction over the bandwidth](../figures/bandwidth.png)\n"
+PAGE_END = """
+`python -m scripts.data status` says what the absent ones need. `make reproduce-bandwidth-check` makes this page.
+"""
 HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
 
 
@@ -118,7 +126,7 @@ def range_sentence(low: float, high: float) -> str:
 
 
 def check_bandwidths(results: Path = RESULTS) -> str:
-    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.{md,csv} and its figure.
+    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.csv, its page and its figure.
 
     Nothing is written where a dataset is not at hand that these files have.
     """
@@ -159,7 +167,7 @@ def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, s
 
 
 def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the text of results/bandwidth.md that the rows of results/bandwidth.csv give."""
+    """Return the text of results/tables/bandwidth.md that the rows of results/bandwidth.csv give."""
     body, suggestions = [], {}
     for r in rows:
         shown = names.dataset_title(r["dataset"])
@@ -172,11 +180,9 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
         for name in published_bandwidths()
         if name not in there
     ]
-    parts = {
-        "bandwidths": "\n".join(markdown_rows(["dataset", "label std", *HEAD], body)),
-        "worth_searching": "\n".join([*(f"- {shown}: {words}" for shown, words in suggestions.items()), *absent]),
-    }
-    return splice_page((RESULTS / PAGE).read_text(), parts)
+    table = markdown_rows(["dataset", "label std", *HEAD], body)
+    lines = [*(f"- {shown}: {words}" for shown, words in suggestions.items()), *absent]
+    return "\n".join([PAGE_HEAD, *table, PAGE_MIDDLE, *lines, PAGE_END])
 
 
 def look_at(given: Args) -> None:

@@ -30,9 +30,9 @@ from scripts.records.curves import read_curves
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
-from scripts.report.ladder import ladder_page
-from scripts.report.published_tables import make_table
+from scripts.report.ablation_grid import grid_page
 from scripts.report.sweep import find_sweeps, sweep_page
+from scripts.report.tables import make_table
 from scripts.report.terminal import print_table
 
 KEYS = {
@@ -107,9 +107,9 @@ def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned],
     _show_text(sweep_page(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
 
 
-def show_ladder(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write and print the page of a ladder."""
-    text = ladder_page(experiment, collect_reports(cells), choice.preset, missing)
+def show_grid(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
+    """Write and print the page of an ablation grid."""
+    text = grid_page(experiment, collect_reports(cells), choice.preset, missing)
     _show_text(text, choice, f"{experiment.name}_{choice.preset}")
 
 
@@ -121,7 +121,7 @@ def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str =
 
 def show_variants(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write and print what each change of an ablation does, by all of its runs in the folder."""
-    from scripts.report.ablation import variant_tables
+    from scripts.report.variants import variant_tables
 
     for line in missing:
         print(f"- {line}")
@@ -161,7 +161,7 @@ def show_table(
 
 
 # What shows an experiment that has this key; without any of them it is a table.
-SHOWN_BY = {"sweep": show_sweep, "grid": show_ladder, "figure": show_figure, "variants": show_variants}
+SHOWN_BY = {"sweep": show_sweep, "grid": show_grid, "figure": show_figure, "variants": show_variants}
 
 
 def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:

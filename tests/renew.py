@@ -33,7 +33,6 @@ CHECKS = {
     "types": "mypy",
     "the suite": "pytest -n 2 --dist loadfile",
     "what is rendered": "scripts.render check=1",
-    "what misleads in pictures": "tests.robustness.pictures",
 }
 KEYS = {
     "keep": "packages that stay at their versions, separated by commas; default none",

@@ -35,7 +35,6 @@ ROOMS = (
     "scripts.driver",
     "scripts.records",
     "scripts.plan",
-    "scripts.claims",
     "scripts.report",
     "scripts.analysis",
     "scripts.protocol",

@@ -140,7 +140,7 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
     return figure
 
 
-@draws("results/invariance.csv")
+@draws
 def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
     rows, order = stored_rows(results / FILE), load_experiment(EXPERIMENT).methods

@@ -76,7 +76,7 @@ def is_wanted(report: Report, preset: str) -> bool:
     return cell == (DATASET, METHOD, preset) and set(report["options"]) <= MAY_DIFFER
 
 
-@writes("results/spurious.csv", "results/paper")
+@writes
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
     rows = stored_rows(results / FILE)

@@ -213,7 +213,7 @@ def saved_rows(results: Path = RESULTS) -> dict[tuple[str, str], list[dict[str, 
     return found
 
 
-@writes("results/task_errors")
+@writes
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that the files of task errors give, by their paths below results/."""
     return {
@@ -250,7 +250,7 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
     return figure
 
 
-@draws("results/task_errors")
+@draws
 def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every file of task errors, by its path below `results`."""
     found = {}

@@ -21,7 +21,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
 from cmixup.sampling.inputs import Floats
-from scripts.bench.clock import FOLDER, PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
+from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
 from scripts.records.register import fills
@@ -248,7 +248,7 @@ def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
     return found.mean, found.low, found.high
 
 
-@fills(FOLDER)
+@fills
 def estimator_tables() -> dict[str, dict[str, str]]:
     """Return the tables of regressors and of their intervals."""
     fits = stored_rows("estimators")

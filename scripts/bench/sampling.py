@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.bench.clock import FOLDER, PAGE, SHORT, store_rows, stored_rows, with_machine
+from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.config.arguments import Args
 from scripts.records.register import draws, fills
@@ -85,14 +85,14 @@ def in_fresh_process(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, **json.loads(done.stdout)}
 
 
-@fills(FOLDER)
+@fills
 def sampling_table() -> dict[str, dict[str, str]]:
     """Return the table of all cases."""
     body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in SHOWN)] for r in stored_rows("sampling")]
     return {PAGE: {"sampling": with_machine(markdown_rows(["case", "method", *SHOWN.values()], body), "sampling")}}
 
 
-@draws(FOLDER)
+@draws
 def sampling_figure() -> dict[str, Figure]:
     """Return the figure of growth with N, by its path below results/."""
     return {"benchmarks/sampling.png": plot_growth(stored_rows("sampling"))}

@@ -21,7 +21,7 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
-from scripts.bench.clock import FOLDER, PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
+from scripts.bench.clock import PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.records.register import fills
 from scripts.records.tables import markdown_rows
@@ -93,7 +93,7 @@ def run(given: Args) -> None:
     store_rows(given, "train", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
 
 
-@fills(FOLDER)
+@fills
 def training_table() -> dict[str, dict[str, str]]:
     """Return the table of training."""
     body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]

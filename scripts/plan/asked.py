@@ -122,7 +122,7 @@ def asked_cells(experiment: Experiment, choice: Choice) -> list[AskedCell]:
 
 
 def _cell_changes(experiment: Experiment, preset: str, dataset: str, method: str) -> list[str]:
-    """Return what is changed of a preset, a job each: a variant, the layer, a swept option or a ladder's options."""
+    """Return what is changed of a preset, a job each: a variant, layer, swept option or cell of a grid."""
     if experiment.variants:
         mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == (dataset, method)]
         return ["\n".join(v.overrides) for v in mine]
@@ -153,7 +153,7 @@ def asked_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> l
 
 
 def grid_points(experiment: Experiment, dataset: str) -> list[dict[str, Any]]:
-    """Return every combination of a ladder's options on `dataset`, by option; empty if it is none."""
+    """Return every combination of an ablation grid's options on `dataset`, by option; empty if it is none."""
     grid = experiment.grid_of.get(dataset, experiment.grid)
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 

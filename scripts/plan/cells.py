@@ -91,7 +91,7 @@ def _missing_files(dataset: str) -> str:
 
 
 def train_cells(experiment: Experiment, cells: Sequence[Planned]) -> list[str]:
-    """Train all pending cells; returns what went wrong. Those of a sweep or a ladder share stacks."""
+    """Train all pending cells; returns what went wrong. Those of a sweep or an ablation grid share stacks."""
     alone = not experiment.sweep and not experiment.grid
     return train_items(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
 

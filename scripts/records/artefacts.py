@@ -20,7 +20,7 @@ class Comparison:
 
     Attributes:
         where: what it is about, as a dataset's title.
-        of: the query that both sides share, see `scripts.claims.evidence`.
+        of: the query that both sides share, see `scripts.report.evidence`.
         first, second: what each changes of it; a list in `second` is one comparison for each of its values.
         label: which one it is, where there are several of one `where`.
         paper: the queries of the paper's numbers of both, where it prints some.

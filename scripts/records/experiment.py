@@ -43,15 +43,14 @@ class Experiment:
         about_preset: what the title of a table says about a preset.
         notes: sentences below the table.
         variants: rows of an ablation, see scripts.ablation; empty for others.
-        page: file of results/ that the rows of an ablation are put into.
         figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
         sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
             dataset); `limits: true` where the smallest value stands for the first of the other methods and the largest
             for the second.
-        grid: of a ladder, options with lists of values: every method is trained with all combinations.
+        grid: of an ablation grid, options with lists of values: every method is trained with all combinations.
         grid_of: other grids, of the same options, for some of the datasets.
         seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
-        account: of a ladder, which gains are split into parts, see `scripts.report.ladder`.
+        account: of an ablation grid, which gains are split into parts, see `scripts.report.ablation_grid`.
     """
 
     name: str
@@ -76,7 +75,6 @@ class Experiment:
     about_preset: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
     variants: list = field(default_factory=list)
-    page: str = ""
     figure: str = ""
     sweep: dict = field(default_factory=dict)
     grid: dict = field(default_factory=dict)

@@ -19,14 +19,11 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from cmixup.files import sha256_of, write_atomically
-from scripts.records.experiment import RESULTS
-from scripts.records.register import fills
 
 SEAL = "SEAL"
 OUTSIDE = (SEAL, "README.md")
 LINE = re.compile(r"([0-9a-f]{64}) (\d+) (\S.*)")
 MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||", "root ")
-PAGE, PLACE = "README.md", "seal-root"  # where the root is printed
 NAMED = 5  # files in a line that refuses them
 
 
@@ -111,27 +108,12 @@ def seal_files(results: Path, written: Collection[str] = (), *, first: bool = Fa
     files = sealed_files(results)
     lines = [f"{sha256_of(path)} {path.stat().st_size} {name}" for name, path in files.items()]
     write_atomically(results / SEAL, "".join(f"{line}\n" for line in [f"root {root_of(lines)}", *lines]))
-    _print_root(results / PAGE, root_of(lines))
     return root_of(lines)
 
 
 def root_line(results: Path) -> str:
     """Return the line of the seal that stands for all of results/: "root" and 64 digits."""
     return (results / SEAL).read_text().partition("\n")[0]
-
-
-@fills(f"{RESULTS.name}/{SEAL}")
-def root_places() -> dict[str, dict[str, str]]:
-    """Return the root by the place that prints it; `seal_files` has written the same there."""
-    return {f"{RESULTS.name}/{PAGE}": {PLACE: root_line(RESULTS).removeprefix("root ")}}
-
-
-def _print_root(page: Path, root: str) -> None:
-    """Put the root into its place of a page, where there is one."""
-    text = page.read_text() if page.is_file() else ""
-    printed = re.sub(f'(<span id="{PLACE}">)[0-9a-f]*(</span>)', rf"\g<1>{root}\g<2>", text)
-    if printed != text:
-        write_atomically(page, printed)
 
 
 def seal_measured(results: Path, written: Collection[str]) -> None:

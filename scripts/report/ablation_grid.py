@@ -1,4 +1,4 @@
-"""The ladder: every method with every combination of training options, and which of them a gain comes from.
+"""The ablation grid: every method with every combination of training options, and which of them a gain comes from.
 
 A gain is split among the options that change and the method as Shapley values: what each adds, averaged over all orders
 in which they can change. The parts of a seed sum exactly to its gain, and intervals are over seeds.
@@ -84,7 +84,7 @@ def account_gain(
     return {name: clustered_interval(v, seeds) if len(seeds) > 1 else None for name, v in values.items()}
 
 
-def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
+def grid_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
     """Return the page: a block a dataset, then the account."""
     legend = (
         f"Test {names.metric_title(experiment.metrics[0])}: ERM's mean ± standard deviation over n seeds, and each "
@@ -93,7 +93,7 @@ def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, 
     parts = [f"## {experiment.title}, preset {preset}", "", legend]
     for dataset in experiment.datasets:
         if scores := scores_of(experiment, reports, dataset, preset):
-            parts += ["", f"### {names.dataset_title(dataset)}", "", *_ladder_block(experiment, scores)]
+            parts += ["", f"### {names.dataset_title(dataset)}", "", *_grid_block(experiment, scores)]
     about = experiment.account
     if about and (scores := scores_of(experiment, reports, about["dataset"], preset)):
         parts += _account_lines(experiment, scores)
@@ -104,7 +104,7 @@ def ladder_page(experiment: Experiment, reports: Sequence[Report], preset: str, 
     return "\n".join(parts) + "\n"
 
 
-def _ladder_block(experiment: Experiment, scores: Scores) -> list[str]:
+def _grid_block(experiment: Experiment, scores: Scores) -> list[str]:
     methods = [m for m in experiment.methods if m != BASE and any(method == m for method, _ in scores)]
     decimals = decimals_for(value for each in scores.values() for value in each.values())
     points = sorted(

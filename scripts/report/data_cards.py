@@ -19,7 +19,7 @@ YOURS = ("csv", "rdataset")  # they read a table that the caller names, so they 
 FIELD = re.compile(r"(?<!\S)(Origin|y|x|Shapes|Licence|Citation): ")
 
 
-@fills("datasets")
+@fills
 def card_parts() -> dict[str, dict[str, str]]:
     """Return the parts of docs/data.md: `summary`, `cards` and `checksums`."""
     kinds = {name: dataset_class(name) for name in option_names("dataset") if name not in YOURS}

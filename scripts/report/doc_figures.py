@@ -15,7 +15,7 @@ ROOT = RESULTS.parent
 DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
 
 
-@draws("docs/bandwidth.md", "cmixup")
+@draws
 def doc_figures() -> dict[str, Figure]:
     """Return what a block of the page calls `figure`, by the path of the picture below it, below results/."""
     found = {}

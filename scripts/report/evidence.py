@@ -276,7 +276,7 @@ def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evi
     """
 
     def register(function: Callable[[Evidence], str]) -> Callable[[Evidence], str]:
-        @fills()
+        @fills
         @functools.wraps(function)
         def parts() -> dict[str, dict[str, str]]:
             try:

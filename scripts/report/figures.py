@@ -1,4 +1,4 @@
-"""Figures of records; a function returns the `Figure`, `write_figures` makes files, `stale_figures` compares them."""
+"""Figures of records: a function returns the `Figure`, and `write_figures` makes files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
@@ -20,7 +18,6 @@ from scripts.records.experiment import RESULTS
 from scripts.report.palette import COLOURS, SERIES
 
 IDLE = 0.99  # where rows are their own partners with this probability, nothing is mixed
-VISIBLE = 0.1  # of a pixel's colour, which is in [0, 1]
 MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
 
 
@@ -143,35 +140,3 @@ def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> lis
     for name, figure in figures.items():
         write_atomically(results / name, to_png(figure))
     return [results / name for name in figures]
-
-
-def stale_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[str]:
-    """Return which figures have no file below `results`, or one that shows something else.
-
-    Pixels are compared, not bytes: another machine may pack the same picture otherwise, round a shade, or put an edge
-    that falls between two pixels on the other one. So a shade may be a neighbour's; what is two pixels away is found.
-    """
-    return [f"{results.name}/{name}" for name, figure in figures.items() if not _shows_same(results / name, figure)]
-
-
-def _shows_same(path: Path, figure: Figure) -> bool:
-    if not path.is_file():
-        return False
-    there, drawn = imread(path), imread(io.BytesIO(to_png(figure)))
-    if there.shape != drawn.shape:
-        return False
-    changed = (np.abs(there - drawn) >= VISIBLE).any(axis=-1)
-    return _near_pixels(there, drawn, changed) and _near_pixels(drawn, there, changed)
-
-
-def _near_pixels(picture: np.ndarray, other: np.ndarray, where: np.ndarray) -> bool:
-    """Return whether each pixel of a picture has a shade among those of the other's pixel there and its neighbours.
-
-    Args:
-        picture, other: `(H, W, C)` in [0, 1].
-        where: `(H, W)` bool, the pixels that are looked at.
-    """
-    padded = np.pad(other, ((1, 1), (1, 1), (0, 0)), mode="edge")
-    shades = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))[where]
-    low, high = shades.min(axis=(-1, -2)) - VISIBLE, shades.max(axis=(-1, -2)) + VISIBLE
-    return bool(((low < picture[where]) & (picture[where] < high)).all())

@@ -31,13 +31,13 @@ def difference_lines(rows: Iterable[Row]) -> str:
     return "\n".join(markdown_rows(("difference", "n", "mean", "95 % interval", "verdict"), body))
 
 
-@fills()
+@fills
 def finding_parts() -> dict[str, dict[str, str]]:
     """Return every table of the page."""
     e = published_evidence()
     tables = {"effects_table1": table1_rows, "effects_domains": domain_rows, "effects_rcf_mnist": rcf_rows,
-              "effects_table4": mixing_rows, "effects_noise": noise_rows, "effects_invariance": invariance_rows,
-              "effects_theory": theory_rows}  # fmt: skip
+              "effects_table4": mixing_rows, "effects_noise": noise_rows,
+              "effects_invariance": invariance_rows}  # fmt: skip
     return {FINDINGS: {name: difference_lines(rows(e)) for name, rows in tables.items()}}
 
 
@@ -145,14 +145,3 @@ def invariance_rows(e: Evidence) -> Iterator[Row]:
         for method in ("mixup", "manifold_mixup", "cmixup"):
             about = f"{names.method_title(method)}'s divergence minus ERM's, {names.dataset_title(dataset)}"
             yield about, minus(found[method], found["erm"]), 2
-
-
-def theory_rows(e: Evidence) -> Iterator[Row]:
-    """Yield C-Mixup minus mixup, minus the narrow feature kernel and minus ERM in the simulations."""
-    for theorem, theta in ((1, "true"), (1, "estimated"), (2, "true"), (2, "estimated"), (3, "estimated")):
-        for rival, title in (("mixup", "mixup"), ("feature_0.1", "the feature kernel"), ("erm", "ERM")):
-            same = {"theorem": theorem, "metric": "mse", "setting": "base"}
-            base = {} if rival == "erm" and theta == "true" else {"theta": theta}
-            if base:
-                ours, other = (e.rows("theory.csv", "value", **same, **base, method=m) for m in ("cmixup", rival))
-                yield f"Theorem {theorem}, C-Mixup minus {title}, {theta} theta", minus(ours, other), 3

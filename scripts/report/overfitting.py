@@ -17,7 +17,7 @@ from scripts.report.figures import new_subplots
 from scripts.report.palette import COLOURS, GREY
 
 
-@draws("results/runs", "results/curves")
+@draws
 def overfitting_figures() -> dict[str, Figure]:
     """Return the figure of every experiment and preset whose curves are published."""
     curves, found = published_curves(), {}

@@ -13,8 +13,9 @@ from scripts.plan.asked import asked_methods
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
+from scripts.records.register import fills
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.report.evidence import Evidence, experiment_of
+from scripts.report.evidence import Evidence, experiment_of, published_evidence
 from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
 
 HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")
@@ -27,12 +28,22 @@ LEGEND = (
     "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
     "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
     "the other side. Else it is **inconclusive**. **Incomplete** is what has fewer seeds than the file of its "
-    "experiment plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a dataset, "
-    "no others. Runs in which every row is its own partner mix nothing and are **degenerate** (equal ERM). Numbers "
-    "beside the paper's are in the tables."
+    "experiment plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a "
+    "dataset, no others. Runs in which every row is its own partner mix nothing and are **degenerate** (equal ERM). "
+    "Numbers beside the paper's are in the tables."
 )
 ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
 NO_MIXING = "equals ERM: every row is its own partner"
+
+
+@fills
+def map_parts() -> dict[str, dict[str, str]]:
+    """Return the map, and the short table of README."""
+    evidence = published_evidence()
+    return {
+        f"{RESULTS.name}/README.md": {"map": map_lines(evidence)},
+        "README.md": {"reproduces": short_lines(evidence)},
+    }
 
 
 def state_words(found: Sequence[Finding]) -> str:

@@ -33,13 +33,18 @@ def splice_page(page: str, parts: Mapping[str, str]) -> str:
 
 
 def _fill_span(span: re.Match[str], text: str) -> str:
-    begin = f'<span id="{span[1]}">'
-    line = span.string[span.string.rfind("\n", 0, span.start()) + 1 :]
-    if line.startswith("|"):  # a row of a table stays one line
+    """Return a span with its text, wrapped from where the span begins; a row of a table stays one line."""
+    begin, before = f'<span id="{span[1]}">', span.string[span.string.rfind("\n", 0, span.start()) + 1 : span.start()]
+    if before.startswith("|"):
         return f"{begin}{text}</span>"
-    whole = begin.replace(" ", "\0") + text
-    lines = textwrap.wrap(whole, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines).replace("\0", " ") + "</span>"
+    indent = re.match(r" *(?:- )?", before)
+    assert indent
+    column = 0 if "</span>" in before else len(before)  # a span that ends on this line may end elsewhere now
+    lines = textwrap.wrap(
+        begin.replace(" ", "\0") + text, WIDTH, initial_indent="\0" * column, subsequent_indent=" " * indent.end(),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return "\n".join(lines)[column:].replace("\0", " ") + "</span>"
 
 
 def joined_words(words: Sequence[str]) -> str:

@@ -20,8 +20,8 @@ from scripts.records.register import draws
 from scripts.records.stats import Interval, paired_or_none
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, method_look
-from scripts.report.published_tables import published_sweeps
 from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
+from scripts.report.tables import published_sweeps
 
 ERM, ERM_TITLE = "erm", "ERM"
 #: Verdicts with which C-Mixup is another method: how the legend names them, and the shade of their range.
@@ -196,7 +196,7 @@ def is_drawn(sweeps: Sequence[Sweep]) -> bool:
     return all(len(s.points) >= FEWEST_VALUES and min(len(p.scores) for p in s.points) >= FEWEST_SEEDS for s in sweeps)
 
 
-@draws("results/runs", "results/paper")
+@draws
 def sweep_figures() -> dict[str, Figure]:
     """Return the figure of every sweep and preset that is published with values and seeds enough."""
     return {

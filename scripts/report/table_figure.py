@@ -18,7 +18,7 @@ from scripts.records.stats import Summary, paired_or_none, welch_interval
 from scripts.records.tables import Block, ResultTable
 from scripts.report.figures import legend_below, new_subplots, series_looks
 from scripts.report.palette import COLOURS
-from scripts.report.published_tables import make_table, shown_presets, standard_records
+from scripts.report.tables import make_table, shown_presets, standard_records
 
 ERM, LED, PAPER_SEEDS = "erm", "cmixup", 3
 PAPER = "the paper, 95 % interval of two means of 3 seeds"
@@ -90,7 +90,7 @@ def _printed_mean(block: Block, method: str, metric: str) -> Summary | None:
     return Summary(cell.paper, cell.paper_std, PAPER_SEEDS)
 
 
-@draws("results/runs", "results/paper")
+@draws
 def table1_figures() -> dict[str, Figure]:
     """Return the figure of Table 1."""
     table1, records = load_experiment("table1"), published_records()

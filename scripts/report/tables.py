@@ -22,7 +22,7 @@ from scripts.records.records import choose_variants, read_csv, select_records
 from scripts.records.register import writes
 from scripts.records.rescored import filled_records
 from scripts.records.tables import Block, ResultTable, make_block, table_page, to_table_csv
-from scripts.report.ladder import ladder_page
+from scripts.report.ablation_grid import grid_page
 from scripts.report.sweep import Sweep, find_sweeps, sweep_page
 
 
@@ -186,8 +186,8 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
     return shown
 
 
-def published_ladders(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
-    """Return every ladder and preset that has published runs, with all runs of that ladder."""
+def published_grids(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
+    """Return every ablation grid and preset that has published runs, with all its runs."""
     return [
         (experiment, preset, own)
         for experiment in all_experiments()
@@ -237,7 +237,7 @@ def why_missing(dataset: str, method: str, preset: str = "paper") -> str:
     return about.get("absent", "not run yet") + cost
 
 
-@writes("results/runs", "results/predictions", "results/paper")
+@writes
 def table_files() -> dict[str, str]:
     """Return every table as a page, and as CSV with the metrics that every run has, too."""
     records, texts = filled_records(), dict[str, str]()
@@ -249,11 +249,11 @@ def table_files() -> dict[str, str]:
     return texts
 
 
-@writes("results/runs", "results/paper")
+@writes
 def sweep_files() -> dict[str, str]:
-    """Return the page of every sweep and ladder."""
+    """Return the page of every sweep, ablation grid and experiment with variants."""
     texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
-    texts |= {(e.name, preset): ladder_page(e, found, preset) for e, preset, found in published_ladders()}
+    texts |= {(e.name, preset): grid_page(e, found, preset) for e, preset, found in published_grids()}
     return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
 
 

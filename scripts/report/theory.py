@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.claims.prose import splice_page
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from scripts.records.register import draws, writes
@@ -21,6 +20,7 @@ from scripts.records.stats import Interval, paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, GREEN, GREY, SKY
+from scripts.report.places import splice_page
 from scripts.report.sweep import seed_interval
 
 FILE, PAGE = "theory.csv", "theory.md"
@@ -214,7 +214,7 @@ def read_numbers(results: Path = RESULTS) -> Numbers | None:
     return Numbers(read_csv(path)) if path.is_file() else None
 
 
-@writes("results/theory.*")
+@writes
 def render_theory(results: Path = RESULTS) -> dict[str, str]:
     """Return the page with the numbers of `results/theory.csv`, by its path below results/; nothing without numbers.
 
@@ -225,7 +225,7 @@ def render_theory(results: Path = RESULTS) -> dict[str, str]:
     return {PAGE: splice_page(page.read_text(), theory_parts(numbers))} if numbers else {}
 
 
-@draws("results/theory.csv")
+@draws
 def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
     numbers = read_numbers(results)

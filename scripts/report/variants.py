@@ -12,15 +12,20 @@ from matplotlib.figure import Figure
 from scripts.config.compose import compose_train
 from scripts.plan.asked import Variant, variant_identity, variant_rows
 from scripts.records import names
-from scripts.records.curves import Curve
+from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none, select_records
-from scripts.records.register import draws
+from scripts.records.register import draws, writes
 from scripts.records.stats import paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import Point
 from scripts.report.sweep_figure import Panel, draw_panels, make_panel
+from scripts.report.tables import made_by
+
+LEGEND = """Mean ± standard deviation over n seeds. Change: paired difference of the test score to the method's first
+row over shared seeds, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a
+share of the training rows; 1 is mixup, 0 is ERM."""
 
 
 def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
@@ -137,7 +142,18 @@ def ablation_panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, 
     return found
 
 
-@draws("results/runs", "results/paper")
+@writes
+def variant_pages() -> dict[str, str]:
+    """Return the page of every experiment with variants."""
+    records, curves, texts = published_records(), published_curves(), {}
+    for experiment in (one for one in all_experiments() if one.variants):
+        mine = [c for c in curves if c.experiment == experiment.name]
+        body = [f"# {experiment.title}", "", LEGEND, "", variant_tables(experiment, records, mine)]
+        texts[f"tables/{experiment.name}_paper.md"] = "\n".join(body) + "\n" + made_by(experiment.name, "paper")
+    return texts
+
+
+@draws
 def ablation_figures() -> dict[str, Figure]:
     """Return the figure of every ablation that is published."""
     records, found = published_records(), {}

@@ -13,7 +13,7 @@ from scripts.effects.verdicts import EQUAL, GAINS, LOSES, UNTOLD, Effect, direct
 from scripts.protocol.protocols import load_protocol2
 from scripts.records.experiment import RESULTS
 from scripts.records.register import writes
-from scripts.study.evidence import ENSEMBLE, METHOD, READS, with_later_splits
+from scripts.study.evidence import ENSEMBLE, METHOD, with_later_splits
 
 EXPECTED = RESULTS / "study" / "expected.txt"
 WIDTH = 80  # columns of a terminal
@@ -72,7 +72,7 @@ def published_text() -> str:
     return EXPECTED.read_text().rstrip()
 
 
-@writes(*READS)
+@writes
 def expectation_text() -> dict[str, str]:
     """Return the sentences by their path below results/."""
     return {"study/expected.txt": expected() + "\n"}

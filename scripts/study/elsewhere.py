@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from scripts.claims.prose import splice_page
 from scripts.effects.verdicts import HIGHER, LOWER, UNTOLD
 from scripts.protocol.published import FOLDER
 from scripts.records.reads import note_read
 from scripts.records.register import writes
 from scripts.records.stats import Interval, clustered_interval
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.places import splice_page
 
 PAGE, NUMBERS = "study/elsewhere.md", "elsewhere.yaml"
 FEWEST = 3  # controls that an interval is made of
@@ -95,7 +95,7 @@ def tuned_text(every: Sequence[Comparison]) -> str:
     return counts_text([own for own in every if own["tuned"] == "both"])
 
 
-@writes("results/study/elsewhere.yaml", "results/study/elsewhere.md")
+@writes
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     every = read_comparisons()

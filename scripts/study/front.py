@@ -9,7 +9,6 @@ from textwrap import fill
 
 from matplotlib.figure import Figure
 
-from scripts.claims.prose import WIDTH
 from scripts.effects.verdicts import (
     EQUAL,
     GAINS,
@@ -33,6 +32,7 @@ from scripts.records.experiment import RESULTS
 from scripts.records.names import method_title
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
+from scripts.report.places import WIDTH
 from scripts.study.evidence import ENSEMBLE, METHOD, Record, Setting
 
 PICTURE, FIRST = "front.png", "first.png"

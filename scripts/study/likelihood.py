@@ -86,7 +86,7 @@ def section(own: WholeSetting, rules: Protocol2) -> list[str]:
     ]  # fmt: skip
 
 
-@writes("results/runs/study_likelihood", "results/predictions/study_likelihood", "results/predictions/targets")
+@writes
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     rules = rules_named(LIKELIHOOD)

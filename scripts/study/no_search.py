@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from scripts.claims.prose import WIDTH
 from scripts.effects.verdicts import VERDICTS, Effect, chance_text, direction_text, sign_text, verdict_name
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import read_store
 from scripts.protocol.rules import BASE
 from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.places import WIDTH
 from scripts.study.effect_tables import row_head, table_row
 from scripts.study.evidence import TITLES
 from scripts.study.parts import ARMS, NETWORKS, NO_SEARCH, lower_first, part_settings
@@ -90,7 +90,7 @@ def answer(
     return lines
 
 
-@writes("results/runs/study_no_search", "results/runs/study")
+@writes
 def write_page() -> dict[str, str]:
     """Return the page of the study's network by its path below results/."""
     rules, records = rules_named(NO_SEARCH), read_store(load_protocol2())
@@ -128,7 +128,7 @@ def write_page() -> dict[str, str]:
     return {PAGE: "\n".join(lines)}
 
 
-@writes("results/runs")
+@writes
 def write_networks() -> dict[str, str]:
     """Return the page of other networks, on which ERM alone is tuned, by its path below results/."""
     lines = [

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from scripts.claims.check import joined_words
-from scripts.claims.prose import splice_page
 from scripts.effects.verdicts import (
     EQUAL,
     GAINS,
@@ -35,6 +33,7 @@ from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.cost_figure import draw_costs
 from scripts.report.effect_figures import draw_forest, draw_wins
+from scripts.report.places import joined_words, splice_page
 from scripts.study import answers, front
 from scripts.study.effect_tables import (
     TITLES,
@@ -50,7 +49,6 @@ from scripts.study.evidence import (
     ENSEMBLE,
     ENSEMBLES,
     METHOD,
-    READS,
     Setting,
     leading_settings,
     model_seconds,
@@ -64,14 +62,14 @@ OTHERS = {"test_balanced": "label-balanced", "test_worst": "worst group"}
 FEWEST = 2  # tables that a picture or a mean over tables needs
 
 
-@writes(*READS, "results/runs", "results/study/*.md")
+@writes
 def study_texts() -> dict[str, str]:
     """Return the text of the pages by their paths below results/."""
     rules, found = load_protocol2(), study_settings()
     return {"study/when.md": splice_page((FOLDER / "when.md").read_text(), page_parts(found, rules))}
 
 
-@fills(*READS)
+@fills
 def front_pages() -> dict[str, dict[str, str]]:
     """Return what README, results/README.md and docs/bench.md say of the study, by page and place."""
     rules, found = load_protocol2(), leading_settings()
@@ -83,7 +81,7 @@ def front_pages() -> dict[str, dict[str, str]]:
     }
 
 
-@draws(*READS)
+@draws
 def study_figures() -> dict[str, Figure]:
     """Return the pictures by their paths below results/."""
     rules, every = load_protocol2(), leading_settings()

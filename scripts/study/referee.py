@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scripts.claims.prose import splice_page
 from scripts.effects.verdicts import (
     EQUAL,
     GAINS,
@@ -26,6 +25,7 @@ from scripts.protocol.published import FOLDER, read_store
 from scripts.protocol.rules import BASE
 from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.places import splice_page
 from scripts.study import elsewhere
 from scripts.study.answers import Answer, in_short, of_part, on_networks, tuned, with_more_splits
 from scripts.study.effect_tables import method_title
@@ -276,7 +276,7 @@ def results(found: Sequence[Setting], rules: Protocol2) -> dict[str, str]:
     }  # fmt: skip
 
 
-@writes("results/runs", "results/predictions", "results/study/referee.md", "results/study/elsewhere.yaml")
+@writes
 def write_page() -> dict[str, str]:
     """Return the page by its path below results/."""
     made = results(study_settings(), load_protocol2())

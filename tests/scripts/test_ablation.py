@@ -13,7 +13,7 @@ from scripts.driver.job import plan_job
 from scripts.plan.asked import Variant, variant_identity, variant_rows
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.report.ablation import variant_tables
+from scripts.report.variants import variant_tables
 
 SMALL = replace(
     load_experiment("ablation_ood"),

@@ -112,14 +112,14 @@ def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.M
     text = check_bandwidths(tmp_path)
     assert "| Airfoil |" in text
     assert "self-pairing only: this is ERM | made up |" in text
-    assert (tmp_path / "bandwidth.md").read_text() == text
+    assert (tmp_path / "tables/bandwidth.md").read_text() == text
     assert (tmp_path / "bandwidth.csv").read_text().count("\n") == text.count("made up") + 1
     assert (tmp_path / "figures/bandwidth.png").stat().st_size > 1000
 
 
 def test_the_committed_page_is_what_its_numbers_render_to() -> None:
     rows = read_csv(RESULTS / "bandwidth.csv")
-    assert (RESULTS / "bandwidth.md").read_text() == bandwidth_page(rows), "run make reproduce-bandwidth-check"
+    assert (RESULTS / "tables/bandwidth.md").read_text() == bandwidth_page(rows), "run make reproduce-bandwidth-check"
 
 
 def test_the_page_says_why_a_dataset_is_absent() -> None:

@@ -1,6 +1,5 @@
 """What is published: the committed tables, README and records are what the reports render to."""
 
-import itertools
 import json
 import math
 import re
@@ -12,10 +11,6 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.claims.check import load_claims
-from scripts.claims.paper_verdict import against_paper
-from scripts.claims.paper_verdict import mean_std as mean_text
-from scripts.claims.prose import SPAN, prose_pages
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.runs import mark_done
 from scripts.plan.asked import asked_methods
@@ -25,11 +20,12 @@ from scripts.records.experiment import RESULTS, all_experiments, load_experiment
 from scripts.records.published import published_records, published_reports, read_reports
 from scripts.records.records import check_unique, records_csv, records_frame
 from scripts.records.stats import Summary, summarise_values
-from scripts.report import ablation
-from scripts.report.ablation import ablation_panels
+from scripts.report.agreement import against_paper
+from scripts.report.agreement import mean_std as mean_text
 from scripts.report.overfitting import overfitting_figure
-from scripts.report.published_tables import make_table, missing_lines, standard_records
-from scripts.report.rendering import stale_files
+from scripts.report.rendering import stale_texts
+from scripts.report.tables import made_by, make_table, missing_lines, standard_records
+from scripts.report.variants import ablation_panels, variant_tables
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -262,7 +258,7 @@ def test_a_list_as_an_option_is_rendered_like_any_other():
     (shown,) = ablation_panels(experiment, both.assign(experiment="ablation_ood")).values()
     assert (shown.x, shown.scores[0].mean) == ([1.0], given["scores"]["test"]["rmse"])  # of the run without the option
     assert shown.marks == {"preset paper": 1.0, "preset released": 4.0}
-    assert ablation.variant_tables(experiment, both, []) == ablation.variant_tables(experiment, plain, [])
+    assert variant_tables(experiment, both, []) == variant_tables(experiment, plain, [])
 
 
 def test_verdicts_follow_the_rule():
@@ -278,34 +274,19 @@ def test_verdicts_follow_the_rule():
 
 
 @pytest.mark.slow  # .ci/run runs the command
-def test_committed_files_are_what_the_reports_render_to(tmp_path):
-    records = published_records()
-    assert len(records), "no published runs"
-    assert stale_files() == []
-    moved = shutil.copytree(
-        RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("runs", "predictions", "*.png")
+def test_committed_texts_are_what_the_records_render_to():
+    assert len(published_records()), "no published runs"
+    assert stale_texts() == []
+
+
+def test_a_page_names_the_commands_that_make_it():
+    assert made_by("table1", "paper").startswith(
+        "\n`python -m scripts.reproduce table1 preset=paper` trains these runs"
     )
-    for page in prose_pages():
-        place = tmp_path / page.relative_to(RESULTS.parent)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(page, place)
-    for old in (moved / "theory.md", tmp_path / "docs/bandwidth.md"):
-        old.write_text("old")
-    assert stale_files(tmp_path) == ["results/theory.md", "docs/bandwidth.md"]
-
-
-def test_every_claim_stands_in_one_page():
-    spans = {
-        str(path.relative_to(RESULTS.parent)): [name for name, _ in SPAN.findall(path.read_text())]
-        for path in prose_pages()
-    }
-    claims = [claim.name for claim in load_claims(RESULTS / "claims.yaml")]
-    others = ["helps", "seal-root"]  # of the study's records, and of the seal
-    assert set(itertools.chain.from_iterable(spans.values())) == {*claims, *others}
 
 
 def test_no_page_calls_a_part_absent_that_is_there():
-    for path in [*prose_pages(), *RESULTS.rglob("*.md")]:
+    for path in [*RESULTS.parent.glob("*.md"), *RESULTS.parent.glob("docs/*.md"), *RESULTS.rglob("*.md")]:
         assert "not in this version" not in path.read_text(), path
 
 

@@ -17,7 +17,7 @@ from scripts.plan import cells
 from scripts.plan.asked import variant_rows
 from scripts.records.experiment import load_experiment
 from scripts.records.tables import table_page
-from scripts.report.published_tables import make_table
+from scripts.report.tables import make_table
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")

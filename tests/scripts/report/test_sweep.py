@@ -17,9 +17,9 @@ from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
 from scripts.records.stats import Interval, paired_or_none
-from scripts.report.published_tables import published_sweeps
 from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points, value_text
 from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
+from scripts.report.tables import published_sweeps
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")

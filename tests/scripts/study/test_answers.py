@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.claims.prose import page_places, splice_page
 from scripts.driver.predictions import Scored
 from scripts.protocol.protocols import Protocol2, load_protocol2, rules_named
 from scripts.protocol.published import FOLDER
 from scripts.protocol.rules import Rules
 from scripts.records.study_errors import error_scores
+from scripts.report.places import page_places, splice_page
 from scripts.study import answers, evidence, likelihood, no_search, parts, referee
 from tests.scripts.study.test_page import everything
 

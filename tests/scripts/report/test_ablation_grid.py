@@ -12,7 +12,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.plan.asked import Choice, asked_cells, grid_points
 from scripts.records.experiment import load_experiment
-from scripts.report.ladder import account_gain, ladder_page, scores_of, shapley_parts
+from scripts.report.ablation_grid import account_gain, grid_page, scores_of, shapley_parts
 from tests.scripts.reports import report
 
 LADDER = load_experiment("ladder")
@@ -92,7 +92,7 @@ def test_options_that_do_not_change_have_no_part_and_missing_corners_no_account(
 
 
 def test_the_page_shows_differences_in_a_row_and_the_account() -> None:
-    text = ladder_page(LADDER, reports(additive), "paper")
+    text = grid_page(LADDER, reports(additive), "paper")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert rows[0] == "| label scaling | epochs | lr | n | ERM | C-Mixup minus |"
     assert rows[2].startswith("| none | 100 | 0.01 | 3 | 3.100 ± 0.100 | +0.200 [+0.200, +0.200] |")

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from cmixup.errors import InputError
-from scripts.claims.evidence import Evidence
-from scripts.claims.findings import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all
-from scripts.claims.map import effect_lines, missing_datasets, state_words
 from scripts.records import artefacts as artefact_list
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import read_csv, records_frame
 from scripts.records.stats import of_interval
+from scripts.report.evidence import Evidence
+from scripts.report.paper_map import effect_lines, missing_datasets, state_words
+from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all
 from tests.quickstart.targets import targets
 from tests.scripts.reports import report
 
@@ -71,7 +71,7 @@ def test_higher_is_better_for_r():
     assert (found[0].paper.mean, found[0].paper.error) == pytest.approx((0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5))
 
 
-def test_presets_that_disagree_are_told_apart():
+def test_presets_that_disagree_stand_side_by_side():
     both = replace(ARTEFACT, presets=["paper", "released"])
     assert state_words(find_all(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{REPRODUCES}**: Airfoil"
     reports = [
@@ -97,10 +97,10 @@ def test_several_pairs_are_counted_by_their_states():
     ]
     found = find_all(replace(ARTEFACT, gain=pairs), Evidence(records_frame(reports)))
     assert [(f.label, f.state) for f in found] == [("ERM", REPRODUCES), ("k-Mixup", UNKNOWN)]
-    assert state_words(found) == "**reproduces**: Airfoil (1 of 2); **cannot be told**: Airfoil (1 of 2)"
+    assert state_words(found) == "**reproduces**: Airfoil (1 of 2); **inconclusive**: Airfoil (1 of 2)"
 
 
-def test_runs_in_which_every_row_is_its_own_partner_are_not_counted():
+def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
     reports = [
         report(method=method, seed=seed, options={}, run=f"{method}/seed={seed}",
                scores={"test": {"rmse": value}}, facts={"self_probability": share})
@@ -108,7 +108,7 @@ def test_runs_in_which_every_row_is_its_own_partner_are_not_counted():
     ]  # fmt: skip
     (found,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
     assert found.state == IDLE
-    assert state_words([found]) == "**not counted** (every row is its own partner: no mixing): Airfoil"
+    assert state_words([found]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -146,7 +146,7 @@ def test_no_published_state_goes_by_width(published):
     assert seen == {REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE}
 
 
-def test_what_the_published_bandwidth_makes_erm_is_not_counted(published):
+def test_what_the_published_bandwidth_makes_erm_is_degenerate(published):
     """SkillCraft with the paper's bandwidth, wherever C-Mixup is compared there: results/bandwidth.csv says so."""
     idle = {r["dataset"] for r in read_csv(RESULTS / "bandwidth.csv")
             if float(r["self_probability"]) > 0.99 and r["source"].startswith("paper")}  # fmt: skip

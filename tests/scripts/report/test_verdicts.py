@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
-from scripts.claims.findings import DIFFERS, REPRODUCES, UNKNOWN, gain_state, level_state
 from scripts.records.stats import Effect, Interval, Summary, of_interval, paired_or_none, unpaired_effect
+from scripts.report.verdicts import DIFFERS, REPRODUCES, UNKNOWN, equivalence_state, gain_state
 
 PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 
@@ -75,28 +75,28 @@ def test_planted_effects_of_a_gain(mean, error, paper, lower, state):
     [
         (0.0, 0.02, Effect(0.01), REPRODUCES),  # 1.833 x 0.02 lies within 0.092
         (0.06, 0.02, Effect(0.06), UNKNOWN),  # 0.06 + 0.037 does not
-        (0.0, 10.0, Effect(0.0), UNKNOWN),  # width alone is no levelness
+        (0.0, 10.0, Effect(0.0), UNKNOWN),  # width alone is no equivalence
         (0.15, 0.02, Effect(0.01), DIFFERS),
         (0.15, 0.02, None, DIFFERS),
-        (0.15, 0.02, Effect(0.15), UNKNOWN),  # what the paper has, which is not level
+        (0.15, 0.02, Effect(0.15), UNKNOWN),  # what the paper has, which is not equivalent
     ],
 )
-def test_planted_effects_of_levelness(mean, error, paper, state):
-    assert level_state(effect(mean, error), paper, 0.092) == state
-    assert level_state(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
+def test_planted_effects_of_equivalence(mean, error, paper, state):
+    assert equivalence_state(effect(mean, error), paper, 0.092) == state
+    assert equivalence_state(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
 
 
-def test_levelness_is_two_one_sided_tests_of_five_percent():
+def test_equivalence_is_two_one_sided_tests_of_five_percent():
     """At the margin where the larger of both p values is 0.05 the state turns."""
     values = np.random.default_rng(2).normal(0.1, 1, 10)
     ours = of_interval(paired_or_none(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
     edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
     p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
     assert p == pytest.approx(0.05)
-    assert level_state(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
-    assert level_state(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
+    assert equivalence_state(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
+    assert equivalence_state(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
     with pytest.raises(InputError, match="margin must not be below 0, got -1"):
-        level_state(ours, None, -1)
+        equivalence_state(ours, None, -1)
 
 
 def test_a_corrected_level_asks_for_more():

@@ -1,0 +1,137 @@
+"""Numbers come from the right rows of records, paper, authors' code and files; a sentence that fails leaves its page."""
+
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cmixup.errors import InputError
+from scripts.records import register
+from scripts.records.experiment import RESULTS
+from scripts.records.records import by_seed
+from scripts.report import evidence as module
+from scripts.report import findings, sentences_domains, sentences_regressor, sentences_tables
+from scripts.report.evidence import (
+    Evidence,
+    Unsupported,
+    minus,
+    published_evidence,
+    require,
+    sample_difference,
+    sample_of,
+    sentence,
+)
+
+AUTHORS = ("dataset,method,layer,bandwidth,seed,test_rmse,test_mape_percent,test_r,worst_rmse,seconds_one_core",
+           "airfoil,erm,,,0,1.5,,,,1", "airfoil,erm,,,1,2.5,,,,1", "airfoil,erm,,,2,3.5,,,,1",
+           "airfoil,cmixup,hidden,1.75,0,9,,,,1", "airfoil,cmixup,hidden,3,0,7,,,,1")  # fmt: skip
+
+
+def frame(values: tuple[float, ...] = (1.0, 2.0, 3.0), **changes: object) -> pd.DataFrame:
+    base = {"experiment": "table1", "dataset": "airfoil", "preset": "paper", "method": "erm", "options": {},
+            "split": "test", "metric": "rmse", "model": "fcn3", "layer": ""}  # fmt: skip
+    return pd.DataFrame([base | changes | {"seed": seed, "value": value} for seed, value in enumerate(values)])
+
+
+def test_a_cell_is_found_by_all_of_its_keys() -> None:
+    options = {"train.lr": 0.1, "method.alpha": 2.0}
+    e = Evidence(pd.concat([frame(), frame((9.0,), options=options), frame((8.0,), metric="mape")]))
+    assert e.runs("table1", "airfoil", "paper", "erm").values == {0: 1.0, 1: 2.0, 2: 3.0}
+    assert e.runs("table1", "airfoil", "paper", "erm", dict(reversed(options.items()))).mean == 9.0
+    assert e.sample({"experiment": "table1", "dataset": "airfoil", "preset": "paper", "method": "erm",
+                     "metric": "mape"}).mean == 8.0  # fmt: skip
+    with pytest.raises(Unsupported, match="no records of table1 airfoil paper cmixup"):
+        e.runs("table1", "airfoil", "paper", "cmixup")
+
+
+def test_runs_of_several_models_or_with_one_seed_twice_are_refused() -> None:
+    e = Evidence(pd.concat([frame(), frame(model="resnet18")]))
+    with pytest.raises(Unsupported, match="2 records of"):
+        e.runs("table1", "airfoil", "paper", "erm")
+    with pytest.raises(InputError, match="seed 0 twice"):
+        Evidence(pd.concat([frame(), frame()]))
+    with pytest.raises(InputError, match="the value of 1 is not finite"):
+        Evidence(frame((1.0, math.nan))).runs("table1", "airfoil", "paper", "erm")
+
+
+def test_sources_beside_the_records(tmp_path: Path) -> None:
+    (tmp_path / "paper").mkdir()
+    shutil.copy(RESULTS / "paper" / "results.csv", tmp_path / "paper")
+    (tmp_path / "paper" / "original_rerun.csv").write_text("\n".join(AUTHORS))
+    (tmp_path / "table.csv").write_text("seed,kind,x,y\n0,a,1,2\n1,a,3,4\n0,b,5,6\n")
+    (tmp_path / "airfoil.csv").write_text("seed,epoch,loss\n0,1,9\n0,2,3\n0,3,4\n1,1,9\n1,2,3\n1,3,6\n")
+    e = Evidence(frame(), tmp_path)
+    paper = e.paper("table1", "airfoil", "erm").summary
+    assert (paper.mean, paper.std, paper.n) == (2.901, 0.067, 3)
+    assert e.authors("airfoil", "cmixup", bandwidth=3).mean == 7.0
+    with pytest.raises(InputError, match="name the bandwidth"):
+        e.authors("airfoil", "cmixup")
+    # Airfoil's splits are those of the authors' seeds, so the difference is paired: 0.5 on every seed.
+    found = minus(e.authors("airfoil", "erm"), e.runs("table1", "airfoil", "paper", "erm"))
+    assert (found.mean, found.low) == (0.5, pytest.approx(0.5))
+    assert e.rows("table.csv", "x", kind="a").values == {0: 1.0, 1: 3.0}
+    assert minus(e.rows("table.csv", "y"), e.rows("table.csv", "x")).n == 3  # paired by the row
+    assert [e.rows("{dataset}.csv", "loss", take=take, dataset="airfoil").mean for take in ("min", "last")] == [
+        3.0,
+        5.0,
+    ]
+    with pytest.raises(Unsupported, match=r"table.csv has no x of kind=c"):
+        e.rows("table.csv", "x", kind="c")
+
+
+def test_only_the_same_units_are_paired() -> None:
+    a, b = {0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.1, 1: 2.1, 2: 3.1}
+    assert minus(sample_of(a, "s"), sample_of(b, "s")).high == pytest.approx(-0.1)
+    assert minus(sample_of(a, "s"), sample_of(b, "t")).high == pytest.approx(2.167, abs=1e-3)
+    with pytest.raises(Unsupported, match="fewer than two values are shared"):
+        minus(sample_of({0: 1.0}, "s"), sample_of(b, "s"))
+
+
+def test_clusters_widen_an_interval() -> None:
+    values, zeros = dict(enumerate((1.0, 1.0, 3.0, 3.0))), dict.fromkeys(range(4), 0.0)
+    wide = sample_difference(sample_of(values, "r", dict(enumerate("aabb"))), sample_of(zeros, "r"))
+    assert wide is not None
+    assert wide.high - wide.mean == pytest.approx(12.7062, abs=1e-3)  # t of one degree of freedom, standard error 1
+
+
+def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "ENTRIES", {})
+    monkeypatch.setattr(module, "published_evidence", lambda: Evidence(frame()))
+
+    @sentence("README.md", "docs/index.md")
+    def error_of_erm(e: Evidence) -> str:
+        own = e.runs("table1", "airfoil", "paper", "erm").mean
+        require(own < limit, "ERM's error is small")
+        return f"ERM has {own:.1f}"
+
+    (entry,) = register.ENTRIES[__name__]
+    limit = 3.0
+    assert entry.make() == {page: {"error_of_erm": "ERM has 2.0"} for page in ("README.md", "docs/index.md")}
+    limit = 1.0
+    (text,) = entry.make()["README.md"].values()
+    assert text.startswith("**[error_of_erm: the records no longer support this sentence: not so: ERM's error is small")
+
+
+def sentences() -> dict[str, str]:
+    """Every sentence of the project by its function's name."""
+    modules = (sentences_domains, sentences_regressor, sentences_tables)
+    entries = [entry for one in modules for entry in register.ENTRIES[one.__name__]]
+    return {name: text for entry in entries for parts in entry.make().values() for name, text in parts.items()}
+
+
+def test_every_sentence_holds_and_each_of_its_numbers_is_computed() -> None:
+    found = sentences()
+    assert len(found) > 20
+    assert not [name for name, text in found.items() if "no longer support" in text]
+    scores = by_seed(module.filled_records(), experiment="table1", dataset="airfoil", preset="default", method="erm",
+                     split="test", metric="rmse", options={})  # fmt: skip
+    assert f"ERM has {sum(scores.values()) / len(scores):.3f} on Airfoil" in found["default_airfoil"]
+
+
+def test_a_row_of_findings_says_on_which_side_of_0_its_interval_lies() -> None:
+    for label, d, _ in findings.domain_rows(published_evidence()):
+        assert findings.verdict(d) == ("inconclusive" if d.low <= 0 <= d.high else "lower" if d.mean < 0 else "higher")
+        assert re.match(r"(C-Mixup|ERM)", label)

@@ -60,7 +60,7 @@ def run_entries(*kinds: str) -> Rendered:
     return made
 
 
-def page_texts(made: Rendered, root: Path = ROOT) -> dict[str, str]:
+def page_texts(made: Rendered, root: Path) -> dict[str, str]:
     """Return every text that a rendering gives, by path below the repository: files, and pages with their parts.
 
     Raises:
@@ -87,7 +87,7 @@ def render_everything() -> list[str]:
         InputError: a place of a page has no part, or a part has no place.
     """
     made = run_entries(FIGURES, FILES, PARTS)
-    texts = page_texts(made)
+    texts = page_texts(made, ROOT)
     for name, text in texts.items():
         write_atomically(ROOT / name, text)
     write_figures(made.figures)

@@ -1,4 +1,4 @@
-"""Numbers come from the right rows of records, paper, authors' code and files; a sentence that fails leaves its page."""
+"""Numbers come from the right rows; a sentence that the records do not hold leaves its page."""
 
 import math
 import re
@@ -127,7 +127,7 @@ def test_every_sentence_holds_and_each_of_its_numbers_is_computed() -> None:
     assert len(found) > 20
     assert not [name for name, text in found.items() if "no longer support" in text]
     scores = by_seed(module.filled_records(), experiment="table1", dataset="airfoil", preset="default", method="erm",
-                     split="test", metric="rmse", options={})  # fmt: skip
+                     metric="rmse", options={})  # fmt: skip
     assert f"ERM has {sum(scores.values()) / len(scores):.3f} on Airfoil" in found["default_airfoil"]
 
 

@@ -10,12 +10,13 @@ Example: python -m scripts.analysis task_errors preset=cpu
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
@@ -35,7 +36,6 @@ from scripts.analysis.runs import (
     results_of,
     run_folder,
     runs_of,
-    stored_rows,
     write_analysis,
 )
 from scripts.config.arguments import Args
@@ -43,9 +43,8 @@ from scripts.config.parts import check_part
 from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.records.records import read_csv, to_csv
 from scripts.records.register import draws, writes
-from scripts.records.stats import Interval, clustered_interval, summarise_values
+from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import new_subplots
 from scripts.report.palette import method_look
@@ -54,7 +53,6 @@ EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
 KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}
 TASK_KEY = ("seed", "task", "object")
 CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
-Row = Mapping[str, Any]
 
 
 def task_errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
@@ -90,13 +88,13 @@ def task_errors(report: Report, data: RegressionData, out: Path, device: torch.d
 
 
 def score_runs(
-    reports: Sequence[Report], out: Path, device: torch.device, old: Sequence[Mapping[str, str]] = ()
-) -> list[dict[str, Any]]:
-    """Return one row a seed and test task of one dataset: `seed`, `task`, `object`, and the error of each method.
+    reports: Sequence[Report], out: Path, device: torch.device, old: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
 
     Args:
         reports: of the runs.
-        out: where they lie.
+        out: folder of the runs.
         device: where to predict.
         old: rows of an earlier call; what they hold of other runs stays.
 
@@ -108,83 +106,77 @@ def score_runs(
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
     dataset: Any = dataset_of(reports[0]["config"]["dataset"])  # a TaskDataset
     objects = dataset.objects()[1].names
-    rows: list[dict[str, Any]] = []
+    frames = []
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
         data = dataset.load(seed)
         x: Any = data.train.x
-        each = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
-        constant = [f"{e:.5g}" for e in each]
-        # Checkpoints are not published: what was measured where they lay stays, if the tasks are the same.
-        before = [r for r in old if r["seed"] == str(seed)]
-        kept = file_columns(before)[len(TASK_KEY) :] if [r[CONSTANT] for r in before] == constant else []
-        columns = {m: [r[m] for r in before] for m in kept if all(r.get(m) for r in before)} | {CONSTANT: constant}
+        constant = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
+        frame = pd.DataFrame({
+            "seed": str(seed), "task": [str(k) for k in range(len(constant))],
+            "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: _digits(constant),
+        })  # fmt: skip
         for report in group:
-            each = task_errors(report, data, out, device)
-            columns[report["method"]] = [f"{e:.5g}" for e in each]
-            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {each.mean():.3f}", flush=True)
-        rows += [
-            {"seed": seed, "task": k, "object": objects[int(data.test.domain[k])],
-             **{name: column[k] for name, column in columns.items()}}
-            for k in range(len(data.test.y))
-        ]  # fmt: skip
-    seeds = {str(r["seed"]) for r in rows}
-    return sorted([*(dict(r) for r in old if r["seed"] not in seeds), *rows], key=lambda r: int(r["seed"]))
+            errors = task_errors(report, data, out, device)
+            frame[report["method"]] = _digits(errors)
+            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {errors.mean():.3f}", flush=True)
+        # Checkpoints are not published: what was measured where they lay stays, if the tasks are the same.
+        before = old[old["seed"] == str(seed)].reset_index(drop=True) if old is not None else frame
+        if before[CONSTANT].equals(frame[CONSTANT]):
+            frame = frame.assign(**{name: before[name] for name in before if name not in frame})
+        frames.append(frame)
+    if old is not None:
+        frames.append(old[~old["seed"].isin([frame["seed"][0] for frame in frames])])
+    merged = pd.concat(frames).sort_values("seed", key=lambda seeds: seeds.astype(int), kind="stable")
+    merged = merged.dropna(axis="columns", how="all")
+    return merged[[*TASK_KEY, *methods_of(merged)]]
 
 
-def file_columns(rows: Sequence[Row]) -> list[str]:
-    """Return the columns of a file of rows: the key, the constant, and the methods in the table's order.
-
-    A method that the table does not have comes last.
-    """
-    present = [name for row in rows for name in row if name not in (*TASK_KEY, CONSTANT)]
-    return [*TASK_KEY, CONSTANT, *names.in_order(present, load_experiment(EXPERIMENT).methods)]
+def _digits(errors: np.ndarray) -> list[str]:
+    return [f"{e:.5g}" for e in errors]
 
 
-def over_seeds(rows: Sequence[Row], first: str, second: str = "") -> tuple[list[float], list[str], int]:
+def methods_of(frame: pd.DataFrame) -> list[str]:
+    """Return the constant and the methods of a file in the table's order; one that the table does not have is last."""
+    methods = [name for name in frame if name not in (*TASK_KEY, CONSTANT)]
+    return [CONSTANT, *names.in_order(methods, load_experiment(EXPERIMENT).methods)]
+
+
+def task_means(frame: pd.DataFrame, method: str, minus: str = "") -> tuple[pd.Series, pd.Series, int]:
     """Return the mean over seeds of a method's error on each task, minus another's; the objects; the number of seeds.
 
     Only seeds that both methods have are taken.
     """
-    used = [r for r in rows if all(r.get(m) for m in (first, second) if m)]
-    found: dict[int, list[float]] = {}
-    objects: dict[int, str] = {}
-    for r in used:
-        found.setdefault(int(r["task"]), []).append(float(r[first]) - (float(r[second]) if second else 0.0))
-        objects[int(r["task"])] = str(r["object"])
-    tasks = sorted(found)
-    return [summarise_values(found[k]).mean for k in tasks], [objects[k] for k in tasks], len({r["seed"] for r in used})
+    error = frame[method] - frame[minus] if minus else frame[method]
+    used = frame.assign(error=error).dropna(subset=["error"])
+    by_task = used.groupby("task")
+    return by_task["error"].mean(), by_task["object"].first(), used["seed"].nunique()
 
 
-def paired_table(rows: Sequence[Row], dataset: str, preset: str) -> str:
+def paired_table(frame: pd.DataFrame, dataset: str, preset: str) -> str:
     """Return the table of one dataset and preset as Markdown."""
     experiment = load_experiment(EXPERIMENT)
-    compare = experiment.compare
-    shown = names.method_title(compare)
-    methods = [c for c in file_columns(rows) if c not in TASK_KEY]
+    compare, methods = experiment.compare, methods_of(frame)
     about = experiment.about_preset.get(preset, "")
     title = f"{names.dataset_title(dataset)}, preset {preset}{f' ({about})' if about else ''}"
-    head = ["method", "seeds", "MSE", f"{shown} minus it", "95 % over objects", "95 % over tasks"]
     body = []
     for method in methods:
-        values, objects, n = over_seeds(rows, method)
-        line = [_method_name(method), "—" if method == CONSTANT else str(n), _with_interval(values, objects)]
-        values, objects, _ = over_seeds(rows, compare, method) if compare in methods else ([], [], 0)
-        if method == compare or not values:
-            line += ["—"] * 3
+        errors, objects, seeds = task_means(frame, method)
+        line = [_method_name(method), "—" if method == CONSTANT else str(seeds)]
+        line.append(f"{errors.mean():.3f} {_interval_text(errors, objects, '')}".rstrip())
+        differences, objects, _ = task_means(frame, compare, method) if compare in methods else (errors[:0], objects, 0)
+        if method == compare or differences.empty:
+            body.append([*line, *["—"] * 3])
         else:
-            mean = f"{summarise_values(values).mean:+.3f}"
-            line += [
-                mean,
-                _signed_interval(clustered_interval(values, objects)),
-                _signed_interval(clustered_interval(values, range(len(values)))),
-            ]
-        body.append(line)
-    tasks, objects, _ = over_seeds(rows, methods[0])
+            intervals = [_interval_text(differences, clusters) for clusters in (objects, differences.index)]
+            body.append([*line, f"{differences.mean():+.3f}", *intervals])
+    head = ["method", "seeds", "MSE", f"{names.method_title(compare)} minus it", "95 % over objects", "95 % over tasks"]
+    _, objects, _ = task_means(frame, CONSTANT)
     legend = (
-        f"MSE of 10 x azimuth on the query of {len(tasks)} test tasks of {len(set(objects))} objects, mean over seeds, "
-        "with its 95 % interval over objects; then paired differences on the same tasks. Over objects: t interval, "
-        "tasks of one object taken as dependent (cluster-robust), which is what holds for new objects. Over tasks: as "
-        "if every task had its own object, like the paper's ±. Neither knows how much another seed would change."
+        f"MSE of 10 x azimuth on the query of {len(objects)} test tasks of {objects.nunique()} objects, mean over "
+        "seeds, with its 95 % interval over objects; then paired differences on the same tasks. Over objects: t "
+        "interval, tasks of one object taken as dependent (cluster-robust), which is what holds for new objects. Over "
+        "tasks: as if every task had its own object, like the paper's ±. Neither knows how much another seed would "
+        "change."
     )
     made_by = f"`make reproduce-table2-paired PRESET={preset}` makes this page."
     parts = [f"## {title}: paired over test tasks", "", legend, "", *markdown_rows(head, body), "", made_by]
@@ -195,30 +187,26 @@ def _method_name(method: str) -> str:
     return "mean training label" if method == CONSTANT else names.method_title(method)
 
 
-def _with_interval(values: Sequence[float], clusters: Sequence[str]) -> str:
-    found = clustered_interval(values, clusters)
-    return f"{summarise_values(values).mean:.3f} {_signed_interval(found, '')}".rstrip()
-
-
-def _signed_interval(found: Interval | None, sign: str = "+") -> str:
+def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = "+") -> str:
+    found = clustered_interval(values.tolist(), list(clusters))
     return f"[{found.low:{sign}.3f}, {found.high:{sign}.3f}]" if found else "—"
 
 
-def saved_rows(results: Path = RESULTS) -> dict[tuple[str, str], list[dict[str, str]]]:
-    """Return the rows of every file of task errors by dataset and preset."""
-    found = {}
+def saved_frames(results: Path = RESULTS) -> dict[tuple[str, str], pd.DataFrame]:
+    """Return every file of task errors by dataset and preset."""
+    frames = {}
     for path in sorted((results / FOLDER).glob("*.csv")):
         dataset, _, preset = path.stem.rpartition("_")
-        found[dataset, preset] = read_csv(path)
-    return found
+        frames[dataset, preset] = pd.read_csv(path)
+    return frames
 
 
 @writes
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that the files of task errors give, by their paths below results/."""
     return {
-        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": paired_table(rows, dataset, preset)
-        for (dataset, preset), rows in saved_rows(results).items()
+        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": paired_table(frame, dataset, preset)
+        for (dataset, preset), frame in saved_frames(results).items()
     }
 
 
@@ -253,33 +241,30 @@ def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, titl
 @draws
 def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every file of task errors, by its path below `results`."""
-    found = {}
-    for (dataset, preset), rows in saved_rows(results).items():
-        means: dict[str, dict[str, float]] = {}
-        for method in [c for c in file_columns(rows) if c not in TASK_KEY]:
-            values, objects, seeds = over_seeds(rows, method)
-            means[_method_name(method)] = {
-                o: summarise_values([v for v, other in zip(values, objects, strict=True) if other == o]).mean
-                for o in dict.fromkeys(objects)
-            }
+    figures = {}
+    for (dataset, preset), frame in saved_frames(results).items():
+        means = {}
+        for method in methods_of(frame):
+            errors, objects, seeds = task_means(frame, method)
+            means[_method_name(method)] = errors.groupby(objects, sort=False).mean().to_dict()
         title = (
             f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
             f"mean over {seeds} seeds"
         )
-        found[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(
-            means, _method_name(CONSTANT), title
-        )
-    return found
+        path = f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"
+        figures[path] = objects_figure(means, _method_name(CONSTANT), title)
+    return figures
 
 
 def run(given: Args) -> None:
-    """Measure the runs of each dataset and preset, then render what all files say."""
+    """Measure the runs of each dataset and preset, then render all files."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "")
     about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"
     reports = runs_of(given, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
-        name = f"{FOLDER}/{dataset}_{of}.csv"
-        rows = score_runs(list(group), given.out, device, stored_rows(results / name))
-        write_analysis(results, {name: to_csv(rows, file_columns(rows))})
+        path = results / FOLDER / f"{dataset}_{of}.csv"
+        old = pd.read_csv(path, dtype=str) if path.is_file() else None
+        frame = score_runs(list(group), given.out, device, old)
+        write_analysis(results, {f"{FOLDER}/{path.name}": frame.to_csv(index=False, lineterminator="\n")})
     write_analysis(results, render_tables(results), task_figures(results))

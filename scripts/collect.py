@@ -19,7 +19,7 @@ from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records import names
-from scripts.report.collected import collect_sweeps, collected_page, find_reports, narrowed_reports, to_html, to_rows
+from scripts.report.collected import collect_sweeps, collected_page, find_reports, narrowed_reports, to_rows
 from scripts.report.figures import to_png
 from scripts.report.sweep_figure import draw_panels, sweep_panels
 
@@ -53,8 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         plot = to_png(draw_panels(sweep_panels(groups), over, f"test {score}", drawn))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
-        page = to_html(f"{', '.join(datasets)}: {over}", text, plot)
-        made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot, ".html": page}
+        made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
             write_atomically(path.parent / f"{path.name}{suffix}", content)
         print(text)

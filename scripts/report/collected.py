@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import html
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,16 +23,6 @@ ERM = "erm"
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
 COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best", "minus_erm",
            "minus_erm_low", "minus_erm_high")  # fmt: skip
-
-HTML = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark"><title>{title}</title><style>
-body {{font: 16px/1.5 system-ui; margin: auto; max-width: 60em; padding: 1em}}
-img {{max-width: 100%; background: white}}
-table {{border-collapse: collapse; display: block; overflow-x: auto}}
-th, td {{padding: .2em .8em; border-bottom: 1px solid #8888; text-align: right; white-space: nowrap}}
-</style>
-{body}
-"""
 
 
 def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
@@ -167,39 +154,31 @@ def collected_page(groups: Sequence[Sweep]) -> str:
     parts = [legend]
     for group in groups:
         means = {p.value: p.interval.mean for p in group.points}
-        chosen = best_point(group, means)
-        chosen_on_val = best_point(group, {p.value: p.on_val for p in group.points})
+        on_test, on_val = best_point(group, means), best_point(group, {p.value: p.on_val for p in group.points})
         decimals = decimals_for([mean for mean in means.values() if math.isfinite(mean)] or [1.0])
         rows, with_erm = [], any(p.erm for p in group.points)
         for p in group.points:
-            mark = "**{}**" if p == chosen else "{}"
-            other = p.erm if with_erm else chosen.scores if chosen else {}
+            mark = "**{}**" if p == on_test else "{}"
+            other = p.erm if with_erm else on_test.scores if on_test else {}
             change = paired_or_none(p.scores, other) if other and other != p.scores else None
             value, mean = _escaped_cell(value_text(p.value)), mean_text(p.scores, decimals)
             rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
         metric = names.metric_title(group.metric)
-        table = markdown_rows([group.option, "n", f"test {metric}",
-                               "minus ERM" if with_erm else "minus the best", f"val {metric}"], rows)  # fmt: skip
-        told = [
+        head = [group.option, "n", f"test {metric}", "minus ERM" if with_erm else "minus the best", f"val {metric}"]
+        best = [
             f"Best on {split}: {group.option}={_escaped_cell(value_text(point.value))}."
-            for split, point in (("test", chosen), ("validation, by which options are to be chosen", chosen_on_val))
+            for split, point in (("test", on_test), ("validation, by which options are to be chosen", on_val))
             if point
         ]
-        parts += [
-            "",
-            f"## {_escaped_cell(group.title)}",
-            "",
-            *table,
-            "",
-            " ".join(told) or "No value has a finite mean.",
-        ]
+        parts += ["", f"## {_escaped_cell(group.title)}", "", *markdown_rows(head, rows), ""]
+        parts.append(" ".join(best) or "No value has a finite mean.")
     return "\n".join([*parts, ""])
 
 
 def _escaped_cell(text: str) -> str:
     """Return a text that stays one cell of a Markdown table, and text."""
-    return " ".join(html.escape(text, quote=False).replace("|", r"\|").split())
+    return " ".join(text.replace("|", r"\|").replace("<", "&lt;").split())
 
 
 def to_rows(groups: Sequence[Sweep]) -> str:
@@ -217,19 +196,3 @@ def to_rows(groups: Sequence[Sweep]) -> str:
                     p.on_val, p == chosen, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)
-
-
-def to_html(title: str, page: str, png: bytes) -> str:
-    """Return a page of `collected_page` with its picture as one HTML file that asks nothing of another host."""
-    picture = base64.b64encode(png).decode()
-    body = [f"<h1>{html.escape(title)}</h1>", f'<img alt="the sweep" src="data:image/png;base64,{picture}">']
-    for block in page.strip().split("\n\n"):
-        text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(html.unescape(block)))
-        if block.startswith("|"):
-            head, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
-            rows = [[cell.replace(r"\|", "|") for cell in row] for row in rows]
-            cells = [f"<th>{'<th>'.join(head)}", *(f"<td>{'<td>'.join(row)}" for row in rows)]
-            body.append(f"<table><tr>{'<tr>'.join(cells)}</table>")
-        else:
-            body.append(f"<h2>{text[3:]}</h2>" if block.startswith("## ") else f"<p>{text}</p>")
-    return HTML.format(title=html.escape(title), body="\n".join(body))

@@ -102,6 +102,8 @@ class Pair:
         paper: those of the paper's numbers; empty where it prints none.
         runs: those of the runs behind both sides.
         planned: how many seeds the experiment's file plans.
+        margin: of equivalence; None where the first is said to be better.
+        tests: among how many its interval is corrected.
     """
 
     first: Query
@@ -109,37 +111,35 @@ class Pair:
     paper: Sequence[Query]
     runs: Sequence[Query]
     planned: int = 0
+    margin: float | None = None
+    tests: int = 1
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
-    found = [_of_comparison(one, evidence) for one in artefact.comparisons]
-    for dataset, preset in itertools.product(_artefact_datasets(artefact), artefact.presets):
+    pairs = [_of_comparison(one) for one in artefact.comparisons]
+    name = artefact.experiment or artefact.sweep
+    datasets = dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in]) if name else ()
+    for dataset, preset in itertools.product(datasets, artefact.presets):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
         if artefact.sweep:
-            found += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
+            pairs += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
         else:
-            found += _of_pairs(artefact, dataset, preset, title, evidence)
-    return found
+            pairs += _of_pairs(artefact, dataset, preset, title, evidence)
+    return [found for blank, pair in pairs if (found := _judge_pair(pair, evidence, blank))]
 
 
-def _artefact_datasets(artefact: Artefact) -> list[str]:
-    name = artefact.experiment or artefact.sweep
-    return list(dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in])) if name else []
-
-
-def _of_comparison(one: Comparison, evidence: Evidence) -> Finding:
-    """Return what a comparison of artefacts.yaml says; lower is better in all of them."""
+def _of_comparison(one: Comparison) -> tuple[Finding, Pair]:
+    """Return a comparison of artefacts.yaml; lower is better in all of them."""
     runs, planned = ([one.runs], _planned_seeds(one.runs["experiment"], one.runs["dataset"])) if one.runs else ([], 0)
     pair = Pair({**one.of, **one.first}, {**one.of, **one.second}, one.paper, runs, planned)
-    found = _judge_pair(pair, evidence, Finding(one.where, UNKNOWN, label=one.label))
-    if found is None:
-        raise InputError(f"comparison {one.where} {one.label} finds nothing")
-    return found
+    return Finding(one.where, UNKNOWN, label=one.label), pair
 
 
-def _of_pairs(artefact: Artefact, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding for every pair of methods and score of one dataset and preset that has runs."""
+def _of_pairs(
+    artefact: Artefact, dataset: str, preset: str, title: str, evidence: Evidence
+) -> Iterator[tuple[Finding, Pair]]:
+    """Yield every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
     pairs, planned = [*artefact.gain, *artefact.level], _planned_seeds(artefact.experiment, dataset)
@@ -149,18 +149,14 @@ def _of_pairs(artefact: Artefact, dataset: str, preset: str, title: str, evidenc
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
         about = title if metric == score else f"worst domain of {title}"
         label = names.method_title(second) if len(pairs) > 1 else ""
-        margin = (
-            None
-            if [first, second] in artefact.gain
-            else _equivalence_margin(artefact.margin, dataset, metric, evidence)
-        )
-        blank = Finding(about, UNKNOWN, label=label, preset=preset)
-        if found := _judge_pair(Pair(ours[0], ours[1], paper, ours, planned), evidence, blank, margin=margin):
-            yield found
+        gain = [first, second] in artefact.gain
+        margin = None if gain else _equivalence_margin(artefact.margin, dataset, metric, evidence)
+        pair = Pair(ours[0], ours[1], paper, ours, planned, margin)
+        yield Finding(about, UNKNOWN, label=label, preset=preset), pair
 
 
-def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding for every value of a swept option, its method against ERM."""
+def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[tuple[Finding, Pair]]:
+    """Yield every value of a swept option, its method against ERM."""
     experiment = experiment_of(name)
     option, method = experiment.sweep["option"], experiment.sweep["method"]
     same = {"dataset": dataset, "preset": preset, "metric": experiment.metrics[0]}
@@ -172,29 +168,15 @@ def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Eviden
             first = {**first, "options": {}}  # the preset's own value
         about = Finding(title, UNKNOWN, label=f"{option.rpartition('.')[2]} {value:g}", preset=preset)
         pairs.append((about, Pair(first, second, (), [first], _planned_seeds(name, dataset))))
-    mixed = sum(not _is_idle(pair, evidence) for _, pair in pairs)
-    for about, pair in pairs:
-        if found := _judge_pair(pair, evidence, about, tests=max(mixed, 1)):
-            yield found
+    tests = max(sum(not _is_idle(pair, evidence) for _, pair in pairs), 1)
+    yield from ((about, replace(pair, tests=tests)) for about, pair in pairs)
 
 
-def _judge_pair(
-    pair: Pair, evidence: Evidence, blank: Finding, *, margin: float | None = None, tests: int = 1
-) -> Finding | None:
-    """Return the finding on a pair, or None where a side has no runs.
-
-    Args:
-        pair: what is compared.
-        evidence: the source of all numbers.
-        blank: the finding without what is judged.
-        margin: of equivalence; None where the first is said to be better.
-        tests: among how many its interval is corrected.
-    """
+def _judge_pair(pair: Pair, evidence: Evidence, blank: Finding) -> Finding | None:
+    """Return the finding on a pair, `blank` without what is judged, or None where a side has no runs."""
     first, second = evidence.find(pair.first), evidence.find(pair.second)
     if not (first and second):
         return None
-    if first.units != second.units:
-        raise InputError(f"{blank.where}: both sides of a comparison must share their {first.units}")
     printed = [one for one in (evidence.find(query) for query in pair.paper) if one]
     paper = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
     ours, shared = sample_difference(first, second), len(set(first.values) & set(second.values))
@@ -205,17 +187,13 @@ def _judge_pair(
         state = OPEN
     elif ours is None:
         state = UNKNOWN
-    elif margin is not None:
-        state = equivalence_state(of_interval(ours), paper, margin)
+    elif pair.margin is not None:
+        state = equivalence_state(of_interval(ours), paper, pair.margin)
     else:
-        state = gain_state(of_interval(ours), paper, lower=_lower_better(pair.first), level=1 - 0.05 / tests)
+        lower = "metric" not in pair.first or lower_is_better(pair.first["metric"])  # so it is of what is no score
+        state = gain_state(of_interval(ours), paper, lower=lower, level=1 - 0.05 / pair.tests)
     decimals = printed[0].decimals if paper else blank.decimals
     return replace(blank, state=state, n=ours.n if ours else shared, ours=ours, paper=paper, decimals=decimals)
-
-
-def _lower_better(query: Query) -> bool:
-    """Return whether lower is better; so it is of every number that is no score of a method."""
-    return "metric" not in query or lower_is_better(query["metric"])
 
 
 def _is_idle(pair: Pair, evidence: Evidence) -> bool:

@@ -98,12 +98,6 @@ def test_runs_of_a_table_before_and_after_it_changed_are_not_compared() -> None:
     assert ([p.value for p in group.points], len(left_out)) == (["cmixup", "erm"], 1)
 
 
-def test_validation_may_prefer_another_value() -> None:
-    other = [{**r, "scores": {**r["scores"], "val": {"rmse": 10 - r["scores"]["test"]["rmse"]}}} for r in SWEEP]
-    (group,), _ = collect_sweeps(other, "method.bandwidth")
-    assert "to be chosen: method.bandwidth=10." in collected_page([group])
-
-
 def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
     faster = [report(0, 1.0, b, options={"method.bandwidth": b, "train.lr": 0.1}) for b in (0.1, 10.0)]
     alone = [report(0, 1.0, 3.0, options={"method.bandwidth": 3.0, "train.lr": 0.5})]
@@ -111,35 +105,6 @@ def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
     assert [g.title for g in groups] == ["train.lr as the preset", "train.lr=0.1"]
     assert [len(g.points) for g in groups] == [3, 2]
     assert left_out == ["train.lr=0.5: method.bandwidth has one value, 3, in 1 runs"]
-
-
-def test_each_dataset_is_a_group_with_its_own_erm() -> None:
-    """Also where their metrics and their files differ, which the name of a dataset says."""
-    there = [report(0, score, b, dataset="no2", selection="r", checksums={"no2.csv": "ab"})
-             for b, score in ((0.1, 0.25), (10.0, 0.5))]  # fmt: skip
-    theirs = report(0, 0.125, method="erm", dataset="no2", selection="r", checksums={"no2.csv": "ab"})
-    groups, left_out = collect_sweeps([*SWEEP, *ERM, *there, theirs], "method.bandwidth")
-    assert left_out == []
-    assert [(g.title, g.metric, len(g.points)) for g in groups] == [
-        ("dataset=airfoil", "rmse", 3), ("dataset=no2", "r", 2),
-    ]  # fmt: skip
-    assert [p.erm for p in groups[1].points] == [{0: 0.875}] * 2
-    (group,), _ = collect_sweeps(
-        [*SWEEP, report(5, 1.0, dataset="no2")], "method.bandwidth"
-    )  # one value of a dataset is none
-    assert group.title == "dataset=airfoil"
-
-
-def test_methods_datasets_and_parts_can_be_swept_over() -> None:
-    methods = [report(0, 1.0), report(0, 2.0, method="erm")]
-    (group,), _ = collect_sweeps(methods, "method")
-    assert [(p.value, p.interval.mean) for p in group.points] == [("cmixup", 1.0), ("erm", 2.0)]
-    (group,), _ = collect_sweeps([report(0, 1.0), report(0, 2.0, preset="released")], "preset")
-    assert [p.value for p in group.points] == ["paper", "released"]
-    parts = [report(0, 1.0), report(0, 2.0, options={"method.pairing": "uniform", "method.pairing.k": 3})]
-    parts[1]["config"]["method"]["pairing"] = {"name": "uniform", "_target_": "a.C"}
-    (group,), _ = collect_sweeps(parts, "method.pairing")
-    assert [p.value for p in group.points] == ["label", "uniform"]
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,11 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cmixup.errors import InputError
-from scripts.config.compose import compose_train
-from scripts.driver.job import plan_job
-from scripts.plan.asked import Choice, asked_cells, grid_points
 from scripts.records.experiment import load_experiment
 from scripts.report.ablation_grid import account_gain, grid_page, scores_of, shapley_parts
 from tests.scripts.reports import report
@@ -99,16 +95,3 @@ def test_the_page_shows_differences_in_a_row_and_the_account() -> None:
     assert len([row for row in rows if row.startswith(("| none", "| centre", "| standard"))]) == 18
     assert "| C-Mixup | standard, 200, 0.003 | -0.184 | -0.970 [-0.970, -0.970] |" in text
     assert "ADA" not in "".join(rows)  # it has no runs here
-
-
-def test_every_combination_is_a_job_and_the_presets_own_has_no_options() -> None:
-    choice = Choice(["airfoil"], ["erm"], [0], "paper", "o", "cpu", False)
-    small = replace(LADDER, grid={**LADDER.grid, "train.epochs": [100]})
-    (cell,) = asked_cells(small, choice)
-    planned = [plan_job(compose_train(cell.command(choice, change))) for change in cell.changes]
-    assert len(planned) == len({job.folder for job in planned}) == 6
-    assert planned[0].options == {}
-    assert planned[-1].options == {"train.label_scaling": "standard", "train.lr": 0.003}
-    assert planned[-1].settings.label_scaling == "standard"
-    assert all(set(LADDER.grid_of[d]) == set(LADDER.grid) for d in LADDER.grid_of)
-    assert len(grid_points(LADDER, "no2")) == 2

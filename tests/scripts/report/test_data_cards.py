@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from scripts.config.compose import option_names, part_file
+from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.records.experiment import RESULTS
 from scripts.report.data_cards import PAGE, YOURS, read_fields
@@ -28,12 +28,6 @@ def test_a_card_has_origin_split_licence_and_citation(name: str) -> None:
     sizes = getattr(dataset_class(name), "split_sizes", ())
     assert " / ".join(map(str, sizes)) in card
     assert f"| `{name}` |" in TEXT
-
-
-def test_every_dataset_without_files_says_what_was_tried() -> None:
-    rows = TEXT.partition("## What is missing")[2].partition("## Cards")[0]
-    absent = {name for name in option_names("dataset") if part_file("dataset", name).get("absent")}
-    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == absent
 
 
 def test_fields_of_a_card() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
@@ -17,7 +16,7 @@ from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
 from scripts.records.stats import summarise_values
 from scripts.records.tables import Block, ResultTable, Score
-from scripts.report.figures import bandwidth_figure, to_png
+from scripts.report.figures import bandwidth_figure
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.palette import COLOURS
 from scripts.report.table_figure import table_figure
@@ -103,18 +102,6 @@ def test_a_preset_of_the_second_panel_alone_is_in_the_legend() -> None:
     assert marks(right, "s") == pytest.approx([-2.5])
 
 
-def test_every_panel_of_the_invariance_figure_has_its_own_rows_and_says_whose() -> None:
-    rows = [
-        {"dataset": "crime", "domains": domains, "method": "erm", "preset": "paper", "value": value,
-         "valid_fraction": "0.5"}
-        for domains, value in (("all", "0.1"), ("test", "0.2"), ("test", "0.4"))
-    ]  # fmt: skip
-    every, test = invariance_figure(rows, ["erm"]).axes
-    assert (dots(every), dots(test)) == ([[0.1]], [[0.2, 0.4]])
-    assert (every.get_title().splitlines()[0], test.get_title().splitlines()[0]) == ("Crime", "Crime, test domains")
-    assert (every.get_xlabel()[-7:], test.get_xlabel()[-7:]) == ("(n = 1)", "(n = 2)")
-
-
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     values = {"cmixup": [0.2, 0.4], "unheard_of": [0.7], "erm": [-0.1, 0.5, 0.6]}
     rows = [
@@ -189,10 +176,3 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     assert [list(found.get_ydata()) for found in right.lines] == [
         [r.self_probability for r in every], [marked[0].self_probability],
     ]  # fmt: skip
-
-
-def test_the_file_is_a_png_that_repeats() -> None:
-    figure = Figure(figsize=(1, 1))
-    figure.subplots().plot([0, 1])
-    assert to_png(figure).startswith(b"\x89PNG")
-    assert to_png(figure) == to_png(figure)

@@ -9,15 +9,13 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from scripts.config.compose import TUNED, compose_train, part_file
-from scripts.driver.job import plan_job
-from scripts.plan.asked import Choice, asked_cells, asked_methods, swept_values
+from scripts.config.compose import part_file
+from scripts.plan.asked import asked_methods, swept_values
 from scripts.records import experiment as experiment_module
-from scripts.records import names
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
 from scripts.records.stats import Interval, paired_or_none
-from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points, value_text
+from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points
 from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
 from scripts.report.tables import published_sweeps
 from tests.scripts.sweeps import report
@@ -116,14 +114,6 @@ def test_the_figure_draws_differences_from_erm() -> None:
     assert {"ERM", "C-Mixup minus ERM, paired over seeds", "Manifold Mixup minus ERM"} <= legend
 
 
-def test_without_erm_of_the_same_seeds_the_scores_are_drawn() -> None:
-    figure = draw_sweeps([sweep()], "cmixup")  # one value has one seed
-    (axis,) = figure.axes
-    own = next(line for line in axis.lines if line.get_marker() == "o")
-    assert list(own.get_ydata()) == pytest.approx([2.0, 3.0, 2.0, 5.0])
-    assert axis.get_ylabel() == "test RMSE, 95 % t band"
-
-
 def test_a_title_names_the_values_whose_interval_excludes_0() -> None:
     below, above, around = Interval(-2, -3, -1, 9), Interval(2, 1, 3, 9), Interval(0, -1, 1, 9)
     assert finding_words([1, 3, 6], [around, below, below]) == "lower at 3, 6"
@@ -138,12 +128,6 @@ def test_a_published_sweep_with_few_values_or_seeds_has_no_figure() -> None:
     assert is_drawn([whole])
     assert not is_drawn([replace(whole, points=whole.points[:3])])
     assert not is_drawn([replace(whole, points=[replace(p, scores={0: 1.0, 1: 1.0}) for p in whole.points])])
-
-
-def test_five_datasets_are_five_panels() -> None:
-    figure = draw_sweeps([replace(sweep(), title=names.dataset_title(d)) for d in BANDWIDTH.datasets], "cmixup")
-    titles = [axis.get_title().partition(":")[0] for axis in figure.axes if axis.axison and axis.get_title()]
-    assert titles == ["Airfoil", "NO2", "Crime", "SkillCraft", "Exchange-Rate"]
 
 
 def test_the_table_has_paired_differences_and_the_limits() -> None:
@@ -169,12 +153,6 @@ def test_the_table_has_paired_differences_and_the_limits() -> None:
     assert not any(row.startswith("- Limit") for row in sweep_page(ALPHA, [sweep()], "paper").splitlines())
 
 
-def test_values_are_printed_short() -> None:
-    assert [value_text(v) for v in (5.0, 0.00001, "auto", ("std", 0.3), ["std", 3.0], True, None)] == [
-        "5", "1e-05", "auto", "std 0.3", "std 3", "True", "None",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("experiment", [BANDWIDTH, ALPHA], ids=lambda e: e.name)
 def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(experiment: Experiment) -> None:
     key = experiment.sweep["option"].rpartition(".")[2]
@@ -188,20 +166,6 @@ def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(exp
             assert own[key] in values
             other = "mixup" if own["layer"] == "input" else "manifold_mixup"
             assert asked_methods(experiment, dataset, experiment.methods) == ["erm", other, "cmixup"]
-
-
-def test_a_swept_method_with_two_layers_is_trained_at_both() -> None:
-    choice = Choice(["no2"], ["erm", "mixrl", "cmixup"], [0], "paper", "o", "cpu", False)
-    for experiment, method, count in ((SEARCH, "mixrl", 6), (SEARCH, "erm", 1), (ALPHA, "cmixup", 6)):
-        (cell,) = (cell for cell in asked_cells(experiment, choice) if cell.method == method)
-        planned = [plan_job(compose_train(cell.command(choice, change))) for change in cell.changes]
-        assert len({job.folder for job in planned}) == len(planned) == count
-    choices = {preset: replace(choice, methods=["mixrl"], preset=preset) for preset in ("paper", TUNED)}
-    found = {preset: asked_cells(SEARCH, one)[0].changes for preset, one in choices.items()}
-    assert found["paper"] == [
-        f"method.outer={n}\nmethod.layer={layer}" for n in (0, 25, 200) for layer in ("input", "hidden")
-    ]
-    assert found[TUNED] == [f"method.outer={n}" for n in (0, 25, 200)]
 
 
 def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path: Path) -> None:

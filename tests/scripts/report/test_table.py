@@ -32,12 +32,6 @@ def test_ranks_beside_paper_are_those_counted_by_hand():
     assert "ERM 1.2 (3.0); mixup 2.2 (2.0); C-Mixup 2.5 (1.0)." in line
 
 
-def test_a_score_that_is_no_number_is_last():
-    scores = {"erm": float("nan"), "mixup": 9.0, "cmixup": 2.0}
-    blocks = [block(d, "rmse", scores, PAPER) for d in ("a", "b")]
-    assert ranks_beside_paper(blocks, "rmse")[1] == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
-
-
 @pytest.mark.parametrize("metric", ["r", "worst_r"])
 def test_where_higher_is_better_the_highest_is_first(metric):
     blocks = [block(d, metric, {"erm": 0.1, "cmixup": 0.9}, {"erm": 0.8, "cmixup": 0.2}) for d in ("a", "b")]
@@ -55,13 +49,3 @@ def test_a_dataset_without_every_method_does_not_count():
         assert ranks_beside_paper([whole, hole], "rmse")[0] == ["airfoil"]
         assert rank_lines([whole, hole], "rmse") == []
     assert ranks_beside_paper([], "rmse") == ([], {}, {})
-
-
-def test_methods_that_the_paper_does_not_have_do_not_count():
-    ours, paper = {"erm": 2.0, "drnn": 1.0, "cmixup": 3.0}, {"erm": 1.0, "drnn": None, "cmixup": 2.0}
-    blocks = [block(d, "rmse", ours, paper) for d in ("crime", "skillcraft")]
-    assert ranks_beside_paper(blocks, "rmse") == (["crime", "skillcraft"], {"erm": 1.0, "cmixup": 2.0}, paper_of(paper))
-
-
-def paper_of(paper: dict) -> dict:
-    return {method: rank for method, rank in paper.items() if rank is not None}

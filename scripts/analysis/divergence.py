@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 from torch import Tensor
 
 from cmixup.errors import InputError
@@ -59,29 +61,38 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
     """
     if not bool(torch.isfinite(features).all()):
         raise InputError("features has values that are not finite")
-    h, labels, codes = features.detach().cpu().double(), y.cpu().double().reshape(-1).numpy(), domain.cpu().numpy()
+    h, labels, codes = (t.detach().cpu().double().numpy() for t in (features, y.reshape(-1), domain))
     if max_domains is not None:
-        kept = _of_largest(codes, max_domains)
+        names, counts = np.unique(codes, return_counts=True)
+        kept = np.isin(codes, names[counts >= np.sort(counts)[-max_domains:][0]])
         h, labels, codes = h[kept], labels[kept], codes[kept]
     names, codes = np.unique(codes, return_inverse=True)
     if len(names) < 2:
         raise InputError(f"domain must have two values or more, got {names.tolist()}")
-    n_domains = len(names)
-    cells = label_bins(labels) * n_domains + codes
-    counts = np.bincount(cells, minlength=BINS * n_domains)
-    valid = counts >= MIN_POINTS
-    pairs = int((valid.reshape(BINS, n_domains).sum(axis=1) ** 2).sum())
+    cells = label_bins(labels) * len(names) + codes
+    valid = np.bincount(cells, minlength=BINS * len(names)) >= MIN_POINTS
+    pairs = int((valid.reshape(BINS, len(names)).sum(axis=1) ** 2).sum())
     if not pairs:
         return Invariance(math.nan, 0, 0.0)
 
-    used = torch.from_numpy(valid[cells])
-    within = torch.from_numpy(cells)[used]
-    z, scott = _kernel_coordinates(principal_components(h)[used], within)
+    z = principal_components(h)
+    groups = {cell: z[cells == cell] for cell in np.flatnonzero(valid)}
+    # Scott's rule takes the spread and the number of the points that a density is estimated from, those of a cell: the
+    # spread over all cells would be too wide, since it also holds what the label explains.
+    used = np.concatenate(list(groups.values()))
+    spread = np.sqrt(sum(np.square(g - g.mean(axis=0)).sum(axis=0) for g in groups.values()) / len(used))
+    floor = MIN_RELATIVE_SPREAD * np.sqrt(np.square(used).mean(axis=0)).max()
+    scott = (len(used) / len(groups)) ** (-1 / (z.shape[1] + 4))
+    unit = np.maximum(spread, floor if floor > 0 else 1.0) * scott
+    log_norm = z.shape[1] * (0.5 * math.log(2 * math.pi) + math.log(scott))
     total = 0.0
     for c in range(BINS):
-        here = within // n_domains == c
-        total += float(_bin_divergence(z[here] / scott, within[here], scott))
-    return Invariance(total / pairs, pairs, pairs / (BINS * n_domains**2))
+        of_bin = [points / unit for cell, points in groups.items() if cell // len(names) == c]
+        for points in of_bin:
+            log_own = _log_density(points, points, log_norm, left_out=1)
+            others = [other for other in of_bin if other is not points]
+            total += sum(float((log_own - _log_density(points, other, log_norm)).mean()) for other in others)
+    return Invariance(total / pairs, pairs, pairs / (BINS * len(names) ** 2))
 
 
 def label_bins(labels: np.ndarray) -> np.ndarray:
@@ -90,58 +101,19 @@ def label_bins(labels: np.ndarray) -> np.ndarray:
     return np.searchsorted(edges, labels, side="right")
 
 
-def principal_components(h: Tensor) -> Tensor:
+def principal_components(h: np.ndarray) -> np.ndarray:
     """Return the first principal components `(N, COMPONENTS)` of standardised features `(N, D)`; a constant stays 0."""
-    centred = h - h.mean(dim=0)
-    spread = centred.square().mean(dim=0).sqrt()
-    constant = spread <= MIN_RELATIVE_SPREAD * h.abs().amax(dim=0)
-    z = torch.where(constant, 0.0, centred / torch.where(constant, 1.0, spread))
-    _, _, directions = torch.linalg.svd(z, full_matrices=False)
-    return z @ directions[:COMPONENTS].mT
+    centred = h - h.mean(axis=0)
+    spread = np.sqrt(np.square(centred).mean(axis=0))
+    constant = spread <= MIN_RELATIVE_SPREAD * np.abs(h).max(axis=0)
+    z = np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
+    return z @ np.linalg.svd(z, full_matrices=False)[2][:COMPONENTS].T
 
 
-def _kernel_coordinates(scores: Tensor, cell: Tensor) -> tuple[Tensor, float]:
-    """Return scores in units of their spread inside cells, and Scott's factor n^(-1 / (r + 4)) for the mean cell.
-
-    Scott's rule takes the spread and the number of the points that a density is estimated from, which are those of a
-    cell. The spread over all cells would be too wide, since it also holds what the label explains.
-    """
-    _, inverse, counts = torch.unique(cell, return_inverse=True, return_counts=True)
-    means = torch.zeros(len(counts), scores.shape[1], dtype=scores.dtype).index_add_(0, inverse, scores)
-    inside = (scores - (means / counts[:, None])[inverse]).square().mean(dim=0).sqrt()
-    floor = MIN_RELATIVE_SPREAD * scores.square().mean(dim=0).sqrt().amax()
-    n = len(scores) / len(counts)
-    return scores / inside.clamp_min(floor if floor > 0 else 1.0), n ** (-1 / (scores.shape[1] + 4))
-
-
-def _bin_divergence(z: Tensor, cell: Tensor, scott: float) -> Tensor:
-    """Return the sum over ordered pairs of the cells of one bin of the estimated divergence.
-
-    A point is left out of its own domain's density where that is evaluated at the point.
-
-    Args:
-        z: `(M, r)` points in units of the kernel.
-        cell: `(M,)` int64.
-        scott: the kernel's width in the units of `MIN_LOG_DENSITY`.
-    """
-    groups = [torch.nonzero(cell == c)[:, 0] for c in torch.unique(cell)]
-    log_kernel = -0.5 * torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist").square()
-    log_norm = z.shape[1] * (0.5 * math.log(2 * math.pi) + math.log(scott))
-    total = torch.zeros((), dtype=z.dtype)
-    for members in groups:
-        among = log_kernel[members][:, members].fill_diagonal_(-math.inf)
-        log_own = _log_density(among, len(members) - 1, log_norm)
-        for other in groups:
-            if other is not members:
-                total = total + (log_own - _log_density(log_kernel[members][:, other], len(other), log_norm)).mean()
-    return total
-
-
-def _log_density(log_kernel: Tensor, n: int, log_norm: float) -> Tensor:
-    return (torch.logsumexp(log_kernel, dim=1) - math.log(n) - log_norm).clamp_min(MIN_LOG_DENSITY)
-
-
-def _of_largest(codes: np.ndarray, n_domains: int) -> np.ndarray:
-    """Return whether each row `(N,)` belongs to one of the `n_domains` domains with most rows; ties are kept."""
-    names, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    return counts[inverse] >= np.sort(counts)[::-1][min(n_domains, len(names)) - 1]
+def _log_density(at: np.ndarray, points: np.ndarray, log_norm: float, left_out: int = 0) -> np.ndarray:
+    """Return the log density of `points` (n, r) at `at` (m, r), in units of the kernel; each may leave itself out."""
+    log_kernel = -0.5 * cdist(at, points, "sqeuclidean")
+    if left_out:
+        np.fill_diagonal(log_kernel, -math.inf)
+    density = logsumexp(log_kernel, axis=1) - math.log(len(points) - left_out) - log_norm
+    return np.maximum(density, MIN_LOG_DENSITY)

@@ -20,7 +20,6 @@ from datasets.common.windows import Windows
 from datasets.csv import Csv
 from datasets.dti import DTI
 from datasets.dti_davis import DTIDavis
-from datasets.dti_kiba import DTIKiba
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.pascal1d import Pascal1D
@@ -32,13 +31,10 @@ SEED = "split_seed must be a whole number, 0 to 4294967295, got -1"
 HOLES = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 4.0]])
 BAD: Bad = [
     (partial(NO2, split_seed=-1), SEED),
-    (partial(DTIKiba, split_seed=-1), SEED),
-    (partial(RCFMNIST, split_seed=-1), SEED),
     (partial(Airfoil, scaling="none"), "scaling must be one of train, all, standard, got 'none'"),
     (partial(ExchangeRate, scaling="max"), "scaling must be one of all, train, got 'max'"),
     (partial(RCFMNIST, scaling="train"), "scaling must be one of centred, unit, got 'train'"),
     (partial(RCFMNIST, ratio=0.4), "ratio must be 0.5 to 1, got 0.4"),
-    (partial(RCFMNIST, ratio=math.nan), "ratio must be 0.5 to 1, got nan"),
     (partial(RCFMNIST, test_color="green"), "test_color must be one of reversed, same, got 'green'"),
     *((partial(kind, drug_length=0), "drug_length must be 1 or more, got 0") for kind in (DTI, DTIDavis)),
     *((partial(kind, protein_length=-1), "protein_length must be 1 or more, got -1") for kind in (DTI, DTIDavis)),
@@ -46,20 +42,14 @@ BAD: Bad = [
     *each(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be 1 or more, got {}"),
     (partial(ExchangeRate, window=5000), "window 5000 with horizon 12 is longer than the training part of"),
     (partial(Pascal1D, train_tasks=0), "train_tasks must be 1 or more, got 0"),
-    (partial(Pascal1D, val_tasks=0), "val_tasks must be 1 or more, got 0"),
-    (partial(Pascal1D, test_tasks=0), "test_tasks must be 1 or more, got 0"),
     (partial(Pascal1D, side=100), "side must be one of 128, 64, 32, 16, got 100"),
     (partial(ClipSpec, frames=0), "frames must be 1 or more, got 0"),
-    (partial(ClipSpec, period=0), "period must be 1 or more, got 0"),
-    (partial(ClipSpec, size=-1), "size must be 1 or more, got -1"),
     (partial(ClipSpec, pad=-1), "pad must be 0 or more, got -1"),
     *each(LabelNoise, (-0.1, math.nan, math.inf), "label_noise must be a finite number, 0 or more, got"),
     # ---- tables of one's own
     (partial(Csv, "my.csv", target=["a", "a"]), "target 'a' is in target, too"),
     (partial(Csv, "my.csv", target="a", group="a"), "target 'a' is in group, too"),
-    (partial(Csv, "my.csv", target="a", drop="a"), "target 'a' is in drop, too"),
     (partial(Csv, "my.csv", max_rows=2), "max_rows must be a whole number, 3 or more, got 2"),
-    (partial(Csv, "my.csv", train_rows=0), "train_rows must be a whole number, 1 or more, got 0"),
     (partial(Csv, "my.csv", val_rows=0), "val_rows must be a whole number, 1 or more, got 0"),
     (partial(Csv, "my.csv", rare=1.0), "rare must be a share of rows, 0 or more and below 1, got 1.0"),
     (partial(Csv, "my.csv", scaling="train"), "scaling must be one of standard, minmax, none, got 'train'"),
@@ -79,10 +69,8 @@ BAD: Bad = [
           "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
     (partial(parse_obj, "v 0 0 0\nv 1 0 0\n", "a.obj"), "mesh a.obj has no faces"),
-    (partial(parse_obj, "", "a.obj"), "mesh a.obj has no faces"),
     (partial(parse_obj, "v 0 0 0\nf 1 2 3\n", "a.obj"), "faces of mesh a.obj must name its 1 vertices, got 0 to 2"),
     (partial(parse_obj, "v 0 0 x\n", "a.obj"), "line 1 of mesh a.obj cannot be read: 'v 0 0 x'"),
     (partial(parse_obj, "v 0 0 nan\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", "a.obj"), "vertices of mesh a.obj have values that"),
-    (partial(parse_obj, "v 0 0 0\nf 1 a 1\n", "a.obj"), "line 2 of mesh a.obj cannot be read"),
 ]  # fmt: skip
 test_bad_arguments_are_refused = refused(BAD)

@@ -213,8 +213,7 @@ def test_labels_domains_and_checksums_pass_as_they_are() -> None:
     assert data.notes == ()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("which", ["x", "y"])
+@pytest.mark.parametrize(("which", "value"), [("x", np.nan), ("y", np.inf)])
 def test_values_that_are_not_finite_are_refused_with_their_row(which: str, value: float) -> None:
     x, y = toy_x(), np.zeros((10, 1))
     {"x": x, "y": y}[which][7, 0] = value

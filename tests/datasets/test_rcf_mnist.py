@@ -9,7 +9,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from datasets import rcf_mnist as module
-from datasets.rcf_mnist import DEBIAN, FILE, RCFMNIST, Coloured, read_idx, rotate
+from datasets.rcf_mnist import RCFMNIST, Coloured, read_idx, rotate
 
 N = 2000
 
@@ -25,10 +25,6 @@ def correlation(split: Split) -> float:
     x = split.x
     assert isinstance(x, Coloured)
     return float(np.corrcoef(x.rho, split.y[:, 0])[0, 1])
-
-
-def everything(split: Split) -> torch.Tensor:
-    return split.x[torch.arange(len(split))]
 
 
 def parts(data: RegressionData) -> tuple[Split, Split, Split]:
@@ -70,16 +66,6 @@ def test_coloured_pixels_and_background() -> None:
     centred = Coloured(grey, torch.tensor([0.25]), centred=True)[torch.tensor([0])]
     torch.testing.assert_close(centred, (unit - 0.5) / 0.5)
     assert unit.dtype == torch.float32
-
-
-def test_green_is_zero_where_there_is_colour_and_black_stays_black() -> None:
-    split = RCFMNIST(scaling="unit", synthetic=True).load(0).train
-    x, grey = everything(split), split.x.grey
-    assert (grey > 5).any(dim=(1, 2)).all()
-    assert (x[:, 1][grey > 5] == 0).all()
-    assert (x.movedim(1, -1)[grey == 0] == 0).all()
-    lit = x[:, 0] + x[:, 2]
-    torch.testing.assert_close(lit[grey > 5], grey[grey > 5] / 255)  # rho + (1 - rho)
 
 
 # ---- rotation
@@ -178,10 +164,3 @@ def test_damaged_idx_files_are_refused(content: bytes, message: str, tmp_path: P
     (tmp_path / "images").write_bytes(content)
     with pytest.raises(InputError, match=f"{tmp_path / 'images'} {message}"):
         read_idx(tmp_path / "images", (2, 3, 4))
-
-
-def test_debians_copy_is_another_way_to_have_the_images() -> None:
-    """It is checked by its content: its gzip header is another one."""
-    assert RCFMNIST.files == ((FILE, DEBIAN),)
-    assert DEBIAN.size == 16 + 60_000 * 28 * 28
-    assert DEBIAN.urls[0].startswith("file:///usr/share/datasets/fashion-mnist/")

@@ -11,7 +11,7 @@ from cmixup.data import RegressionData
 from cmixup.sampling.bandwidth import diagnose
 from datasets import electricity_fragment, exchange_rate, rcf_mnist
 from datasets.airfoil import FILE, Airfoil
-from datasets.common.fetch import fetch, sha256_of
+from datasets.common.fetch import fetch
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
@@ -32,16 +32,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def labels(data: RegressionData) -> torch.Tensor:
     return torch.cat([data.train.y, data.val.y, data.test.y])
-
-
-FILES = [FILE, CSV, TSV, exchange_rate.FILE, electricity_fragment.FILE, rcf_mnist.FILE]
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.path)
-def test_checksum_and_size(file: object, root: Path) -> None:
-    _, path = fetch(file)
-    assert path.stat().st_size == file.size
-    assert sha256_of(path) == file.sha256
 
 
 @pytest.mark.parametrize("scaling", ["train", "all"])

@@ -87,16 +87,6 @@ def test_clusters_by_inputs_and_labels_read_both() -> None:
     assert drawn[2] == drawn[3]
 
 
-def test_the_unit_of_labels_does_not_weigh_them_against_inputs() -> None:
-    data, drawn = make_data(3), []
-    for unit in (1, 1024):
-        scaled = replace(data, train=replace(data.train, y=unit * data.train.y))
-        run = make_run(ADA(3, by="both"), 3, scaled)
-        order, _ = epoch_batches(run)
-        drawn.append(run.method.draw(order, run.streams)["cluster"].tolist())
-    assert drawn[0] == drawn[1]
-
-
 test_bad_values_are_refused = refuses(
     [
         ({"a": 0.5}, "a must be 1 or more, got 0.5"),

@@ -66,18 +66,6 @@ def test_means_are_those_of_a_loop_over_domains() -> None:
     assert means.weight.sum().item() == pytest.approx(1)
 
 
-def test_means_of_a_stack_are_those_of_its_runs() -> None:
-    domain, values = torch.stack([DOMAIN, DOMAIN.roll(2), torch.ones(9, dtype=torch.int64)]), torch.randn(3, 9, 5)
-    together = Means(domain)
-    for e in range(3):
-        alone = Means(domain[e])
-        torch.testing.assert_close(together.within(values[..., 0])[e], alone.within(values[e, :, 0]))
-        torch.testing.assert_close(together.across(values[..., 0])[e], alone.across(values[e, :, 0]))
-        for one, other in zip(together.centred(values), alone.centred(values[e]), strict=True):
-            torch.testing.assert_close(one[e], other)
-        assert together.n_domains[e] == alone.n_domains
-
-
 # ---- domain-balanced ERM is the limit
 
 
@@ -137,11 +125,8 @@ def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
         (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]),
         (lambda: irm(2, 100.0, 0), [100] * 5, []),
         (lambda: irm(2, 1.0, 3), [1] * 5, []),
-        (lambda: irm(2, 0.5, 3), [1, 1, 1, 0.5, 0.5], [3]),
         (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
         (lambda: ib_irm(2, 100.0, 1, ib_anneal=3), [1, 100, 100, 100, 100], [1, 3]),
-        (lambda: ib_irm(2, 1.0, 9, ib_anneal=2), [1] * 5, [2]),
-        (lambda: coral(2), [1] * 5, []),
     ],
 )
 def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
@@ -216,19 +201,11 @@ test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: irm(4), "groups must be at most the number of training domains, got 4 for 2"),
         (lambda: irm(0), "groups must be a whole number, 1 or more, got 0"),
-        (lambda: vrex(True), "groups must be a whole number, 1 or more, got True"),
         (lambda: irm(2, -1.0), "weight must be a finite number, 0 or more, got -1.0"),
-        (lambda: vrex(2, float("inf")), "weight must be a finite number, 0 or more, got inf"),
-        (lambda: ib_irm(2, ib_weight=float("nan")), "ib_weight must be a finite number, 0 or more, got nan"),
         (lambda: irm(2, anneal=-1), "anneal must be a whole number of optimiser steps, 0 or more, got -1"),
-        (lambda: vrex(2, anneal=1.5), "anneal must be a whole number of optimiser steps, 0 or more, got 1.5"),
         (lambda: irm(2, form="square"), "form must be one of auto, plain, product, got 'square'"),
-        (lambda: DRNN(2, -0.1), "weight must be a finite number, 0 or more, got -0.1"),
-        (lambda: DRNN(2, reversal=-1.0), "reversal must be a finite number, 0 or more, got -1.0"),
         (lambda: DRNN(2, width=0), "width must be a whole number, 1 or more, got 0"),
-        (lambda: DRNN(2, ramp=-2), "ramp must be a whole number of optimiser steps, 0 or more, got -2"),
         (lambda: DRNN(2, classifier_lr=0.0), "classifier_lr must be a finite number above 0, got 0.0"),
-        (lambda: GroupDRO(-0.1), "eta must be a finite number, 0 or more, got -0.1"),
         (lambda: Fish(2, 1.5), r"meta_lr must lie in \[0, 1\], got 1.5"),
     ],
     lambda make: train_one(make()),
@@ -240,7 +217,6 @@ test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: vrex(2), 15, "batch_size must be a multiple of groups = 2, 2 or more, got 15"),
         (lambda: irm(2), 2, "batch_size must be a multiple of groups = 2, 4 or more, got 2"),
-        (lambda: coral(2), 2, "batch_size must be a multiple of groups = 2, 4 or more, got 2"),
         (lambda: Fish(2), 25, "a batch of 2 domains x 25 rows is larger than the 48 training rows"),
     ],
 )

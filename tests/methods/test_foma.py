@@ -24,14 +24,6 @@ def test_trailing_and_leading_singular_values_by_hand() -> None:
         torch.testing.assert_close(found, u @ torch.diag(torch.tensor(expected)) @ v[:3], atol=1e-5, rtol=1e-5)
 
 
-def test_a_stack_has_its_own_directions_and_lam() -> None:
-    z, lam = torch.randn(3, 6, 4), torch.tensor([0.0, 0.3, 1.0])
-    together = shrink(z, lam, 0.7, leading=False)
-    for e in range(3):
-        torch.testing.assert_close(together[e], shrink(z[e], lam[e], 0.7, leading=False), atol=1e-5, rtol=1e-5)
-    assert torch.equal(together[2], z[2])  # exact at lam = 1
-
-
 def test_rho_1_chooses_nothing_however_sums_round() -> None:
     """The cumulative share of the last value came out above 1 for a third of such rows."""
     for z in torch.randn(100, 16, 12):

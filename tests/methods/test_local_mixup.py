@@ -119,12 +119,8 @@ def test_in_a_stack_only_the_models_without_survivors_stand_still() -> None:
 test_bad_values_are_refused_by_name = refuses(
     [
         (lambda: Threshold(1.5), r"quantile must lie in \[0, 1\], got 1.5"),
-        (lambda: Threshold(float("nan")), r"quantile must lie in \[0, 1\], got nan"),
         (lambda: Exponential(-1.0), "a must be a finite number, 0 or more, got -1.0"),
-        (lambda: Exponential(float("inf")), "a must be a finite number, 0 or more, got inf"),
         (lambda: Knn(-1), "k must be a whole number, 0 or more, got -1"),
-        (lambda: Knn(2.0), "k must be a whole number, 0 or more, got 2.0"),  # type: ignore[arg-type]
-        (lambda: composed("local_mixup", alpha=0.0), "alpha must be a finite number above 0, got 0.0"),
         (
             lambda: fitted(make_run(composed("local_mixup", form="knn", k=48))),
             "k must be less than the number of training rows, got k 48 for 48 rows",

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cmixup.batch import Batch
 from cmixup.errors import InputError
-from cmixup.methods.base import Method, squared_error
+from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.methods.resample import Resample
@@ -23,11 +23,7 @@ from cmixup.training.trainer import Run, train
 from scripts.study.submission import SUBMISSIONS, load_module
 from tests.helpers import (
     assert_states_close,
-    assert_states_equal,
-    epoch_batches,
-    make_data,
     make_run,
-    make_training,
     settings,
     states_differ,
     train_one,
@@ -99,45 +95,3 @@ def test_a_transformation_that_returns_another_shape_is_named(layer: str) -> Non
             InputError, match=r"transform Narrow must return a state of shape \(\d+, \d+\), got \(\d+, 1\)"
         ):
             train_one(method, 0)
-
-
-@pytest.mark.parametrize("layer", ["input", "hidden"])
-def test_noise_is_that_of_the_seed_of_each_step(layer: str) -> None:
-    run = make_run(ERM(Noise(0.5), layer), 2)
-    training = make_training([run])
-    order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-    drawn = run.method.draw(order, run.streams)
-    seeds = drawn["seed"].reshape(3, 16)
-    assert (seeds == seeds[:, :1]).all()
-    assert len(set(seeds[:, 0])) == 3
-    model: Any = training.stack.model
-    for batch, seed in zip(training.batches([order], [drawn]), seeds[:, 0], strict=True):
-        h = batch.x if layer == "input" else model.encode(batch.x, model.default_layer)
-        noisy = h + 0.5 * torch.randn(h.shape, generator=torch.Generator().manual_seed(int(seed)))
-        prediction = model(noisy) if layer == "input" else model.decode(noisy, model.default_layer)
-        torch.testing.assert_close(run.method.loss(model, batch), squared_error(prediction, batch.y))
-
-
-def test_without_strength_the_method_is_what_it_was_and_partners_have_noise_of_their_own() -> None:
-    data = make_data(4)
-    for make in (
-        lambda noise: ERM(noise, "hidden"),
-        lambda noise: Mix(LabelDistance(0.3), Beta(0.5), "hidden", transform=noise),
-    ):
-        none, plain, some = (train_one(make(noise), 4, data, epochs=2) for noise in (Noise(0.0), None, Noise(0.2)))
-        assert_states_equal(none.state_dict, plain.state_dict)
-        assert states_differ(some.state_dict, plain.state_dict)
-    seen: list[Tensor] = []
-
-    class Watched(Noise):
-        def forward(self, state: Any, rows: Batch, rng: Any) -> Any:
-            found = super().forward(state, rows, rng)
-            seen.append(found - state)
-            return found
-
-    run = make_run(Mix(LabelDistance(0.3), Beta(0.5), transform=Watched(1.0)), 4, data)
-    _, batches = epoch_batches(run)
-    run.method.loss(run.model, batches[0])
-    assert len(seen) == 2
-    assert abs(float(torch.corrcoef(torch.stack([noise.flatten() for noise in seen]))[0, 1])) < 0.5
-    assert 0.7 < float(seen[0].std()) < 1.3

@@ -66,24 +66,6 @@ def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(cha
     assert cut > 150
 
 
-def test_lambda_one_is_the_identity_and_zero_takes_the_partner_but_for_clipping() -> None:
-    first, second, draws = pictures(300), pictures(300, seed=1), drawn(300)
-    mixed, weight = CutMix(box_per="example")(first, second, draws | {"lam": torch.ones(300)})
-    assert torch.equal(mixed, first)
-    assert (weight == 1).all()
-    mixed, weight = CutMix(box_per="example")(first, second, draws | {"lam": torch.zeros(300)})
-    for k in range(300):
-        inside = slow_inside(0.0, draws["box"][k].tolist())
-        assert torch.equal(mixed[k][:, inside], second[k][:, inside])
-        assert weight[k].item() == share_kept(inside)
-    centred = torch.tensor([[0.5, 0.5, 1.0]])
-    # Sides 2 floor(size / 2) around the middle: the whole width of 14, 8 rows of 9.
-    mixed, weight = CutMix()(first[:1], second[:1], {"lam": torch.zeros(1), "box": centred})
-    assert torch.equal(mixed[:, :, :8], second[:1, :, :8])
-    assert torch.equal(mixed[:, :, 8:], first[:1, :, 8:])
-    assert weight.item() == pytest.approx(1 / 9)
-
-
 @pytest.mark.parametrize("box_per", ["batch", "example"])
 def test_frequencies_of_cuts(box_per: str) -> None:
     order = EpochBatches(np.arange(80_000), np.full(20_000, 4))

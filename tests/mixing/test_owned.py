@@ -84,28 +84,6 @@ def salient(seed: int = 0) -> Run:
     return make_run(Mix(Permutation(), Beta(2.0), mixing=BySaliency()), seed)
 
 
-def test_a_mixing_mixes_by_the_gradient_of_the_unmixed_batch() -> None:
-    run = salient()
-    _, batches = epoch_batches(run)
-    stack, method = make_stack([run], lr=1e-3)
-    batch = batches[0]
-    assert batch.partner is not None
-    sizes = []
-    for rows in (batch, batch.partner):
-        x = rows.x.clone().requires_grad_()
-        (run.model(x) - rows.y).square().mean().backward()
-        assert x.grad is not None
-        sizes.append(x.grad.abs().sum(dim=1) + 1e-6)
-    run.model.zero_grad()
-    weight = sizes[0] / (sizes[0] + sizes[1])
-    assert weight.std() > 0.05
-    expected = squared_error(run.model(mix(batch.x, batch.partner.x, weight)), mix(batch.y, batch.partner.y, weight))
-    before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    assert method.step(stack, batch).item() == pytest.approx(expected.item(), rel=1e-5)
-    assert "saliency" not in batch.draws
-    assert any(not torch.equal(value, before[name]) for name, value in run.model.state_dict().items())
-
-
 def test_gradients_taken_by_a_stack_are_those_of_its_runs() -> None:
     together = train([salient(seed) for seed in (0, 1)], settings())
     for seed, ours in zip((0, 1), together, strict=True):

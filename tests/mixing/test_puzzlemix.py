@@ -228,16 +228,6 @@ def test_a_row_that_is_predicted_exactly_has_a_saliency() -> None:
     assert torch.isfinite(weight).all()
 
 
-def test_clips_count_their_frames_as_channels() -> None:
-    x = torch.rand(4, 3, 5, *SIZE)
-    maps = saliency(nn.Sequential(nn.Flatten(), nn.Linear(15 * 96, 1)), x)
-    assert maps.shape == (4, *SIZE)
-    draws = drawn(4) | {"saliency": maps, "partner_saliency": maps}
-    mixed, _ = PuzzleMix()(x, x.flip(0), draws)
-    flat, _ = PuzzleMix()(x.flatten(1, 2), x.flip(0).flatten(1, 2), draws)
-    assert torch.equal(mixed.flatten(1, 2), flat)
-
-
 # ---- as the mixing of a method
 
 

@@ -18,7 +18,6 @@ from datasets.common.video.clips import (
     EveryClip,
     RandomClips,
     measure_channels,
-    shifted,
 )
 
 PLAIN = ChannelStats(np.zeros(3), np.ones(3))
@@ -122,13 +121,6 @@ def test_random_clips_are_a_function_of_row_and_draw() -> None:
     assert torch.equal(batch, clips.sample(index, draw))
     assert torch.equal(batch[0], batch[1])  # two videos alike
     assert not torch.equal(batch[0], batch[2])
-
-
-@pytest.mark.parametrize(("top", "left"), [(0, 0), (2, 2), (3, 1), (4, 4)])
-def test_a_crop_of_the_padded_clip(top: int, left: int) -> None:
-    clip = np.random.default_rng(0).random((3, 2, 5, 5)).astype(np.float32) + 1
-    wide = np.pad(clip, ((0, 0), (0, 0), (2, 2), (2, 2)))
-    assert np.array_equal(shifted(clip, top, left, 2), wide[..., top : top + 5, left : left + 5])
 
 
 def test_the_offsets_are_those_of_the_original() -> None:

@@ -24,7 +24,7 @@ from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.pascal1d import Pascal1D
 from datasets.rcf_mnist import RCFMNIST
-from tests.datasets.common.pose.made import views
+from tests.datasets.views import views
 from tests.refused import Bad, each, refused
 
 SEED = "split_seed must be a whole number, 0 to 4294967295, got -1"

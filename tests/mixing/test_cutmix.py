@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cmixup.backbone import Backbone
-from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
@@ -19,6 +17,7 @@ from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import train
 from tests.helpers import epoch_batches, fitted, make_data, make_run, refuses, settings
+from tests.mixing.images import ConvNet, picture_data
 
 HEIGHT, WIDTH = 9, 14
 
@@ -106,43 +105,21 @@ def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
 # ---- as the mixing of a method
 
 
-def picture_data(n: int = 48, channels: int = 3) -> RegressionData:
-    parts = []
-    for k, (size, name) in enumerate(((n, "train"), (12, "val"), (10, "test"))):
-        x = pictures(size, channels, k)
-        parts.append(Split(x, x.mean(dim=(1, 2, 3))[:, None] * 5, torch.arange(size) % 2, f"pictures/{name}"))
-    return RegressionData("pictures", *parts, unit="none")
-
-
-class SmallConv(Backbone):
-    layers = ("input", "conv")
-    default_layer = "conv"
-
-    def __init__(self, *_: int):
-        super().__init__()
-        self.conv, self.out = nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.Linear(4, 1)
-
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        return x if layer == "input" else self.conv(x).relu()
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        state = self.conv(state).relu() if layer == "input" else state
-        return self.out(state.mean(dim=(2, 3)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.decode(x, "input")
-
-
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) -> None:
-    run = make_run(Mix(Permutation(), Beta(1.0), layer, CutMix(box_per="example")), 0, picture_data(), SmallConv)
+    run = make_run(
+        Mix(Permutation(), Beta(1.0), layer, CutMix(box_per="example")),
+        0,
+        picture_data(size=(HEIGHT, WIDTH), n=48),
+        lambda *_: ConvNet(),
+    )
     _, batches = epoch_batches(run)
     batch, model = batches[0], run.model
     assert batch.partner is not None
     assert batch.draws["box"].shape == (16, 3)
-    name = "conv" if layer == "hidden" else "input"
+    name = "second" if layer == "hidden" else "input"
     first, second = (model.encode(rows.x, name) for rows in (batch, batch.partner))
-    assert first.shape[-2:] == ((5, 7) if layer == "hidden" else (HEIGHT, WIDTH))
+    assert first.shape[-2:] == ((3, 4) if layer == "hidden" else (HEIGHT, WIDTH))
     mixed, weight = CutMix()(first, second, batch.draws)
     assert 0 < weight.mean() < 1
     assert not torch.equal(weight, batch.draws["lam"])
@@ -155,7 +132,14 @@ def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) ->
 def test_boxes_come_from_a_stream_of_their_own() -> None:
     found = []
     for mixing in (Linear(), CutMix()):
-        run = fitted(make_run(Mix(Uniform(), Beta(0.5), mixing=mixing), 0, picture_data(), SmallConv))
+        run = fitted(
+            make_run(
+                Mix(Uniform(), Beta(0.5), mixing=mixing),
+                0,
+                picture_data(size=(HEIGHT, WIDTH), n=48),
+                lambda *_: ConvNet(),
+            )
+        )
         order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
         found.append((order.index, run.method.draw(order, run.streams), run.streams))
     (rows, draws, streams), (other_rows, other_draws, other_streams) = found

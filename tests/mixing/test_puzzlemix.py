@@ -1,4 +1,4 @@
-"""PuzzleMix: saliency, the energy that masks minimise, transport, and label weights."""
+"""PuzzleMix: saliency, the energy that masks minimise and its minimum cut, transport, and label weights."""
 
 import copy
 import itertools
@@ -32,6 +32,9 @@ from tests.helpers import (
     make_stack,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
+
+# ---- PuzzleMix: saliency, the energy that masks minimise, transport, and label weights
+
 
 SIZE = (8, 12)
 
@@ -297,3 +300,6 @@ def test_what_does_not_suit_is_refused_in_a_line() -> None:
         PuzzleMix(blocks=[])
     with pytest.raises(InputError, match="looks at gradients before it mixes"):
         PuzzleMix()(pictures(2), pictures(2), {"lam": torch.ones(2), "blocks": torch.zeros(2)})
+
+
+# ---- graph cut

@@ -1,3 +1,5 @@
+"""Raw files: where they come from, what is checked, and how damage is named."""
+
 import gzip
 import hashlib
 import io
@@ -8,9 +10,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
 
+from cmixup.errors import InputError
 from datasets.common import fetch as module
+from datasets.common import threads
+from datasets.common.damaged import LONGEST_REASON, naming, read_numbers
 from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
+from datasets.common.threads import in_threads
+
+# ---- fetch
+
 
 CONTENT = b"frequency\tangle\n" * 500
 OTHER = b"other bytes\n" * 500
@@ -272,3 +283,58 @@ def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypa
     monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
     assert lacking([[second]], [], fetching=True) == ""
     assert lacking([[second]], [], fetching=False) == "toy/b.dat is not here, and can be fetched (8 kB)"
+
+
+# ---- What reading a damaged text of numbers says
+
+
+@pytest.mark.filterwarnings("ignore:loadtxt")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "holds no numbers"), ("# a comment\n\n", "holds no numbers"), ("1 2\n3\n", "is not a table of numbers: "),
+     ("a b\n", "is not a table of numbers: could not convert string 'a' to float64")],
+)  # fmt: skip
+def test_a_text_without_numbers_is_named(content: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text(content)
+    with pytest.raises(InputError, match=f"rows.txt {said}"):
+        read_numbers(path)
+
+
+def test_numbers_are_read_as_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "rows.txt"
+    path.write_text("1 2\n3 4\n")
+    assert read_numbers(path).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_reason_is_one_short_line() -> None:
+    with pytest.raises(InputError) as caught, naming("x", "a thing"):
+        raise MemoryError("a\nb " * 1000)
+    assert str(caught.value).startswith("x is not a thing: a b a b")
+    assert len(str(caught.value)) <= len("x is not a thing: ") + LONGEST_REASON
+
+
+# ---- threads
+
+
+class Names(Dataset):
+    """The names of the threads that a reader of four items uses."""
+
+    def __getitem__(self, _: int) -> list[str]:
+        return in_threads(lambda _: threading.current_thread().name, range(4))
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_threads_keep_the_order_and_pass_errors_on(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "N_CORES", cores)
+    assert in_threads(lambda k: k * k, range(20)) == [k * k for k in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda k: 1 // (k - 3), range(20))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_worker_of_a_data_loader_reads_in_one_thread(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "N_CORES", 3)
+    loader = DataLoader(Names(), batch_size=None, sampler=[0], num_workers=workers, generator=torch.Generator())
+    (used,) = loader
+    assert any(name != "MainThread" for name in used) == (workers == 0)

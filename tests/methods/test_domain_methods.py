@@ -1,5 +1,6 @@
-"""What the domain methods share: means over domains, limits, annealing, what they refuse."""
+"""Methods for several domains: what they share, DRNN, Fish and GroupDRO."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cmixup.backbone import mlp
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
@@ -15,19 +17,26 @@ from cmixup.groups import Means
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.methods.drnn import DRNN
+from cmixup.methods.drnn import DRNN, cross_entropy, reverse
+from cmixup.methods.erm import ERM
 from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
 from cmixup.methods.penalised import Penalised
 from cmixup.methods.vrex import vrex
-from cmixup.training.trainer import train
+from cmixup.model_stack import ModelStack
+from cmixup.seeding import torch_seed
+from cmixup.training.trainer import Run, train
+from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (
+    CPU,
     DOMAIN_METHODS,
     METHODS,
+    WithBatchNorm,
     assert_states_close,
+    assert_states_equal,
     epoch_batches,
     fitted,
     make_data,
@@ -38,6 +47,9 @@ from tests.helpers import (
     states_differ,
     train_one,
 )
+
+# ---- What the domain methods share: means over domains, limits, annealing, what they refuse
+
 
 DOMAIN = torch.tensor([7, 3, 7, 7, -1, 3, 7, 3, 9])
 
@@ -240,3 +252,202 @@ def test_models_that_predict_past_their_features_are_refused() -> None:
         fitted(make_run(coral(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
     run = fitted(make_run(vrex(2), data=series, model=lambda *_: LSTNet((53, 2), 2, 3, 3)))
     assert run.model.training
+
+
+# ---- DRNN
+
+
+@pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
+def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
+    with torch_seed(0):
+        classifier, features = mlp(6, 8, 8, 3), torch.randn(12, 6, requires_grad=True)
+    place = torch.arange(12) % 3
+    wanted = [features, *classifier.parameters()]
+    plain = torch.autograd.grad(cross_entropy(classifier(features), place), wanted)
+    ours = torch.autograd.grad(cross_entropy(classifier(reverse(features, c)), place), wanted)
+    assert plain[0].abs().sum() > 0
+    assert torch.equal(ours[0], -c * plain[0])
+    assert all(torch.equal(a, b) for a, b in zip(ours[1:], plain[1:], strict=True))
+    assert torch.equal(reverse(features, c), features)
+
+
+def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
+    method = DRNN(2, 0.3, reversal=0.5)
+    run = make_run(method)
+    _, batches = epoch_batches(run)
+    stack, _ = make_stack([run])
+    model, batch = run.model, batches[0]
+    assert isinstance(model, FCN3)
+    logits = method.classifier(model.features(batch.x))
+    entropy = torch.nn.functional.cross_entropy(logits, batch.domain)
+    risk = torch.nn.functional.mse_loss(model(batch.x), batch.y)
+    loss = method.loss(stack.model, batch)
+    torch.testing.assert_close(loss, risk + 0.3 * entropy)
+
+    encoder = list(model.linear1.parameters())
+    towards, away = torch.autograd.grad(risk, encoder), torch.autograd.grad(entropy, encoder, retain_graph=True)
+    for ours, a, b in zip(torch.autograd.grad(loss, encoder, retain_graph=True), towards, away, strict=True):
+        torch.testing.assert_close(ours, a - 0.5 * 0.3 * b)
+    theirs = list(method.classifier.parameters())
+    plain = torch.autograd.grad(entropy, theirs)
+    for ours, b in zip(torch.autograd.grad(loss, theirs), plain, strict=True):
+        torch.testing.assert_close(ours, 0.3 * b)
+
+
+def test_the_factor_of_the_reversed_gradient_grows_over_the_ramp() -> None:
+    method = fitted(make_run(DRNN(2, reversal=2.0, ramp=10))).method
+    factors = []
+    for method.steps in (0, 5, 9, 10, 11):
+        factors.append(method.factor)
+    p = torch.tensor([0, 0.5, 0.9], dtype=torch.float64)
+    assert factors[:3] == pytest.approx((2 * (2 / (1 + torch.exp(-10 * p)) - 1)).tolist())
+    assert factors[3:] == [2.0, 2.0]
+    assert fitted(make_run(DRNN(2))).method.factor == 1.0
+
+
+# ---- Fish
+
+
+SIZES = (203, 20, 17)
+
+
+def state(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def halves(batch: Batch) -> list[Batch]:
+    return [Batch(batch.x[rows], batch.y[rows], batch.domain[rows]) for rows in (slice(0, 16), slice(16, 32))]
+
+
+def sequential(batches: list[Batch], optimizer: str) -> dict[str, Tensor]:
+    """The weights after ordinary steps on one domain after another."""
+    run = make_run(ERM(), 0, make_data(0, SIZES))
+    stack = ModelStack([run.model], CPU, optimizer, lr=0.01)
+    for batch in batches:
+        for half in halves(batch):
+            run.method.step(stack, half)
+    return state(run.model)
+
+
+def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, ModelStack, list[Batch]]:
+    method = Fish(2, meta_lr)
+    run = make_run(method, 0, make_data(0, SIZES))
+    _, batches = epoch_batches(run)
+    return method, make_stack([run], optimizer=optimizer, lr=0.01)[0], batches
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_meta_lr_1_trains_on_one_domain_after_another(optimizer: str) -> None:
+    method, stack, batches = fish(1.0, optimizer)
+    for batch in batches:
+        method.step(stack, batch)
+    assert_states_equal(state(stack.model), sequential(batches, optimizer))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
+    method, stack, batches = fish(0.3, optimizer)
+    before = state(stack.model)
+    loss = method.step(stack, batches[0])
+    inner = sequential(batches[:1], optimizer)
+    expected = {name: value + 0.3 * (inner[name] - value) for name, value in before.items()}
+    assert_states_close(state(stack.model), expected, 1e-7)
+    first, second = halves(batches[0])
+    twin = make_run(ERM(), 0, make_data(0, SIZES))
+    other = ModelStack([twin.model], CPU, optimizer, lr=0.01)
+    losses = [twin.method.step(other, half).item() for half in (first, second)]
+    assert loss.item() == pytest.approx(sum(losses) / 2)
+
+
+def test_floating_buffers_are_interpolated_and_counters_copied() -> None:
+    ends = {}
+    for meta_lr in (0.25, 1.0):
+        run = make_run(Fish(2, meta_lr), 0, make_data(0, SIZES), WithBatchNorm)
+        before = state(run.model)
+        _, batches = epoch_batches(run)
+        run.method.step(make_stack([run])[0], batches[0])
+        ends[meta_lr] = state(run.model)
+    assert ends[0.25]["net.1.num_batches_tracked"] == 2
+    for name in ("net.1.running_mean", "net.1.running_var", "net.0.weight"):
+        assert not torch.equal(ends[1.0][name], before[name])
+        torch.testing.assert_close(ends[0.25][name], before[name].lerp(ends[1.0][name], 0.25))
+
+
+def test_an_outer_step_uses_a_full_minibatch_of_each_domain() -> None:
+    data = make_data(0, SIZES)
+    run = make_run(Fish(2), 0, data)
+    order, batches = epoch_batches(run)
+    assert order.sizes.tolist() == [32] * 6  # 12 inner steps of 16 rows, as ERM has full batches
+    firsts = set()
+    for batch in batches:
+        one, other = halves(batch)
+        assert len(one.domain.unique()) == len(other.domain.unique()) == 1
+        assert one.domain[0] != other.domain[0]
+        firsts.add(one.domain[0].item())
+    assert firsts == {0, 1}  # in random order
+
+
+# ---- GroupDRO
+
+
+def run_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Run:
+    data = make_data(seed, (48, 8, 8))
+    data.train.domain.copy_(torch.arange(48) % n_domains * 4 + 1)  # 1, 5, 9
+    return make_run(method, seed, data)
+
+
+def rows(run: Run, index: Tensor) -> Batch:
+    split = run.data.train
+    return Batch(split.x[index], split.y[index], split.domain[index])
+
+
+def risks(run: Run, batch: Batch) -> list[float]:
+    """The risk on each training domain, 0 where it is absent."""
+    assert isinstance(run.method, GroupDRO)
+    f, y = run.model(batch.x), batch.y
+    each = [batch.domain == d for d in run.data.train.domain.unique()]
+    return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in each]
+
+
+@pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])
+def test_weights_and_loss_of_a_step(index: Tensor) -> None:
+    method = GroupDRO(0.7)
+    run = run_of(method)
+    stack, _ = make_stack([run])
+    q = torch.full((3,), 1 / 3)
+    for _ in range(3):
+        batch = rows(run, index)
+        r = torch.tensor(risks(run, batch))
+        q = q * torch.exp(0.7 * r)
+        q = q / q.sum()
+        expected = (q * r).sum().item()
+        assert method.loss(run.model, batch).item() == pytest.approx(expected, rel=1e-5)
+        assert method.step(stack, batch).item() == pytest.approx(expected, rel=1e-5)
+        torch.testing.assert_close(method.log_q.exp(), q)
+
+
+def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_their_ratio() -> None:
+    method = GroupDRO(0.5)
+    run = run_of(method)
+    run.data.train.y[run.data.train.domain == 5] += 2  # the second domain
+    stack, _ = make_stack([run], lr=1e-6)
+    weights = [1 / 3]
+    for _ in range(5):
+        method.step(stack, rows(run, torch.arange(48)))
+        weights.append(method.log_q.exp()[1].item())
+    assert all(b > a for a, b in itertools.pairwise(weights))
+    ratio = method.log_q[0] - method.log_q[2]
+    method.step(stack, rows(run, torch.arange(1, 48, 3)))  # the second alone
+    torch.testing.assert_close(method.log_q[0] - method.log_q[2], ratio)
+
+
+def test_every_model_of_a_stack_has_its_weights() -> None:
+    runs = [run_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
+    together = train(runs, settings())
+    found = [result.diagnostics for result in together]
+    assert all(f["n_domains"] == 3 for f in found)
+    assert len({f["largest_weight"] for f in found}) == 3
+    for seed, ours in enumerate(found):
+        alone = train_one(GroupDRO(0.5), seed, runs[seed].data).diagnostics
+        assert ours == pytest.approx(alone, rel=1e-5)
+        assert 1 / 3 < ours["largest_weight"] < 1

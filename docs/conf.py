@@ -45,7 +45,7 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 NAVIGATION = {
     "Learn": ["docs/tutorial", "docs/bandwidth", "docs/glossary", "docs/faq", "docs/comparison"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
-    "Evidence": ["results/README", "results/findings", "results/study/when", "results/theory", "results/benchmarks",
+    "Evidence": ["results/README", "results/findings", "results/study", "results/theory", "results/benchmarks",
                  "docs/reproducing", "docs/data",
                  "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],

@@ -174,7 +174,7 @@ def test_only_tables_and_code_are_wider_than_the_window(site, pages, tmp_path, w
 @needs_chromium
 @pytest.mark.parametrize(
     "page",
-    ["README", "docs/index", "docs/api", "results/README", "results/study/when", "results/tables/table1_paper",
+    ["README", "docs/index", "docs/api", "results/README", "results/study", "results/tables/table1_paper",
      "results/runs/table1/airfoil/erm"],
 )  # fmt: skip
 def test_a_browser_opens_it_without_a_complaint(site, tmp_path, page):

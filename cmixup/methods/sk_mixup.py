@@ -7,7 +7,7 @@ near pairs get a large tau, so a lambda near 1/2, and far ones a small tau, so o
 Written from the formulas. Differences from the authors' code (qbouniot/sim_kernel_mixup): the distance for inputs is of
 labels or of inputs, which are known before the step, not of hidden features. Labels have the inputs' weight unless
 `label_tau_max` and `label_tau_std` give them one of their own, which the authors' regression code always does; neither
-this default, the grids of `scripts.tune` nor those of the study of real tables (configs/study/rules.yaml) do so.
+this default, the grids of `scripts.tune` nor those of the study of real tables (configs/study) do so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures of what methods change on many tables: a forest, and wins by pairs."""
+"""Pictures of what C-Mixup changes on many tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-from scipy.stats import binom
 
 from cmixup import CMixup
 from scripts.records.stats import Interval
-from scripts.records.tables import interval_text
 from scripts.report.figures import legend_below, new_subplots
 from scripts.report.palette import COLOURS, GREEN, PURPLE, method_look
 
@@ -64,51 +61,6 @@ def _draw_rows(axis: Any, rows: Rows, verdicts: Sequence[str], equal: float, met
 def spoken_name(table: str) -> str:
     """Return how pictures spell a table's name."""
     return table.replace("_", " ")
-
-
-def draw_forest(
-    methods: Mapping[str, Rows],
-    means: Mapping[str, Interval],
-    verdicts: Sequence[str],
-    equal: float,
-    title: str,
-    *,
-    first: str = "",
-) -> Figure:
-    """Draw a panel a method and a row a table: the change in percent of the other's error, with its interval.
-
-    Tables stand in the order of one method's effect, the lowest above.
-
-    Args:
-        methods: changes by title and table; every method has the same tables.
-        means: of each over tables, the last row.
-        verdicts: all that there are, in the order of the legend.
-        equal: the band within which an effect is neither a gain nor a loss, in percent.
-        title: of the figure.
-        first: title of the method that gives the order; the first one where it is not there.
-    """
-    lead = methods.get(first) or next(iter(methods.values()))
-    order = [*sorted(lead, key=lambda table: lead[table][0].mean), OVERALL]
-    across = min(4, len(methods))
-    down = math.ceil(len(methods) / across)
-    figure, axes = new_subplots(down, across, (2.2 + 1.75 * across, 0.9 + down * (1.1 + 0.2 * len(order))), sharey=True)
-    every = [*means.values(), *(found for rows in methods.values() for found, _ in rows.values())]
-    handles: dict[str, Any] = {}
-    for axis in axes.flatten()[len(methods) :]:
-        axis.set_axis_off()
-    for axis, (name, rows) in zip(axes.flatten(), methods.items(), strict=False):
-        drawn = {**rows, OVERALL: (means[name], OVERALL)}
-        handles |= _draw_rows(axis, {spoken_name(table): drawn[table] for table in order}, verdicts, equal, name)
-        percent_axis(axis.xaxis, [end for found in every for end in (found.low, found.high)])
-        axis.tick_params("x", labelsize=6.5)
-        axis.tick_params("y", labelsize=8)
-        axis.set_title(f"{name}\n{interval_text(means[name], 1)} %", fontsize=9)
-    axes[0][0].set_yticks(range(len(order)), list(map(spoken_name, order)), fontsize=8)
-    axes[0][0].set_ylim(len(order) - 0.4, -0.6)
-    figure.suptitle(title, fontsize=11)
-    handles[OVERALL] = Line2D([], [], linestyle="", marker="D", color="0.4", markersize=6.5)
-    legend_below(figure, {name: handles[name] for name in (*verdicts, OVERALL) if name in handles})
-    return figure
 
 
 def draw_ordered(
@@ -181,36 +133,4 @@ def draw_first(rows: Rows, more: Mapping[str, Interval], equal: float, method: s
     right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")
     right.set_title(title, fontsize=11)
     figure.tight_layout()
-    return figure
-
-
-def draw_wins(panels: Mapping[str, tuple[int, Mapping[str, float]]], base: str) -> Figure:
-    """Draw on how many percent of tables each method has a lower error than `base`: a row a method, a panel a setting.
-
-    Args:
-        panels: number of tables, and the share of them by the method's title, by the panel's title.
-        base: the method against which all are counted.
-    """
-    order = list(dict.fromkeys(name for _, shares in panels.values() for name in shares))
-    figure, axes = new_subplots(1, len(panels), (2.2 + 2.0 * len(panels), 1.3 + 0.24 * len(order)), sharey=True)
-    handles: dict[str, Any] = {}
-    for axis, (title, (n, shares)) in zip(axes.flatten(), panels.items(), strict=True):
-        low, high = (100 * binom.ppf(p, n, 0.5) / n for p in (0.025, 0.975))
-        chance = "what chance alone gives in 95 % of studies"
-        handles[chance] = axis.axvspan(low, high, color="0.9", linewidth=0, zorder=0, label=chance)
-        axis.axvline(50, color="black", linewidth=0.8)
-        for name, share in shares.items():
-            look = method_look(name)
-            axis.plot(
-                [100 * share], [order.index(name)], linestyle="", markersize=6.5, gid=name, label=f"_{name}", **look
-            )
-        axis.set_xlim(-4, 104)
-        axis.set_xticks([0, 25, 50, 75, 100])
-        axis.tick_params(labelsize=8)
-        axis.set_title(title, fontsize=9)
-        axis.grid(axis="x", alpha=0.25)
-    axes[0][0].set_yticks(range(len(order)), order, fontsize=8)
-    axes[0][0].set_ylim(len(order) - 0.4, -0.6)
-    figure.suptitle(f"Tables on which each has a lower error than {base}, %", fontsize=11)
-    legend_below(figure, handles)
     return figure

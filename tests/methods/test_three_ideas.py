@@ -20,7 +20,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.mixing.puzzlemix import PuzzleMix
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
-from scripts.study.submission import SUBMISSIONS, load_module
+from scripts.study.entry import ENTRIES, load_module
 from tests.helpers import (
     assert_states_close,
     make_run,
@@ -30,9 +30,9 @@ from tests.helpers import (
 )
 from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
-LearnedBandwidth: Any = load_module(SUBMISSIONS / "learned_bandwidth.py").LearnedBandwidth
-Centres: Any = load_module(SUBMISSIONS / "centres.py").Centres
-Noise: Any = load_module(SUBMISSIONS / "feature_noise.py").Noise
+LearnedBandwidth: Any = load_module(ENTRIES / "learned_bandwidth.py").LearnedBandwidth
+Centres: Any = load_module(ENTRIES / "centres.py").Centres
+Noise: Any = load_module(ENTRIES / "feature_noise.py").Noise
 IDEAS: dict[str, Callable[[], Method]] = {
     "learned bandwidth, hidden": lambda: LearnedBandwidth([0.05, 0.3, 2.0], 0.5, "hidden"),
     "centres, hidden": lambda: Mix(Centres(), Beta(0.5), "hidden"),

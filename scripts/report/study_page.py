@@ -1,0 +1,177 @@
+"""What is rendered of the study: results/study.md, the lines of first pages, two pictures and the effects as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import fill
+
+from matplotlib.figure import Figure
+
+from scripts.records.experiment import RESULTS
+from scripts.records.names import method_title
+from scripts.records.register import draws, fills, writes
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.report import study_elsewhere, study_tables
+from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
+from scripts.report.places import WIDTH, splice_page
+from scripts.report.study_evidence import (
+    ENSEMBLE,
+    METHOD,
+    NO_SEARCH,
+    TITLES,
+    Setting,
+    leading_setting,
+    read_settings,
+    unfinished_text,
+)
+from scripts.report.study_tables import effect_rows, effect_table
+from scripts.stats.effects import BASE, HIGHER, LOWER, VERDICTS, Effect
+from scripts.study.rules import PROTOCOL2, load_rules
+from scripts.study.store import Record, read_store
+from scripts.study.verdict import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
+
+PAGE = "study.md"
+WHO = {METHOD: "C-Mixup", ENSEMBLE: "An average of five networks of ERM"}
+LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
+
+
+@writes
+def study_files() -> dict[str, str]:
+    """Return the page and the effects of every method on every table by their paths below results/."""
+    settings = read_settings(PROTOCOL2)
+    text = splice_page((RESULTS / PAGE).read_text(), page_parts(settings))
+    return {PAGE: text, "study/effects.csv": study_tables.effects_csv(settings)}
+
+
+def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
+    """Return what is filled into the page, by its place; `settings` are those of protocol 2."""
+    comparisons = study_elsewhere.read_comparisons()
+    tuned = [comparison for comparison in comparisons if comparison["tuned"] == "both"]
+    return {
+        "study": lead_text(),
+        "answers": study_tables.answers_table(),
+        "answer_counts": study_tables.answers_text(),
+        "settings": effect_table(effect_rows(settings)),
+        "pairs": study_tables.pairs_text(settings),
+        "controls": effect_table(study_tables.control_rows(settings)),
+        "calibration": study_tables.calibration_text(settings),
+        "errors": study_tables.errors_table(settings),
+        "models": study_tables.models_table(settings),
+        "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
+        "networks": study_tables.networks_table(),
+        "likelihood": study_tables.likelihood_table(),
+        "blind": study_tables.blind_text(),
+        "entries": study_tables.entries_table(entry_settings()),
+        "others": study_elsewhere.counts_text(comparisons),
+        "others_tuned": study_elsewhere.counts_text(tuned),
+        "unfinished": unfinished_text(),
+        **study_tables.tuning_facts(settings, load_rules()),
+    }
+
+
+@fills
+def front_pages() -> dict[str, dict[str, str]]:
+    """Return what other pages have of the study, by page and place."""
+    every = lite_records()
+    first = next((setting for setting in entry_settings() if any("entry" in r for r in setting.records)), None)
+    assert first is not None
+    verdict = method_verdict(every, LITE_SETTING, first.methods[0], first.rules.level, first.rules.equal)
+    return {
+        "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
+        f"{RESULTS.name}/README.md": {"study": f"{lead_text()}\n\n{caption()}"},
+        "docs/bench.md": {"entry": f"```text\n{verdict}\n```"},
+    }
+
+
+@draws
+def study_figures() -> dict[str, Figure]:
+    """Return the pictures by their paths below results/: every table, and README's first."""
+    lead = leading_setting()
+    effect, equal = effect_of(lead), lead.rules.equal
+    more, counts = {OVERALL: effect.overall, NEW: effect.of_new}, effect.counts()
+    improves, worsens, within, unclear = (counts[verdict] or "none" for verdict in VERDICTS)
+    title = (
+        f"C-Mixup against ERM on {len(effect.means)} tables, by {equal:g} %:\n{improves} improve, {worsens} worsen, "
+        f"{within} are equivalent, {unclear} inconclusive"
+    )
+    ordered = draw_ordered(effect.tables, more, VERDICTS, equal, method=method_title(METHOD), title=title)
+    title = f"{len(effect.means)} real tables: {improves} improve by {equal:g} %, {worsens} worsen as much"
+    return {
+        "study/front.png": ordered,
+        "study/first.png": draw_first(effect.tables, more, equal, method_title(METHOD), title),
+    }
+
+
+def effect_of(setting: Setting, method: str = METHOD) -> Effect:
+    """Return the effect of a method that a setting has."""
+    effect = setting.effect(method)
+    assert effect is not None, method
+    return effect
+
+
+def short_answer() -> str:
+    """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what to expect of a table."""
+    lead = leading_setting()
+    effect = effect_of(lead)
+    way = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
+        effect.direction(), "On average that is inconclusive"
+    )
+    where = f"over {len(effect.means)} real tables, {lead.splits} splits each,"
+    return f"{way}: {where} {mean_text(effect)}. {new_text(effect, lead.rules.equal).rstrip('.')}"
+
+
+def lead_text() -> str:
+    """Return in sentences what C-Mixup and an average of networks change."""
+    lead = leading_setting()
+    effects = {method: effect_of(lead, method) for method in WHO}
+    where = f"{len(effects[METHOD].means)} tables, {lead.splits} splits each"
+    first, second = (f"**{WHO[m]}: {direction_text(effect)} ({where}).**" for m, effect in effects.items())
+    text = f"{first} With C-Mixup {counts_text(effects[METHOD], lead.rules.equal)}. {second}"
+    return fill(text, WIDTH, break_on_hyphens=False)
+
+
+def lead_table() -> str:
+    """Return a row for C-Mixup and for the average of networks, for README."""
+    lead = leading_setting()
+    heads = ["against ERM", "mean effect (hierarchical model), %", "unweighted mean, %", "direction",
+             f"predictive probability that the error improves by at least {lead.rules.equal:g} % on a new table",
+             "worsens as much"]  # fmt: skip
+    body = [
+        [WHO[method], *(interval_text(each, 1) for each in (effect.overall, effect.unweighted)), effect.direction(),
+         chance_text(effect.posterior.new.chances.gain), chance_text(effect.posterior.new.chances.loss)]
+        for method in WHO for effect in [effect_of(lead, method)]
+    ]  # fmt: skip
+    return "\n".join(markdown_rows(heads, body))
+
+
+def caption() -> str:
+    """Return the picture of every table with its caption, for results/README.md."""
+    lead = leading_setting()
+    text = (
+        "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
+        f"band is {lead.rules.equal:g} % to either side. One small network; both are tuned with as many trials. "
+        f"Setting: {TITLES[LITE_SETTING]}, {lead.splits} splits."
+    )
+    return f"![C-Mixup against ERM on every table](study/front.png)\n\n{fill(text, WIDTH, break_on_hyphens=False)}"
+
+
+def lite_records() -> list[Record]:
+    """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
+    rules = load_rules()
+    tables = rules.lite_tables()
+    every = read_store(rules, entries=True)
+    return [record for record in every if record["condition"] == LITE_SETTING and record["table"] in tables]
+
+
+def entry_settings() -> list[Setting]:
+    """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
+    rules, records = load_rules(), lite_records()
+    (condition,) = (each for each in rules.conditions if each.name == LITE_SETTING)
+    settings = []
+    for name in sorted({record["method"] for record in records} - rules.methods.keys()):
+        tables = {record["table"] for record in records if record["method"] == name}
+        mine = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
+        title = f"{len(tables)} of {rules.lite}"
+        settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
+    return settings

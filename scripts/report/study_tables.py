@@ -1,0 +1,274 @@
+"""The tables of the study's page: effects in one form for all parts, and what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from scripts.records.names import method_title as config_title
+from scripts.records.stats import Interval
+from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.study_evidence import (
+    AGAIN,
+    CONTROL,
+    ENSEMBLE,
+    ENSEMBLES,
+    FIRST,
+    LIKELIHOOD,
+    METHOD,
+    MORE_SPLITS,
+    NETWORKS,
+    NO_SEARCH,
+    TITLES,
+    Setting,
+    leading_setting,
+    read_settings,
+)
+from scripts.stats.effects import (
+    BASE,
+    EQUIVALENT,
+    IMPROVES,
+    INCONCLUSIVE,
+    LOWER,
+    OVERLAP,
+    VERDICTS,
+    WORSENS,
+    Effect,
+    errors_of,
+    percent_differences,
+)
+from scripts.stats.hierarchical import left_out
+from scripts.study.rules import PROTOCOL2, Rules
+from scripts.study.store import Record
+from scripts.study.verdict import chance_text, degenerate_splits
+
+ARMS = {
+    "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
+    "input_noise": "Gaussian noise on inputs", AGAIN: "ERM with other weights",
+    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
+}  # fmt: skip
+MODELS = ("ridge", "hist_gradient_boosting", "lightgbm", "catboost")
+PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS, LIKELIHOOD: "likelihood"}
+
+
+class Row(NamedTuple):
+    """A row of a table of effects: the setting in words, the method's title, its effect and the effect's unit."""
+
+    where: str
+    method: str
+    effect: Effect
+    unit: str = "%"
+
+    @property
+    def digits(self) -> int:
+        """After the point."""
+        return 1 if self.unit == "%" else 3
+
+    @property
+    def chances(self) -> list[str]:
+        """The predictive probabilities that the error improves, and worsens, on a new table."""
+        chances = self.effect.posterior.new.chances
+        return [chance_text(chances.gain), chance_text(chances.loss)]
+
+
+def method_title(method: str) -> str:
+    """Return how pages call a method, a model or an ensemble."""
+    return ARMS.get(method) or (method if method in ENSEMBLES else config_title(method))
+
+
+def effect_rows(settings: Iterable[Setting], methods: Sequence[str] = (), place: str = "") -> Iterator[Row]:
+    """Yield a row for each method of settings, by default those of the rules."""
+    for setting in settings:
+        for method in methods or setting.methods:
+            if effect := setting.effect(method, FIRST if method == AGAIN else BASE):
+                yield Row(place + setting.where, method_title(method), effect, setting.unit)
+
+
+def effect_table(rows: Iterable[Row]) -> str:
+    """Return a Markdown table of effects, all in one unit, in the order of the rows."""
+    rows = list(rows)
+    unit = rows[0].unit
+    size = "1 %" if unit == "%" else "0.01 nats"
+    head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
+            f"SD between tables, {unit}", "tables: improves / worsens / equivalent / inconclusive",
+            f"a new table improves, worsens by {size}"]  # fmt: skip
+    body, last = [], ""
+    for row in rows:
+        effect, spread = row.effect, Interval(*row.effect.posterior.spread, len(row.effect.means))
+        means = [interval_text(each, row.digits) for each in (effect.overall, effect.unweighted)]
+        body.append([
+            "" if row.where == last else row.where, row.method, *means, effect.direction(),
+            interval_text(spread, row.digits).replace("+", ""), " / ".join(map(str, effect.counts().values())),
+            ", ".join(row.chances),
+        ])  # fmt: skip
+        last = row.where
+    return "\n".join(markdown_rows(head, body, left=2))
+
+
+def networks_table() -> str:
+    """Return what methods change on other networks, in all of their whole settings."""
+    parts = ((f"{title}; ", read_settings(name)) for name, title in NETWORKS.items())
+    return effect_table(row for title, settings in parts for row in effect_rows(settings, place=title))
+
+
+def answers() -> list[tuple[str, Row]]:
+    """Return a row with its part for every setting and form of C-Mixup, the most probable improvement first."""
+    found = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
+    for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
+        found += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
+    return sorted(found, key=lambda pair: -pair[1].effect.posterior.new.chances.gain)
+
+
+def answers_table() -> str:
+    """Return the first table of the page: what C-Mixup changes, wherever it was trained."""
+    body = [
+        [part, row.where, row.method, f"{interval_text(row.effect.overall, row.digits)} {row.unit}",
+         row.effect.direction(), *row.chances]
+        for part, row in answers()
+    ]  # fmt: skip
+    head = ["part", "setting", "method", "mean effect", "direction", "new table improves by 1 % (0.01 nats)", "worsens"]
+    return "\n".join(markdown_rows(head, body, left=3))
+
+
+def answers_text() -> str:
+    """Return how many of these rows have a lower mean error, or a new table that more likely than not improves."""
+    rows = [row for _, row in answers()]
+    lower = sum(row.effect.direction() == LOWER for row in rows)
+    likely = sum(row.effect.posterior.new.chances.gain > 0.5 for row in rows)
+    return (
+        f"Of {len(rows)} rows the mean error is lower in {lower or 'none'}; a new table is more likely than not to "
+        f"improve in {likely or 'none'}."
+    )
+
+
+def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
+    """Yield what averages of networks change, also against as many of ERM, and ERM with other weights."""
+    for setting in settings:
+        positive = ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"
+        yield from effect_rows([setting], [positive, AGAIN])
+        for name in ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2"):
+            if effect := setting.effect(name, ENSEMBLE):
+                yield Row(setting.where, f"{name} against {ENSEMBLE}", effect)
+
+
+def likelihood_table() -> str:
+    """Return what methods change of the rescaled likelihood, with both controls."""
+    settings = read_settings(LIKELIHOOD)
+    return effect_table(row for s in settings for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN]))
+
+
+def errors_table(settings: Sequence[Setting]) -> str:
+    """Return mean effects on errors that are not RMSE: label-balanced, and of the worst group."""
+    methods = ["mixup", METHOD, "regmixup", CONTROL]
+    body = []
+    for setting in settings:
+        for score, title in (("test_balanced", "label-balanced"), ("test_worst", "worst group")):
+            effects = [effect for method in methods if (effect := setting.effect(method, score=score))]
+            if len(effects) == len(methods):
+                body.append([TITLES[setting.condition.name], f"{title}, {len(effects[0].means)} tables",
+                             *(interval_text(effect.overall, 1) for effect in effects)])  # fmt: skip
+    return "\n".join(markdown_rows(["setting", "error", *map(method_title, methods)], body, left=2))
+
+
+def models_table(settings: Sequence[Setting]) -> str:
+    """Return how far models with default settings are from tuned ERM: the median over tables, and quartiles."""
+    body = []
+    for model in MODELS:
+        cells = []
+        for setting in settings:
+            by_table = percent_differences(errors_of(setting.records), model)
+            means = [float(np.mean(list(by_split.values()))) for by_split in by_table.values()]
+            low, median, high = np.quantile(means, [0.25, 0.5, 0.75])
+            cells.append(f"{median:+.1f} ({low:+.1f} to {high:+.1f})")
+        body.append([method_title(model), *cells])
+    return "\n".join(markdown_rows(["model", *(TITLES[s.condition.name] for s in settings)], body))
+
+
+def calibration_text(settings: Sequence[Setting]) -> str:
+    """Return how often a table's mean lies where the other tables predict it, its noise included."""
+    from scipy.stats import binom  # slow to import
+
+    places: list[float] = []
+    for setting, method in [(s, METHOD) for s in settings] + [(s, ENSEMBLE) for s in settings if s.effect(ENSEMBLE)]:
+        differences = percent_differences(errors_of(setting.records), method)
+        places += left_out({t: list(by_split.values()) for t, by_split in differences.items()}, OVERLAP).values()
+    counts = []
+    for share in (0.5, 0.95):
+        inside = sum((1 - share) / 2 <= place <= (1 + share) / 2 for place in places)
+        low, high = (int(binom.ppf(q, len(places), share)) for q in (0.005, 0.995))
+        counts.append(f"{inside} of {len(places)} lie in the {100 * share:g} % interval (expected: {low} to {high})")
+    return f"{counts[0]}, and {counts[1]}"
+
+
+def entries_table(entries: Sequence[Setting]) -> str:
+    """Return a row for each entry to the benchmark, with its file."""
+    body = []
+    for setting in entries:
+        (name,), effect = setting.methods, setting.effect(setting.methods[0])
+        assert effect is not None
+        (file,) = {r.get("entry", {}).get("file", "") for r in setting.records if r["method"] == name}
+        link = f"[{file}](../examples/entries/{file})" if file else f"`method={name}`"
+        means = [interval_text(each, 1) for each in (effect.overall, effect.unweighted)]
+        body.append([link, setting.tables, *means, effect.direction(), " / ".join(map(str, effect.counts().values()))])
+    head = ["entry", "tables", "mean effect, %", "unweighted mean, %", "direction",
+            "tables: improves / worsens / equivalent / inconclusive"]  # fmt: skip
+    return "\n".join(markdown_rows(head, body, left=2)) if body else "None is published yet."
+
+
+def effects_csv(settings: Sequence[Setting]) -> str:
+    """Return the effect of every method on every table as CSV, with its interval and verdict."""
+    rows = [
+        {"setting": setting.condition.name, "table": table, "method": method, "effect": one.mean, "low": one.low,
+         "high": one.high, "verdict": verdict}
+        for setting in settings for method in setting.methods if (effect := setting.effect(method))
+        for table, (one, verdict) in effect.tables.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows).to_csv(index=False, float_format="%.2f")
+
+
+def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
+    """Return what tuning chose: weight decay, ERM itself, rates; and how many runs end late."""
+    records = [r for s in settings for r in s.records if r["method"] in s.condition.methods]
+    rows = [(record["table"], row) for record in records for row in record["seeds"]]
+    late = [table for table, row in rows if row["best_epoch"] > rules.epochs - rules.patience]
+    decays, factors = [], []
+    for method in (BASE, METHOD):
+        chosen = [chosen_words(record) for record in records if record["method"] == method]
+        splits = [words for by_split in chosen for words in by_split]
+        above = sum("train.weight_decay=0.0" not in words for words in splits)
+        decays.append(f"{method_title(method)} on {above} of {len(splits)}")
+        rates = [[float(word[9:]) for words in by_split for word in words if word.startswith("train.lr=")]
+                 for by_split in chosen]  # fmt: skip
+        factors.append(f"{np.median([max(each) / min(each) for each in rates]):.1f} for {method_title(method)}")
+    methods = dict.fromkeys(method for setting in settings for method in setting.methods)
+    counts = {m: np.sum([degenerate_splits(s.records, m) for s in settings], axis=0) for m in methods}
+    return {
+        "decay": f"{' splits, '.join(decays)}",
+        "degenerate": ", ".join(f"{method_title(m)} {erm} of {splits}" for m, (erm, splits) in counts.items()),
+        "rates": " and ".join(factors),
+        "late": f"{len(late)} of {len(rows)} runs, on {len(set(late))} tables",
+    }
+
+
+def chosen_words(record: Record) -> list[list[str]]:
+    """Return the words that tuning chose on every split of a cell."""
+    return list({row["split"]: row["options"] for row in record["seeds"]}.values())
+
+
+def pairs_text(settings: Sequence[Setting]) -> str:
+    """Return how many pairs of a mixing method and a table have each verdict, over settings."""
+    effects = [effect for s in settings for m in ("mixup", METHOD, "regmixup") if (effect := s.effect(m))]
+    total = {verdict: sum(effect.counts()[verdict] for effect in effects) for verdict in VERDICTS}
+    return (
+        f"{sum(total.values())} pairs of a method and a table: {total[IMPROVES]} improve and {total[WORSENS]} worsen, "
+        f"{total[EQUIVALENT]} are practically equivalent and {total[INCONCLUSIVE]} inconclusive"
+    )
+
+
+def blind_text() -> str:
+    """Return in which settings the rule misses the direction of likelihood's positive control."""
+    missed = [s for s in read_settings(LIKELIHOOD) if (e := s.effect(ENSEMBLE)) and e.direction() == INCONCLUSIVE]
+    return "; ".join(TITLES[s.condition.name] for s in missed) or "none"

@@ -1,0 +1,162 @@
+"""What a method changes on many tables: the direction of its mean effect, and the size of its effect on each table.
+
+Both come from one hierarchical model of the effects over tables (`scripts.stats.hierarchical`), for mixing, ensembles
+and entries alike. *Direction* is about the mean effect alone; *size* is about one table, seen or new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from scripts.records.stats import Interval, clustered_interval, standard_error
+from scripts.stats.hierarchical import Posterior, fit_effects
+from scripts.stats.quadrature import Estimate
+
+BASE = "erm"  # the method that all others are compared with
+IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"
+VERDICTS = (IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE)
+LOWER, HIGHER = "lower", "higher"
+OVERLAP = 0.2 / 0.6  # test rows for each training row
+
+Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a method changes of ERM's error, in percent of ERM's mean error on a table; below 0 is better.
+
+    Attributes:
+        posterior: of the mean, of each table and of a new one.
+        means: over the splits of each table.
+        sure: the probability that a verdict needs.
+    """
+
+    posterior: Posterior
+    means: Mapping[str, float]
+    sure: float
+
+    @property
+    def overall(self) -> Interval:
+        """The mean effect of the tables with its 95 % interval, by the hierarchical model."""
+        return self._interval(self.posterior.overall)
+
+    @property
+    def of_new(self) -> Interval:
+        """The effect on a new table, with its 95 % interval."""
+        return self._interval(self.posterior.new)
+
+    @property
+    def unweighted(self) -> Interval | None:
+        """The unweighted mean over tables with its t interval; None for one table."""
+        return clustered_interval(list(self.means.values()), list(self.means))
+
+    @property
+    def tables(self) -> dict[str, tuple[Interval, str]]:
+        """The effect on each table with its 95 % interval, and the verdict on its size."""
+        return {name: (self._interval(one), self.size_of(one)) for name, one in self.posterior.tables.items()}
+
+    def _interval(self, one: Estimate) -> Interval:
+        return Interval(one.mean, one.low, one.high, len(self.means))
+
+    def size_of(self, one: Estimate) -> str:
+        """Return whether an effect improves, worsens, is practically equivalent, or is inconclusive."""
+        chances = {IMPROVES: one.chances.gain, WORSENS: one.chances.loss, EQUIVALENT: one.chances.within}
+        return next((verdict for verdict, chance in chances.items() if chance >= self.sure), INCONCLUSIVE)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many tables have each verdict."""
+        counted = Counter(verdict for _, verdict in self.tables.values())
+        return {verdict: counted[verdict] for verdict in VERDICTS}
+
+    def direction(self) -> str:
+        """Return whether the mean effect is below 0 or above, or is inconclusive.
+
+        The hierarchical model and the unweighted mean must agree on it.
+        """
+        below = [self.posterior.overall.below]
+        if (plain := self.unweighted) is not None:
+            error = standard_error(plain)
+            below.append(float(stdtr(plain.n - 1, -plain.mean / error)) if error else float(plain.mean < 0))
+        if min(below) >= self.sure:
+            return LOWER
+        return HIGHER if max(below) <= 1 - self.sure else INCONCLUSIVE
+
+
+def errors_of(records: Iterable[Mapping[str, Any]], score: str = "test", weights: int = 2) -> Errors:
+    """Return errors by table, method and split, each the mean over initial weights.
+
+    Args:
+        records: of the cells of one setting.
+        score: "test", "test_balanced" or "test_worst"; tables that lack it are left out.
+        weights: of a split that count, the first of them: an ensemble has more than another method.
+    """
+    errors: dict[str, dict[str, dict[int, float]]] = {}
+    for record in records:
+        rows: dict[int, list[float]] = {}
+        for row in sorted(record["seeds"], key=lambda row: row["seed"]):
+            if score in row:
+                rows.setdefault(row["split"], []).append(row[score])
+        means = {split: float(np.mean(values[:weights])) for split, values in rows.items()}
+        if finite := {split: value for split, value in means.items() if math.isfinite(value)}:
+            errors.setdefault(record["table"], {})[record["method"]] = finite
+    return errors
+
+
+def percent_differences(
+    errors: Errors, method: str, base: str = BASE, *, relative: bool = True
+) -> dict[str, dict[int, float]]:
+    """Return a method's error minus that of `base` by table and split, in percent of the mean of `base` on the table.
+
+    Tables without two splits of both are left out. Without `relative` they are in the unit of the errors, such as nats.
+    """
+    differences = {}
+    for table, methods in errors.items():
+        if {method, base} <= methods.keys():
+            ours, theirs = methods[method], methods[base]
+            share, whole = (100, mean_error(theirs)) if relative else (1, 1.0)
+            by_split = {s: share * (ours[s] - theirs[s]) / whole for s in sorted(ours.keys() & theirs.keys())}
+            if len(by_split) > 1:
+                differences[table] = by_split
+    return differences
+
+
+def method_effect(
+    errors: Errors, method: str, level: float, equal: float, *, base: str = BASE, overlap: float = OVERLAP,
+    relative: bool = True,
+) -> Effect | None:  # fmt: skip
+    """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
+
+    Args:
+        errors: of one setting.
+        method: which.
+        level: a verdict needs a probability of 1 minus this.
+        equal: percent of the error of `base`; a smaller effect is practically equivalent.
+        base: what it is compared with.
+        overlap: test rows for each training row, see `scripts.stats.hierarchical.fit_effects`.
+        relative: see `percent_differences`; without it `equal` is in the unit of the errors.
+    """
+    differences = percent_differences(errors, method, base, relative=relative)
+    if not differences:
+        return None
+    values = {table: tuple(by_split.values()) for table, by_split in differences.items()}
+    return Effect(fit_effects(values, overlap, equal), {t: float(np.mean(v)) for t, v in values.items()}, 1 - level)
+
+
+def rank_methods(errors: Errors, method: str) -> list[tuple[str, float]]:
+    """Return the methods that have all tables of one of them, with their mean errors over these, the best first."""
+    tables = [methods for methods in errors.values() if method in methods]
+    names = sorted(name for name in set().union(*tables) if all(name in methods for methods in tables))
+    means = {name: float(np.mean([mean_error(methods[name]) for methods in tables])) for name in names}
+    return sorted(means.items(), key=lambda pair: pair[1])
+
+
+def mean_error(by_split: Mapping[int, float]) -> float:
+    """Return the mean test error over splits."""
+    return float(np.mean(list(by_split.values())))

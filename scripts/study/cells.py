@@ -1,0 +1,308 @@
+"""The cells of the study: trained a table and setting at a time by the shared scheduler, and stored as runs.
+
+A store is a folder in the form of results/, which training and publishing write into. A cell is a run for each seed
+with the winner's options, whose predictions are kept, and a run without predictions for each trial.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from cmixup.losses import Loss
+from cmixup.processes import core_count
+from cmixup.training.trainer import RunResult, train
+from datasets.common.fetch import sha256_of
+from scripts.config.compose import compose_train
+from scripts.driver.execute import make_run
+from scripts.driver.job import Job, plan_job
+from scripts.driver.locks import LOCKS, holding_alone
+from scripts.driver.predictions import Parts, Scored, scored_predictions
+from scripts.driver.provenance import run_environment
+from scripts.driver.runs import UNROUNDED
+from scripts.plan.schedule import Item, stacks_of, train_items
+from scripts.records.packed import read_cells
+from scripts.records.published import cell_name, predictions_file, published_reports
+from scripts.records.study_errors import error_scores, normal_scores, rounded_predictions
+from scripts.stats.effects import BASE
+from scripts.study.rules import WEIGHTS, Rules, Run, StudyCell
+from scripts.study.store import Report, cells_done, key_of, write_cells
+
+PARTS = ("val", "test")
+Load = Callable[[int], RegressionData]  # the rows of a split
+
+
+class Outcome(NamedTuple):
+    """What a run gave.
+
+    Attributes:
+        about: its `scores` by part and name, and the rest that its report has beside the cell's.
+        parts: its predictions on the parts that are kept; {} of a trial.
+    """
+
+    about: Mapping[str, Any]
+    parts: Parts
+
+
+Known = Mapping[tuple[Run, tuple[str, ...]], Outcome]  # by run and words
+
+
+def train_missing(
+    store: Path, cells: Sequence[StudyCell], rules: Rules, jobs: int = 0, *, stored: Path | None = None
+) -> list[str]:
+    """Train what is missing, show the progress, and return a line for every table that could not be trained.
+
+    Args:
+        store: the folder of the cells; one that is done is not trained again.
+        cells: which.
+        rules: of the study.
+        jobs: processes at a time; 0 is one a core.
+        stored: the store with ERM's runs, where it is another.
+    """
+    check_packages(cells, rules)
+    done = cells_done(store, rules)
+    groups = itertools.groupby((cell for cell in cells if cell.key not in done), key=lambda cell: cell.key[:2])
+    todo = sorted((list(group) for _, group in groups), key=lambda group: -cell_cost(group[0], rules) * len(group))
+    left = sum(map(len, todo))
+    print(f"{len(cells) - left} of {len(cells)} cells are done; training {left}", flush=True)
+    call = partial(train_group, store, rules=rules, stored=stored or store)
+    items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group)) for group in todo]
+    return train_items(items, "study", workers=jobs or core_count(), unit="cells")
+
+
+def cell_cost(cell: StudyCell, rules: Rules) -> float:
+    """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
+    rows = 0.6 * min(cell.table.rows, rules.max_rows)
+    return 400 + min(rows, cell.condition.train_rows or rows)
+
+
+def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
+    """Refuse models whose package is not installed.
+
+    Raises:
+        InputError: there is one.
+    """
+    for method in dict.fromkeys(cell.method for cell in cells):
+        package = rules.methods[method].get("model", "torch").partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise InputError(
+                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
+            )
+
+
+def train_group(
+    store: Path, cells: Sequence[StudyCell], until: float, report: Callable[[Any], None], *,  # noqa: ARG001
+    rules: Rules, stored: Path,
+) -> None:  # fmt: skip
+    """Train cells of one table and setting in a worker, and report each that is done.
+
+    Args:
+        store: the folder of the cells.
+        cells: which.
+        until: not used: a cell is done or it is not.
+        report: called with what the display shows of them.
+        rules: of the study.
+        stored: the store with ERM's runs, which are not trained again.
+
+    Raises:
+        InputError: other raw data than ERM's runs had.
+    """
+    dataset = plan_job(compose_train(rules.words(cells[0]))).dataset
+    load = cache(dataset.load)
+    for k, cell in enumerate(cells, 1):
+        with holding_alone(store / LOCKS, " ".join(cell.key)):
+            if cell.key not in cells_done(store, rules):  # another command may have trained it
+                std = dataset.table.y.std(axis=0)
+                if rules.search == "none":
+                    runs = fit_cell(cell, rules, load, std)
+                else:
+                    known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
+                    runs = train_cell(cell, rules, load, std, known)
+                write_cells(store, runs)
+        report(("epoch", k, len(cells), {}))
+
+
+def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> dict[Any, Outcome]:
+    """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train.
+
+    Raises:
+        InputError: they had other raw data.
+    """
+    known: dict[Any, Outcome] = {}
+    kept: dict[int, Parts] = {}
+    for report in published_reports(store, [rules.experiment], [table]):
+        if key_of(report) != (table, condition, BASE):
+            continue
+        run = Run(report["seed"] // WEIGHTS, report["seed"])
+        about = {key: report[key] for key in ("scores", "best_epoch", UNROUNDED) if key in report}
+        trial = "trial" in report["options"]
+        if not trial:
+            if report.get("checksums", {}) != dict(load(run.split).checksums):
+                raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
+            kept = kept or read_cells(predictions_file(store, report))[cell_name(report)]
+        known[run, tuple(report["words"])] = Outcome(about, {} if trial else kept[report["seed"]])
+    return known
+
+
+def train_cell(
+    cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None
+) -> list[tuple[Report, Parts | None]]:
+    """Tune a method and train the runs of the rules with the best options, those that can as one stack.
+
+    Args:
+        cell: what to train.
+        rules: of the study.
+        load: of the cell's table and setting.
+        std: standard deviation of every target over the whole table, `(d_y,)` float64.
+        known: what other cells of the table and setting have trained.
+
+    Returns:
+        The reports of its runs with their predictions on validation and test, then those of its trials.
+
+    Raises:
+        InputError: every trial of a tuning diverged.
+    """
+    started, known = time.perf_counter(), known or {}
+    torch.set_num_threads(1)
+    make = cache(lambda words: plan_job(compose_train(rules.command(cell, words))))
+    grouped = cell.condition.grouped
+
+    def outcomes(wanted: Sequence[tuple[Run, tuple[str, ...]]]) -> list[Outcome]:
+        """Return the outcome of each run, in order."""
+        new = [pair for pair in dict.fromkeys(wanted) if pair not in known]
+        results = train_runs([(make(words), run) for run, words in new], load, apart=grouped)
+        every = dict(known)
+        for (run, words), result in zip(new, results, strict=True):
+            loss = make(words).settings.fitted_by
+            every[run, words] = _run_outcome(result, load(run.split), std, loss, grouped=grouped)
+        return [every[pair] for pair in wanted]
+
+    tunings = rules.tunings(cell)
+    searched = [tuning for tuning in tunings if len(tuning.trials) > 1]
+    tried = iter(outcomes([(tuning.at, tuple(words)) for tuning in searched for words in tuning.trials]))
+    trials, finals = list[Report](), list[tuple[Run, tuple[str, ...]]]()
+    for tuning in tunings:
+        best = tuning.trials[0]
+        if len(tuning.trials) > 1:
+            scores = [next(tried).about["scores"]["val"][rules.selection] for _ in tuning.trials]
+            if not np.isfinite(scores).any():
+                raise InputError(f"every trial on split {tuning.at.split} diverged")
+            best = tuning.trials[int(np.argmin(scores))]
+            for k, (words, score) in enumerate(zip(tuning.trials, scores, strict=True)):
+                about = {"words": words, "scores": {"val": {rules.selection: score}}, "facts": {}}
+                trials.append({**run_head(cell, rules, tuning.at.seed, k), **about})
+        chosen = tuple(rules.final_words(cell.method, best))
+        finals += [(run, chosen) for run in tuning.finals]
+    ended = outcomes(finals)
+    shared = {**_data_facts(load(finals[0][0].split), std), "seconds": time.perf_counter() - started,
+              **run_environment(make(finals[0][1]).device)}  # fmt: skip
+    if file := rules.methods[cell.method].get("file"):
+        shared["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
+    runs = [(run, words, one) for (run, words), one in zip(finals, ended, strict=True)]
+    return [*final_runs(cell, rules, runs, shared), *((trial, None) for trial in trials)]
+
+
+def run_head(cell: StudyCell, rules: Rules, seed: int, trial: int | None = None) -> Report:
+    """Return what names a run of a cell, or a trial."""
+    table, condition, method = cell.key
+    options = {"condition": condition, **({} if trial is None else {"trial": trial})}
+    place = "" if trial is None else f"/trial={trial:02}"
+    return {
+        "experiment": rules.experiment, "dataset": table, "model": rules.backbone, "method": method,
+        "preset": "default", "options": options, "seed": seed,
+        "run": f"{rules.experiment}/{table}/{condition}/{method}{place}/seed={seed}",
+    }  # fmt: skip
+
+
+def final_runs(
+    cell: StudyCell, rules: Rules, runs: Sequence[tuple[Run, tuple[str, ...], Outcome]], shared: Report
+) -> list[tuple[Report, Parts | None]]:
+    """Return the reports of a cell's runs, which are given with words and outcomes, and their predictions."""
+    reports = list[tuple[Report, Parts | None]]()
+    for run, words, one in runs:
+        about = {"words": list(words), **one.about, "facts": {}, "split": run.split}
+        reports.append(({**run_head(cell, rules, run.seed), **about, **shared}, one.parts))
+    return reports
+
+
+def _data_facts(data: RegressionData, std: np.ndarray) -> Report:
+    return {
+        "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(),
+        "checksums": dict(data.checksums),
+    }  # fmt: skip
+
+
+def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False) -> list[RunResult]:
+    """Train runs, those that can as one stack, and return the results in order; no method sees the test labels.
+
+    Args:
+        runs: a job for each.
+        load: of their rows.
+        apart: whether splits differ in size, so that runs of different ones share no stack.
+    """
+    results: dict[int, RunResult] = {}
+    rows = cache(lambda split: _without_test_labels(load(split)))
+    for split in sorted({run.split for _, run in runs}) if apart else [None]:
+        planned = [([str(k)], job) for k, (job, run) in enumerate(runs) if split in (None, run.split)]
+        for stack in stacks_of(planned):
+            places = [int(words[0]) for words, _ in stack]
+            made = [make_run(runs[k][0], runs[k][1].seed, rows(runs[k][1].split)) for k in places]
+            results |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
+    return [results[k] for k in range(len(runs))]
+
+
+def _without_test_labels(data: RegressionData) -> RegressionData:
+    return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
+
+
+def _run_outcome(result: RunResult, data: RegressionData, std: np.ndarray, loss: Loss, *, grouped: bool) -> Outcome:
+    """Return the scores of a run and the predictions that are kept; of one that failed NaN and infinity."""
+    if result.failure:
+        nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
+        result = replace(result, predictions={p: loss.by_predictor("", each) for p, each in nothing.items()})
+    return _outcome(scored_predictions(data, result), result.best_epoch, std, grouped=grouped)
+
+
+def _outcome(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:
+    kept = {part: rounded_predictions(one) for part, one in parts.items()}
+    scores = {}
+    for part, one in kept.items():
+        values = error_scores(one, std, grouped=grouped) | normal_scores(one, kept["val"], std)
+        scores[part] = {name: v if math.isfinite(v) else math.inf for name, v in values.items()}
+    return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
+
+
+def fit_cell(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> list[tuple[Report, Parts | None]]:
+    """Fit a model with default settings on every split and return the reports of its runs with their predictions."""
+    started, about = time.perf_counter(), rules.methods[cell.method]
+    package, _, kind = about["model"].rpartition(".")
+    make, runs = getattr(importlib.import_module(package), kind), []
+    for run in (run for tuning in rules.tunings(cell) for run in tuning.finals):
+        data = load(run.split)
+        x, labels = np.asarray(data.train.x), data.train.y.numpy().T
+        models = [make(**about.get("fixed", {})).fit(x, label) for label in labels]
+        parts = {}
+        for part in PARTS:
+            rows = getattr(data, part)
+            prediction = np.column_stack([model.predict(np.asarray(rows.x)) for model in models]).astype(np.float32)
+            parts[part] = Scored({"": prediction}, rows.y.numpy(), rows.domain.numpy())
+        runs.append((run, _outcome(parts, 0, std, grouped=cell.condition.grouped)))
+    environment = run_environment(torch.device("cpu"))
+    distribution = metadata.packages_distributions()[package.partition(".")[0]][0]
+    versions = {**environment["versions"], distribution: metadata.version(distribution)}
+    shared = {**_data_facts(data, std), "seconds": time.perf_counter() - started, **environment, "versions": versions}
+    return final_runs(cell, rules, [(run, (about["model"],), one) for run, one in runs], shared)

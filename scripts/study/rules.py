@@ -1,0 +1,351 @@
+"""The rules of the study: tables, settings, splits and trials, each part a file of configs/study, and their cells.
+
+A cell is a method on a table in a setting. Its trials belong to one tuning a split, and what a tuning chooses is
+trained again with other initial weights.
+"""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmixup.errors import InputError, check_choice
+from cmixup.losses import LOSSES, SQUARED
+from scripts.config.compose import CONFIG_DIR, override_word, read_part
+from scripts.stats.effects import BASE
+
+FOLDER = CONFIG_DIR / "study"
+PROTOCOL2, BASELINES = "protocol2", "baselines"
+#: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
+SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
+PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
+WEIGHTS = 10  # a seed is so many times its split, plus the number of its initial weights
+TRAIN_SHARE = 0.6  # of a table's rows; validation and test have half of the others each
+SEARCHES = ("all", BASE, "chosen", "none")
+
+
+class Run(NamedTuple):
+    """A run of a cell: the split of its rows, and the seed of all else that is drawn."""
+
+    split: int
+    seed: int
+
+
+class Tuning(NamedTuple):
+    """The trials that compete with one another, and what is trained with the winner's words.
+
+    Attributes:
+        at: the run of every trial.
+        trials: words of each; a single one is chosen without training it.
+        finals: runs with the winner's.
+    """
+
+    at: Run
+    trials: list[list[str]]
+    finals: list[Run]
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A real table: how `dataset=rdataset` loads it.
+
+    Attributes:
+        name: in `tables.csv`.
+        rows: that have every target.
+        targets: columns to predict.
+        words: of the command line, all but those of columns that are no features.
+        drop: columns that are no features.
+        group: the column of domains, or "".
+    """
+
+    name: str
+    rows: int
+    targets: int
+    words: tuple[str, ...]
+    drop: tuple[str, ...] = ()
+    group: str = ""
+
+    def words_of(self, *, grouped: bool) -> list[str]:
+        """Return the words that load the table, split at random or by whole domains."""
+        dropped = [*self.drop, *([self.group] if self.group and not grouped else [])]
+        columns = [override_word("dataset.drop", dropped)] if dropped else []
+        return [*self.words, *columns, *([override_word("dataset.group", self.group)] if grouped else [])]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A setting: how much of a table is used.
+
+    Attributes:
+        name: such as "rows100".
+        methods: names in the rules.
+        train_rows: at most, or None for all.
+        label_noise: in standard deviations of the training labels.
+        val_rows: at most, or None for all.
+        label_noise_val: whether the validation labels have as much noise.
+        grouped: whether whole domains are held out.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    train_rows: int | None = None
+    label_noise: float = 0.0
+    val_rows: int | None = None
+    label_noise_val: bool = False
+    grouped: bool = False
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """A method on a table in a setting."""
+
+    table: StudyTable
+    condition: Condition
+    method: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Table, condition and method."""
+        return self.table.name, self.condition.name, self.method
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a file of configs/study says, checked.
+
+    Attributes:
+        name: of the file.
+        experiment: of its runs.
+        search: who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first
+            trials among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each
+            argument in its space. "chosen": nobody, rates and decays are given. "none": models with default settings,
+            fitted once.
+        tables, conditions: in the order of the files.
+        methods: of each name, `method`, `fixed` and `space`; `model`, of one with default settings; `file`, of one that
+            is none of configs/method (`scripts.study.entry`).
+        max_rows: of a table.
+        level: a verdict needs a probability of 1 minus this.
+        equal: percent of ERM's error (or nats) within which an effect is practically equivalent.
+        lite: how many of the tables, those with the fewest rows, an entry is tried on first.
+        epochs, patience: of training.
+        splits, first_split: how many splits, and the number of the first.
+        trials_each, shared: trials of each split, and how many of them are ERM's.
+        rates: the lowest and the highest, drawn log-uniformly between.
+        decays: one is drawn.
+        weights: sets of initial weights that the winner is trained with.
+        ensemble: the `methods` that have more `weights` in some `settings`.
+        draws: what the draws of rates, decays and points depend on beside the split: "split", nothing, so that they are
+            the same on all tables, or "table".
+        loss: `train.loss` of every run; the metric that it selects by picks among trials.
+        network: words of the configuration that choose a network other than `fcn3` and its options, by key.
+        chosen: `(rate, decay)` by table, setting and split.
+    """
+
+    name: str
+    experiment: str
+    search: str
+    tables: tuple[StudyTable, ...]
+    conditions: tuple[Condition, ...]
+    methods: Mapping[str, Mapping[str, Any]]
+    max_rows: int
+    level: float
+    equal: float
+    lite: int
+    epochs: int
+    patience: int
+    splits: int
+    trials_each: int
+    shared: int
+    rates: tuple[float, float]
+    decays: tuple[float, ...]
+    weights: int
+    ensemble: Mapping[str, Any]
+    first_split: int = 0
+    draws: str = "split"
+    loss: str = SQUARED.name
+    network: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Mapping[tuple[str, str, int], tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def backbone(self) -> str:
+        """The network; "" where there are none."""
+        return "" if self.search == "none" else str(self.network.get("model", "fcn3"))
+
+    @property
+    def selection(self) -> str:
+        """The metric on validation that picks among trials, as reports name it."""
+        return LOSSES[self.loss].selection or "nrmse"
+
+    @property
+    def split_numbers(self) -> range:
+        """The numbers of the splits, which draw the rows of each."""
+        return range(self.first_split, self.first_split + self.splits)
+
+    def lite_tables(self) -> list[str]:
+        """Return the names of the tables with the fewest rows."""
+        return [table.name for table in sorted(self.tables, key=lambda table: table.rows)[: self.lite]]
+
+    def cells(
+        self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
+    ) -> list[StudyCell]:
+        """Return the cells, all or those of the names given.
+
+        Raises:
+            InputError: a name that the rules do not have.
+        """
+        known = {
+            "tables": (tables, [t.name for t in self.tables]),
+            "conditions": (conditions, [c.name for c in self.conditions]),
+            "methods": (methods, list(self.methods)),
+        }
+        for what, (given, names) in known.items():
+            if wrong := [name for name in given if name not in names]:
+                raise InputError(f"{what} must be among {', '.join(names)}, got {wrong[0]!r}")
+        return [
+            StudyCell(table, condition, method)
+            for table in self.tables
+            for condition in self.conditions
+            for method in condition.methods
+            if (not tables or table.name in tables)
+            and (not conditions or condition.name in conditions)
+            and (not methods or method in methods)
+            and self.fits(table, condition)
+        ]
+
+    def fits(self, table: StudyTable, condition: Condition) -> bool:
+        """Return whether a table has the domains and more training rows than the condition takes."""
+        whole = TRAIN_SHARE * min(table.rows, self.max_rows)
+        enough = condition.train_rows is None or condition.train_rows < whole
+        return enough and (bool(table.group) or not condition.grouped)
+
+    def tunings(self, cell: StudyCell) -> list[Tuning]:
+        """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
+        many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
+        weights = 1 if self.search == "none" else self.ensemble["weights"] if many else self.weights
+        tunings = []
+        for split in self.split_numbers:
+            first = WEIGHTS * split
+            finals = [Run(split, first + number) for number in range(1, weights + 1)]
+            tunings.append(Tuning(Run(split, first), self._competing(cell, split), finals))
+        return tunings
+
+    def _competing(self, cell: StudyCell, split: int) -> list[list[str]]:
+        if self.search == "none":
+            return [[]]
+        if self.search == "chosen":
+            rate, decay = self.chosen[cell.table.name, cell.condition.name, split]
+            return [[*self.method_words(cell.method), *_rate_words(rate, decay)]]
+        return self.trials(cell.method, split, cell.table.name)
+
+    def trials(self, method: str, split: int, table: str) -> list[list[str]]:
+        """Return the words of the trials of a method on a split; the first `shared` of them are ERM's first."""
+        method = BASE if self.search == BASE else method
+        key = [split, zlib.crc32(table.encode())] if self.draws == "table" else [split]
+        rng = np.random.default_rng([2, *key])
+        low, high = np.log(self.rates)
+        drawn = [
+            (float(f"{np.exp(rng.uniform(low, high)):.3g}"), float(rng.choice(self.decays)))
+            for _ in range(self.trials_each)
+        ]
+        space, points = self.methods[method].get("space", {}), np.random.default_rng([3, *key])
+        trials = []
+        for k, (rate, decay) in enumerate(drawn):
+            part = space[points.integers(len(space))] if isinstance(space, list) else space  # a list is a union
+            point = [override_word(name, values[points.integers(len(values))]) for name, values in part.items()]
+            words = self.method_words(BASE) if k < self.shared else [*self.method_words(method), *point]
+            trials.append([*words, *_rate_words(rate, decay)])
+        return trials
+
+    def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
+        """Return the words of the runs of a method whose tuning has chosen those of a trial."""
+        if self.search != BASE:
+            return list(chosen)
+        rates = [word for word in chosen if word.startswith(("train.lr=", "train.weight_decay="))]
+        space = self.methods[method].get("space", {})
+        first = {key: values[0] for key, values in (space[0] if isinstance(space, list) else space).items()}
+        return [*self.method_words(method), *(override_word(key, value) for key, value in first.items()), *rates]
+
+    def method_words(self, method: str) -> list[str]:
+        """Return the words that choose a method and what is fixed of it."""
+        about = self.methods[method]
+        return [f"method={about['method']}", *(override_word(k, v) for k, v in about.get("fixed", {}).items())]
+
+    def words(self, cell: StudyCell) -> list[str]:
+        """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
+        condition = cell.condition
+        limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}
+        rows = [f"dataset.{key}={limit}" for key, limit in limits.items() if limit is not None]
+        noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
+        if condition.label_noise_val:
+            noise.append("dataset.label_noise_val=true")
+        if noise and cell.table.targets > 1:
+            noise.append("dataset.label_noise_per=target")  # they may have units of their own
+        table = ["dataset=rdataset", *cell.table.words_of(grouped=condition.grouped)]
+        training = [f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
+        training += [f"train.loss={self.loss}"] if self.loss != SQUARED.name else []
+        training += [override_word(key, value) for key, value in self.network.items()]
+        return [*table, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS, *training]
+
+    def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
+        """Return the command line of a run, of whose words a record names a method's file without its folder."""
+        file = self.methods[cell.method].get("file")
+        line = [*self.words(cell), *words]
+        return [override_word(PATH, file) if word.startswith(f"{PATH}=") else word for word in line]
+
+
+def _rate_words(rate: float, decay: float) -> list[str]:
+    return [override_word("train.lr", rate), override_word("train.weight_decay", decay)]
+
+
+def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
+    """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them.
+
+    Raises:
+        InputError: there are no such rules, or a condition has a method that the rules do not have.
+    """
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+        raise InputError(f"rules must be one of {known}, got {name!r}")
+    given = read_part(path)
+    if "like" in given:
+        given = {**read_part(folder / given["like"]), **given}
+    with (folder / given["tables"]).open(newline="") as file:
+        tables = tuple(_table_row(row) for row in csv.DictReader(file))
+    conditions = []
+    for condition, about in given["conditions"].items():
+        methods = list(given["methods"]) if about["methods"] == "all" else about["methods"]
+        if wrong := [method for method in methods if method not in given["methods"]]:
+            raise InputError(f"condition {condition} of {path} has a method {wrong[0]!r} that the rules do not have")
+        conditions.append(Condition(condition, **{**about, "methods": tuple(methods)}))
+    for key, choices in {"search": SEARCHES, "draws": ("split", "table"), "loss": tuple(LOSSES)}.items():
+        if key in given:
+            check_choice(f"{key} of {path}", given[key], choices)
+    if "chosen" in given:
+        with (folder / given["chosen"]).open(newline="") as file:
+            given["chosen"] = {
+                (row["table"], row["condition"], int(row["split"])): (float(row["lr"]), float(row["weight_decay"]))
+                for row in csv.DictReader(file)
+            }
+    values = {each.name: given[each.name] for each in fields(Rules) if each.name in given}
+    made = {"name": name, "tables": tables, "conditions": tuple(conditions), "rates": tuple(given["rates"])}
+    return Rules(**{"experiment": f"study_{name}", **values, **made})
+
+
+def _table_row(row: Mapping[str, str]) -> StudyTable:
+    columns = {"target": row["target"].split("+"), "categorical": _split_names(row["categorical"])}
+    words = [f"dataset.package={row['package']}", f"dataset.item={row['item']}"]
+    words += [override_word(f"dataset.{key}", names) for key, names in columns.items() if names]
+    words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
+    drop = tuple(_split_names(row["drop"]))
+    return StudyTable(row["name"], int(row["rows"]), len(columns["target"]), tuple(words), drop, row["group"])
+
+
+def _split_names(joined: str) -> list[str]:
+    return [name for name in joined.split("|") if name]

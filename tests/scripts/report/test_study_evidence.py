@@ -1,0 +1,171 @@
+"""What is published of the study: whole settings alone count, ensembles are means of what is kept, controls hold."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmixup.losses import STD
+from scripts.driver.predictions import Scored
+from scripts.records.study_errors import normalised_rmse
+from scripts.report import study_evidence, study_tables
+from scripts.report.study_evidence import (
+    AGAIN,
+    ENSEMBLE,
+    ENSEMBLES,
+    FIRST,
+    Setting,
+    average,
+    control_records,
+    leading_setting,
+    read_settings,
+)
+from scripts.stats.effects import IMPROVES, WORSENS
+from scripts.study.cells import run_head
+from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
+from scripts.study.store import Record, read_store, write_cells
+
+TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
+FIVE = ("erm", "mixup", "cmixup", "regmixup", "resample")
+
+
+@pytest.fixture(scope="module")
+def rules() -> Rules:
+    return load_rules()
+
+
+def predicted(method: str, seed: int) -> np.ndarray:
+    """Return what a made-up network predicts."""
+    return TARGET + np.random.default_rng([seed, len(method)]).integers(-4, 5, TARGET.shape).astype(np.float32)
+
+
+def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None:
+    """Write cells of made-up networks, or of models, into a store."""
+    for cell in cells:
+        runs: list[tuple[dict[str, Any], Any]] = []
+        for seed in (WEIGHTS * split + number for split in rules.split_numbers for number in range(1, weights + 1)):
+            one = Scored({"": predicted(cell.method, seed)}, TARGET, np.zeros(4, np.uint8))
+            error = {"nrmse": normalised_rmse(one.prediction[""], TARGET, np.ones(1))}
+            about = {"words": [f"method={cell.method}"], "scores": {"val": error, "test": error}, "facts": {},
+                     "best_epoch": 3, "split": seed // WEIGHTS, "std": [1.0], "seconds": 30.0}  # fmt: skip
+            runs.append(({**run_head(cell, rules, seed), **about}, {"val": one, "test": one}))
+        write_cells(store, runs)
+
+
+def made(rules: Rules, levels: dict[str, float], weights: int = 2, tables: str = "ab") -> Setting:
+    """Return a setting of small tables whose methods have errors of some levels."""
+    (condition,) = (each for each in rules.conditions if each.name == "random")
+    records: list[Record] = [
+        {"table": t, "condition": "random", "method": m, "trials": [],
+         "seeds": [{"seed": WEIGHTS * s + w, "split": s, "test": v * (1 + 0.01 * s * w * (k + 1))}
+                   for s in range(5) for w in range(1, weights + 1)]}
+        for k, t in enumerate(tables) for m, v in levels.items()
+    ]  # fmt: skip
+    return Setting(rules, condition, f"{len(tables)} tables", records)
+
+
+def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensembles_beside_it(
+    rules: Rules, tmp_path: Path
+) -> None:
+    lite = rules.lite_tables()
+    put(tmp_path, rules, rules.cells(lite[:-1], ["rows100"], FIVE), 2)
+    put(tmp_path, rules, rules.cells(lite[-1:], ["rows100"], FIVE[:4]), 2)
+    assert read_settings(PROTOCOL2, tmp_path) == []
+    put(tmp_path, rules, rules.cells(lite[-1:], ["rows100"], FIVE[4:]), 2)
+    models = load_rules(BASELINES)
+    put(tmp_path, models, models.cells(lite[:1], ["rows100"], ["ridge"]), 1)
+    (setting,) = read_settings(PROTOCOL2, tmp_path)
+    assert setting.where == "100 training rows, 10 smallest tables, 5 splits"
+    assert {r["table"] for r in setting.records} == set(lite)
+    assert {r["method"] for r in setting.records} == {*FIVE, "ridge", "ERM x 2", FIRST, AGAIN}  # two weights, no more
+    effect = setting.effect("mixup")
+    assert effect is not None
+    assert len(effect.means) == 10
+
+
+def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Rules, tmp_path: Path) -> None:
+    put(tmp_path, rules, rules.cells(["penguin_mass"], ["random"], ["erm", "cmixup"]), 5)
+    records = read_store(rules, tmp_path)
+    found = {record["method"]: record for record in study_evidence.ensemble_records(records, rules, tmp_path)}
+    assert found.keys() == ENSEMBLES.keys()
+    for name, members in ENSEMBLES.items():
+        numbers = [number for each in members.values() for number in each]
+        assert len(set(numbers)) == len(numbers)  # C-Mixup's run is ERM's of this number where tuning chose ERM
+        for split, row in enumerate(found[name]["seeds"]):
+            each = [predicted(m, WEIGHTS * split + k) for m, ks in members.items() for k in ks]
+            assert row["test"] == pytest.approx(normalised_rmse(np.mean(each, axis=0), TARGET, np.ones(1)))
+
+
+def test_the_average_of_distributions_has_the_moments_of_their_mixture() -> None:
+    members = [Scored({"": TARGET + k, STD: np.full_like(TARGET, 1.0 + k)}, TARGET, np.zeros(4)) for k in range(2)]
+    mixture = average(members)
+    draws = np.random.default_rng(0).normal([0, 1], [1, 2], size=(200_000, 2)).ravel()
+    assert mixture.prediction[""] == pytest.approx(TARGET + 0.5)
+    assert mixture.prediction[STD] == pytest.approx(np.full_like(TARGET, draws.std()), rel=0.01)
+
+
+def test_later_splits_join_once_both_methods_have_all_tables(rules: Rules, tmp_path: Path) -> None:
+    more = load_rules("more_splits")
+    put(tmp_path, rules, rules.cells(conditions=["random"]), 2)
+    put(tmp_path, more, more.cells(methods=["erm"]), 2)
+    assert leading_setting(tmp_path).splits == 5
+    put(tmp_path, more, more.cells(methods=["cmixup"]), 2)
+    lead = leading_setting(tmp_path)
+    assert lead.splits == 25
+    assert {record["method"] for record in lead.records} == {"erm", "cmixup", "ERM x 2"}
+    assert all(len({row["split"] for row in record["seeds"]}) == 25 for record in lead.records)
+
+
+@pytest.mark.parametrize(("weights", "first", "second"), [(5, (1, 2), (3, 4)), (2, (1,), (2,))])
+def test_erm_stands_against_other_weights_of_itself(
+    weights: int, first: tuple[int, ...], second: tuple[int, ...], rules: Rules
+) -> None:
+    records = made(rules, {"erm": 1.0}, weights).records
+    numbers = {r["method"]: {row["seed"] % WEIGHTS for row in r["seeds"]} for r in control_records(records)}
+    assert numbers == {FIRST: set(first), AGAIN: set(second)}
+
+
+def test_rows_of_tables_give_what_the_effect_gives(rules: Rules) -> None:
+    setting = made(rules, {"erm": 1.0, "mixup": 1.1, ENSEMBLE: 0.8})
+    for method, base in (("mixup", "erm"), (ENSEMBLE, "erm"), (ENSEMBLE, "mixup")):
+        effect = setting.effect(method, base)
+        assert effect is not None
+        levels = {"erm": 1.0, "mixup": 1.1, ENSEMBLE: 0.8}
+        assert effect.means["a"] == pytest.approx(100 * (levels[method] / levels[base] - 1))
+    assert setting.effect("nothing") is None
+    assert setting.effect("mixup", score="test_worst") is None
+    table = study_tables.effect_table(study_tables.effect_rows([setting], ["mixup", ENSEMBLE]))
+    _, _, first, second = table.splitlines()
+    assert first.startswith("| all rows, split at random, 2 tables, 5 splits | mixup | +10.0 [")
+    assert " | 0 / 2 / 0 / 0 | " in first
+    assert second.startswith("|  | ERM x 5 | -20.0 [")
+    csv = study_tables.effects_csv([setting]).splitlines()
+    assert csv[0] == "setting,table,method,effect,low,high,verdict"
+    assert csv[1].startswith("random,a,mixup,10.00,")
+    assert csv[1].endswith(",worsens")
+
+
+@pytest.fixture(scope="module")
+def published() -> list[Setting]:
+    return read_settings(PROTOCOL2)
+
+
+def test_of_the_published_records_the_model_finds_what_is_known(published: list[Setting]) -> None:
+    effect = published[-1].effect(ENSEMBLE)
+    assert effect is not None
+    assert effect.posterior.overall.below >= 0.999
+    assert len(effect.means) == 30
+    for setting in published:
+        again = setting.effect(AGAIN, FIRST)
+        assert again is not None
+        assert (again.counts()[IMPROVES], again.counts()[WORSENS]) == (0, 0)
+        assert again.overall.low < 0 < again.overall.high
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_published_records_are_calibrated(published: list[Setting]) -> None:
+    for part in study_tables.calibration_text(published).split(", and "):
+        n, low, high = int(part.split(" of ")[0]), *map(int, part.strip(")").rpartition(": ")[2].split(" to "))
+        assert low <= n <= high

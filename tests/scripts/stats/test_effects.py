@@ -1,0 +1,149 @@
+"""What is concluded of a method: the direction of its mean effect, the size of its effect on each table, its rank."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from scripts.stats.effects import (
+    EQUIVALENT,
+    HIGHER,
+    IMPROVES,
+    INCONCLUSIVE,
+    LOWER,
+    OVERLAP,
+    VERDICTS,
+    WORSENS,
+    Effect,
+    errors_of,
+    method_effect,
+    percent_differences,
+    rank_methods,
+)
+from scripts.stats.hierarchical import Posterior, fit_effects
+from scripts.stats.quadrature import Chances, Estimate
+
+SPLITS = range(5)
+SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
+MIXED = {"one": -3.0, "two": 2.0, "three": -2.0, "four": 1.0}  # and such that are not
+
+
+def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) -> dict[str, dict[int, float]]:
+    rng = np.random.default_rng(seed)
+    erm = {s: base + 0.1 * s for s in SPLITS}
+    return {"erm": erm, "mixup": {s: erm[s] + shift + spread * float(rng.normal()) for s in SPLITS}}
+
+
+def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Estimate:
+    return Estimate(0.0, -1.0, 1.0, below, Chances(gain, within, round(1 - gain - within, 9)))
+
+
+def effect(below: float, means: Mapping[str, float], tables: Mapping[str, Estimate] | None = None) -> Effect:
+    """Return an effect whose mean the model finds below 0 with a probability."""
+    every = tables or dict.fromkeys(means, estimate())
+    return Effect(Posterior(estimate(below), (0.0, 0.0, 0.0), every, estimate()), means, 0.95)
+
+
+def negative(means: Mapping[str, float]) -> dict[str, float]:
+    return {table: -mean for table, mean in means.items()}
+
+
+@pytest.mark.parametrize(
+    ("below", "means", "way"),
+    [
+        (0.95, SIDES, LOWER), (0.05, negative(SIDES), HIGHER), (0.94, SIDES, INCONCLUSIVE),
+        (0.06, negative(SIDES), INCONCLUSIVE), (0.99, MIXED, INCONCLUSIVE), (0.99, negative(SIDES), INCONCLUSIVE),
+        (0.01, SIDES, INCONCLUSIVE), (0.99, {"one": -1.0}, LOWER), (0.99, {"one": -1.0, "two": -1.0}, LOWER),
+        (0.5, {"one": 0.0, "two": 0.0}, INCONCLUSIVE),
+    ],
+)  # fmt: skip
+def test_a_direction_needs_the_model_and_the_unweighted_mean(
+    below: float, means: Mapping[str, float], way: str
+) -> None:
+    assert effect(below, means).direction() == way
+
+
+def test_the_unweighted_mean_is_judged_by_students_t() -> None:
+    values = [-2.0, -0.1, -0.5, 0.1]
+    p = stats.ttest_1samp(values, 0.0, alternative="less").pvalue
+    means = dict(zip("abcd", values, strict=True))
+    posterior = effect(0.99, means).posterior
+    assert Effect(posterior, means, 1 - p - 1e-6).direction() == LOWER
+    assert Effect(posterior, means, 1 - p + 1e-6).direction() == INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("gain", "within", "verdict"),
+    [
+        (0.95, 0.05, IMPROVES), (0.94, 0.06, INCONCLUSIVE), (0.0, 0.05, WORSENS), (0.0, 0.06, INCONCLUSIVE),
+        (0.05, 0.95, EQUIVALENT), (0.06, 0.94, INCONCLUSIVE), (0.475, 0.05, INCONCLUSIVE),
+    ],
+)  # fmt: skip
+def test_a_size_needs_the_probability(gain: float, within: float, verdict: str) -> None:
+    found = effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)})
+    assert found.tables["t"][1] == verdict
+    assert found.counts() == {each: int(each == verdict) for each in VERDICTS}
+
+
+@pytest.mark.parametrize(
+    ("shift", "spread", "verdict", "way"),
+    [
+        (-0.05, 0.002, IMPROVES, LOWER), (0.05, 0.002, WORSENS, HIGHER), (0.0, 0.0005, EQUIVALENT, INCONCLUSIVE),
+        (0.005, 0.05, INCONCLUSIVE, INCONCLUSIVE), (0.0, 0.0, EQUIVALENT, INCONCLUSIVE), (-0.05, 0.0, IMPROVES, LOWER),
+    ],
+)  # fmt: skip
+def test_tables_that_agree_have_each_verdict(shift: float, spread: float, verdict: str, way: str) -> None:
+    found = method_effect({f"t{k}": made(shift, spread, seed=k) for k in range(5)}, "mixup", 0.05, 1.0)
+    assert found is not None
+    assert found.counts() == {each: 5 * (each == verdict) for each in VERDICTS}
+    assert found.direction() == way
+
+
+def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
+    errors = {
+        "a": {"erm": {0: 1.0, 1: 3.0, 2: 2.0}, "x": {1: 3.2, 0: 0.9}, "y": {0: 2.0, 1: 2.0}},
+        "b": {"erm": {0: 1.0, 1: 1.0}, "x": {0: 2.0}}, "c": {"x": {0: 1.0, 1: 1.0}},
+    }  # fmt: skip
+    assert percent_differences(errors, "x") == {"a": {0: pytest.approx(-5.0), 1: pytest.approx(10.0)}}
+    assert percent_differences(errors, "x", "y") == {"a": {0: pytest.approx(-55.0), 1: pytest.approx(60.0)}}
+    assert method_effect(errors, "z", 0.05, 1.0) is None
+    found = method_effect(errors, "x", 0.05, 1.0)
+    assert found is not None
+    assert found.means == {"a": pytest.approx(2.5)}
+    assert found.unweighted is None
+
+
+def test_an_effect_is_the_models_with_the_overlap_of_splits() -> None:
+    errors = {f"t{k}": made(0.01, 0.02 * (k + 1), seed=k) for k in range(4)}
+    found, apart = method_effect(errors, "mixup", 0.05, 1.0), method_effect(errors, "mixup", 0.05, 1.0, overlap=0.0)
+    values = {table: list(splits.values()) for table, splits in percent_differences(errors, "mixup").items()}
+    assert found is not None
+    assert apart is not None
+    assert pytest.approx(1 / 3) == OVERLAP  # 20 % of test rows, 60 % of training rows
+    assert found.posterior == fit_effects(values, OVERLAP, 1.0)
+    widths = [[one.high - one.low for one, _ in each.tables.values()] for each in (found, apart)]
+    assert all(wide > narrow for wide, narrow in zip(*widths, strict=True))
+    means = list(found.means.values())
+    assert found.unweighted is not None
+    ends = stats.t.interval(0.95, 3, np.mean(means), stats.sem(means))
+    assert (found.unweighted.low, found.unweighted.high) == pytest.approx(ends)
+
+
+def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:
+    rows = [
+        {"seed": 10 * split + k, "split": split, "test": value}
+        for k, (split, value) in enumerate([(0, 1.0), (0, 3.0), (0, 99.0), (1, math.inf), (1, 1.0)], start=1)
+    ]
+    for seeds in (rows, rows[::-1]):  # whichever finished first
+        record = {"table": "t", "method": "erm", "seeds": seeds}
+        assert errors_of([record]) == {"t": {"erm": {0: 2.0}}}
+        assert errors_of([record], weights=1) == {"t": {"erm": {0: 1.0}}}
+    assert errors_of([record], "test_worst") == {}
+
+
+def test_methods_are_ranked_on_the_tables_that_they_share() -> None:
+    errors = {"a": {"x": {0: 1.0}, "y": {0: 2.0}, "z": {0: 0.5}}, "b": {"x": {0: 3.0}, "y": {0: 1.0}}}
+    assert rank_methods(errors, "x") == [("y", 1.5), ("x", 2.0)]  # z lacks a table
+    assert [name for name, _ in rank_methods(errors, "z")] == ["z", "x", "y"]

@@ -1,0 +1,336 @@
+"""The model of effects over tables: against REML, brute-force integrals and limma's formulas, and on known effects.
+
+Simulated studies are slow: their intervals cover what they should, and seldom a table is misjudged.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, signal, special, stats
+
+from scripts.stats import hierarchical
+from scripts.stats.effects import OVERLAP
+from scripts.stats.hierarchical import (
+    Posterior,
+    fit_effects,
+    inverse_trigamma,
+    left_out,
+    observe_splits,
+    overlap_values,
+    pool_variances,
+    posterior_summary,
+)
+from scripts.stats.quadrature import Grid, Mixture, Observed, of_tables, solve_posterior, student_nodes
+
+MEANS = np.array([-1.2, 0.3, 0.8, -0.4, 2.1, 0.1, -0.9, 1.4, 0.6, -2.2, 0.2, 3.0])
+VARIANCES = np.array([0.3, 0.1, 0.5, 0.2, 0.9, 0.05, 0.4, 0.6, 0.15, 1.2, 0.08, 2.0])
+
+NOISE = np.geomspace(0.35, 7.0, 30)  # of a split, in percent, like the published tables'
+
+
+def simulated(
+    rng: np.random.Generator, mean: float, spread: float, growth: float, shared: float, *, noise: np.ndarray = NOISE
+) -> tuple[np.ndarray, dict[str, list[float]]]:
+    """Return true effects and the differences of five splits; `shared` is the correlation between splits of a table."""
+    relative = noise**growth / (noise**growth).mean()
+    true = (mean + spread * rng.standard_normal(len(noise))) * relative
+    common, own = rng.standard_normal((len(noise), 1)), rng.standard_normal((len(noise), 5))
+    error = (math.sqrt(shared / (1 - shared)) * common + own) * noise[:, None]
+    return true, {f"t{t}": [float(d) for d in row] for t, row in enumerate(true[:, None] + error)}
+
+
+def known(means: np.ndarray, variances: np.ndarray) -> Observed:
+    """Return tables of one split whose noise is known."""
+    return Observed(means, np.ones_like(means), np.sqrt(variances), np.full_like(means, np.inf))
+
+
+def mean_of(grid: Grid) -> float:
+    """Return the posterior mean of mu."""
+    return float(grid.weight @ grid.mu)
+
+
+def reml(means: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+    """Return the mean and the variance between tables by restricted maximum likelihood."""
+
+    def at(between: float) -> tuple[float, float]:
+        precision = 1 / (variances + between)
+        mean = float(precision @ means / precision.sum())
+        lost = np.log(precision).sum() - precision @ (means - mean) ** 2 - math.log(precision.sum())
+        return mean, -0.5 * float(lost)
+
+    between = float(optimize.minimize_scalar(lambda x: at(x)[1], bounds=(0, 50), options={"xatol": 1e-10}).x)
+    return at(between)[0], between
+
+
+def test_reml_is_pymares() -> None:
+    """PyMARE 0.0.4's VarianceBasedLikelihoodEstimator(method="REML") gave these two numbers."""
+    assert reml(MEANS, VARIANCES) == pytest.approx((0.16074807, 0.42427654), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("means", "variances"),
+    [
+        (MEANS, VARIANCES), (MEANS + 1.5, VARIANCES), (MEANS / 2, VARIANCES / 4), (MEANS[:8], VARIANCES[:8]),
+        (MEANS, np.full(12, 0.2)),
+    ],
+)  # fmt: skip
+def test_with_known_noise_the_mean_is_remls(means: np.ndarray, variances: np.ndarray) -> None:
+    grid = solve_posterior(known(means, variances), [0.0], {0.0: 1.0}, [np.inf])
+    assert mean_of(grid) == pytest.approx(reml(means, variances)[0], abs=0.02)
+
+
+def integrated(
+    seen: Observed, overlap: float, growth: float, kind: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Return each table's posterior mean and P(effect < -1), and mean and deviation of mu, by sums over a fine grid.
+
+    The spread runs over 60 values for the model's 17, and mu and each effect over a line, by convolutions.
+    """
+    step, spreads = 0.03, np.geomspace(0.03, 200.0, 60)
+    line = step * np.arange(-6000, 6001)
+    relative = seen.noise**growth / (seen.noise**growth).mean()
+    scale = seen.noise * np.sqrt(1 / seen.n + overlap)
+    likely = np.stack([stats.t.pdf((y - r * line) / e, f) for y, r, e, f in
+                       zip(seen.mean, relative, scale, seen.freedom, strict=True)])  # fmt: skip
+    steps = np.gradient(spreads)
+    steps[0] += spreads[0]  # what is below the first
+    of_mu, of_effects = np.zeros_like(line), np.zeros_like(likely)
+    for spread, weight in zip(spreads, steps, strict=True):
+        kernel = stats.t.pdf(line / spread, kind) / spread * step
+        each = np.maximum([signal.fftconvolve(own, kernel, mode="same") for own in likely], 0)
+        of_mu += weight * each.prod(axis=0)
+        for t, own in enumerate(likely):
+            others = np.delete(each, t, axis=0).prod(axis=0)
+            of_effects[t] += weight * own * np.maximum(signal.fftconvolve(others, kernel, mode="same"), 0)
+    of_mu, of_effects = of_mu / of_mu.sum(), of_effects / of_effects.sum(axis=1, keepdims=True)
+    below = [float(own[r * line < -1].sum()) for own, r in zip(of_effects, relative, strict=True)]
+    mean = float(of_mu @ line)
+    return of_effects @ line * relative, np.array(below), mean, math.sqrt(of_mu @ (line - mean) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "overlap", "growth", "kind"),
+    [(np.inf, 0.0, 0.0, np.inf), (5.0, 1 / 3, 0.0, np.inf), (5.0, 1 / 3, 1.0, np.inf), (5.0, 1 / 6, 1.0, 4.0)],
+)
+def test_posteriors_are_those_of_brute_force(freedom: float, overlap: float, growth: float, kind: float) -> None:
+    """All effects and mu itself are about 1, so that 0.015 is a sixtieth of what is known of them.
+
+    Of normals with known noise Laplace's method is exact: that the spread has 17 values, a factor of 1.7 apart, leaves
+    0.01 of a probability and 2 % of mu's deviation. Of heavy tails it leaves out 7 % of that deviation.
+    """
+    seen = Observed(
+        np.array([-1.6, -0.4, 0.3, -2.4, -0.9]), np.array([5.0, 5.0, 5.0, 4.0, 3.0]),
+        np.array([0.5, 1.0, 0.4, 2.5, 0.8]), np.full(5, freedom),
+    )  # fmt: skip
+    means, below, mean, deviation = integrated(seen, overlap, growth, kind)
+    grid = solve_posterior(seen, [overlap], {growth: 1.0}, [kind])
+    tables = of_tables(seen, grid)
+    assert [each.estimate(1.0).mean for each in tables] == pytest.approx(means, abs=0.015)
+    assert [float(each.below(-1.0)) for each in tables] == pytest.approx(below, abs=0.015)
+    assert mean_of(grid) == pytest.approx(mean, abs=0.015)
+    spread = math.sqrt(grid.weight @ (grid.variance + grid.mu**2) - mean_of(grid) ** 2)
+    assert spread == pytest.approx(deviation, rel=0.08 if kind < np.inf else 0.04)
+
+
+def test_pooled_noise_is_smyths() -> None:
+    variance, freedom = np.array([0.5, 1.0, 2.0, 4.0, 16.0]), np.array([4.0, 4.0, 4.0, 2.0, 9.0])
+    half = freedom / 2
+    e = np.log(variance) - special.digamma(half) + np.log(half)
+    target = e.var(ddof=1) - special.polygamma(1, half).mean()
+    prior = optimize.brentq(lambda d: special.polygamma(1, d / 2) - target, 1e-3, 1e6, xtol=1e-12)
+    centre = math.exp(e.mean() + special.digamma(prior / 2) - math.log(prior / 2))
+    pooled, total = pool_variances(variance, freedom)
+    assert total == pytest.approx(prior + freedom)
+    assert pooled == pytest.approx((prior * centre + freedom * variance) / (prior + freedom))
+    assert (np.sort(pooled) == pooled).all()
+    assert pooled[0] > variance[0]
+    assert pooled[-1] < variance[-1]
+
+
+def test_tables_that_are_alike_have_their_noise_known_and_a_variance_of_zero_breaks_nothing() -> None:
+    pooled, freedom = pool_variances(np.full(6, 2.0), np.full(6, 4.0))
+    assert np.isinf(freedom).all()
+    assert len(set(pooled)) == 1
+    some, more = np.array([0.1, 1.0, 3.0, 30.0]), np.array([0.1, 0.0, 1.0, 3.0, 30.0])
+    (without, few), (beside, many) = pool_variances(some, np.full(4, 4.0)), pool_variances(more, np.full(5, 4.0))
+    assert np.delete(beside, 1) == pytest.approx(without)
+    assert many == pytest.approx(few[0])
+    assert 0 < beside[1] < beside[0]
+    nothing, four = np.zeros(3), np.full(3, 4.0)
+    assert [each.tolist() for each in pool_variances(nothing, four)] == [nothing.tolist(), four.tolist()]
+
+
+def test_trigamma_is_inverted() -> None:
+    for value in (1e-3, 0.1, 1.0, 1.6449, 20.0, 1e3):
+        assert float(special.polygamma(1, inverse_trigamma(value))) == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize(("freedom", "least"), [(4.0, 0.08), (6.0, 0.04), (10.0, 0.02)])
+def test_normals_make_a_students_t(freedom: float, least: float) -> None:
+    precision, weight = student_nodes(freedom)
+    x = np.linspace(-4, 4, 81)
+    density = (weight * stats.norm.pdf(x[:, None], scale=1 / np.sqrt(precision))).sum(axis=1)
+    assert weight.sum() == pytest.approx(1)
+    assert density == pytest.approx(stats.t.pdf(x, freedom), rel=least)
+    assert student_nodes(math.inf)[0].tolist() == [1.0]
+
+
+def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
+    one = Mixture(np.ones(1), np.array([0.7]), np.array([1.3]))
+    for share in (0.025, 0.5, 0.9):
+        assert one.quantile(share) == pytest.approx(stats.norm.ppf(share, 0.7, 1.3), abs=1e-8)
+    assert one.below(np.array([-1.0, 0.0, 3.0])) == pytest.approx(stats.norm.cdf([-1.0, 0.0, 3.0], 0.7, 1.3))
+    two = Mixture(np.array([0.3, 0.1]), np.array([-5.0, 5.0]), np.array([0.1, 0.1])).estimate(1.0)
+    assert (two.mean, two.below) == pytest.approx((-2.5, 0.75))
+    assert (two.chances.gain, two.chances.within, two.chances.loss) == pytest.approx((0.75, 0.0, 0.25))
+
+
+def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order() -> None:
+    _, splits = simulated(np.random.default_rng(5), 0.5, 1.0, 0.0, 0.0, noise=NOISE[::3])
+    seen, none = observe_splits(list(splits.values())), {0.0: 1.0}
+    grid = solve_posterior(seen, [0.0, OVERLAP], none)
+    moved = replace(seen, mean=seen.mean + 3.0)
+    other = solve_posterior(moved, [0.0, OVERLAP], none)
+    assert mean_of(other) == pytest.approx(mean_of(grid) + 3.0, abs=5e-3)
+    for one, two in zip(of_tables(seen, grid), of_tables(moved, other), strict=True):
+        assert two.estimate(1.0).mean == pytest.approx(one.estimate(1.0).mean + 3.0, abs=5e-3)
+        assert two.quantile(0.975) == pytest.approx(one.quantile(0.975) + 3.0, abs=0.01)
+    turned = fit_effects(dict(reversed(splits.items())), OVERLAP, 1.0)
+    straight = fit_effects(splits, OVERLAP, 1.0)
+    assert turned.overall.mean == pytest.approx(straight.overall.mean)
+    for name, own in straight.tables.items():
+        assert (turned.tables[name].mean, turned.tables[name].low) == pytest.approx((own.mean, own.low))
+
+
+def test_the_other_sign_is_the_mirror_image_and_the_second_fit_the_first() -> None:
+    _, splits = simulated(np.random.default_rng(6), 0.5, 1.0, 1.0, 0.25, noise=NOISE[::3])
+    one, other = (
+        fit_effects(splits, OVERLAP, 1.0),
+        fit_effects({t: [-d for d in own] for t, own in splits.items()}, OVERLAP, 1.0),
+    )
+    for name, own in one.tables.items():
+        mirror = other.tables[name]
+        assert (mirror.mean, mirror.low, mirror.high) == pytest.approx((-own.mean, -own.high, -own.low))
+        assert mirror.chances.gain == pytest.approx(own.chances.loss)
+    hierarchical._fit_cached.cache_clear()
+    again = fit_effects(splits, OVERLAP, 1.0)
+    assert again is not one
+    assert again == one  # to the last bit: there are no random numbers
+
+
+EDGES: Mapping[str, Mapping[str, list[float]]] = {
+    "one table": {"a": [1.0, 2.0, 3.0]},
+    "two tables": {"a": [1.0, 2.0], "b": [0.0, -1.0, 1.0]},
+    "the same method": {name: [0.0] * 5 for name in "abcdef"},
+    "a table without noise": {"a": [1.0, 1.0, 1.0], "b": [0.0, -1.0, 1.0], "c": [0.0, 0.1, 0.3]},
+    "no table within reach of the median": {"a": [8.3, 8.31, 8.32], "b": [-8.3, -8.31, -8.32]},
+    "constants apart": {"a": [50.0, 50.0], "b": [-50.0, -50.0], "c": [1.0, 1.0], "d": [-1.0, -1.0]},
+    "one table far away": {"a": [0.1, 0.2], "b": [0.1, 0.3], "c": [900.0, 901.0]},
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_whatever_the_tables_numbers_are_finite_and_chances_add_up(name: str) -> None:
+    found = fit_effects(EDGES[name], OVERLAP, 1.0)
+    each = [found.overall, found.new, *found.tables.values()]
+    for own in each:
+        chances = (own.chances.gain, own.chances.within, own.chances.loss)
+        assert sum(chances) == pytest.approx(1)
+        assert all(-1e-9 <= p <= 1 + 1e-9 for p in (own.below, *chances))
+        assert np.isfinite([own.mean, own.low, own.high]).all()
+        assert own.low <= own.mean <= own.high
+    assert np.isfinite(found.spread).all()
+    assert found.spread[1] <= found.spread[0] <= found.spread[2]
+    for table, splits in EDGES[name].items():  # which say where it lies, as no other does
+        own = found.tables[table]
+        assert own.low - 1e-3 <= np.mean(splits) <= own.high + 1e-3
+
+
+def test_effects_that_grow_with_noise_are_known_as_such() -> None:
+    rng = np.random.default_rng(8)
+    studies = [list(simulated(rng, 2.0, 0.2, growth, 0.0)[1].values()) for growth in (0.0, 1.0)]
+    grids = [solve_posterior(observe_splits(splits), overlap_values(OVERLAP)) for splits in studies]
+    grow = [float(grid.weight[grid.growth > 0].sum()) for grid in grids]
+    assert grow[0] < 0.05
+    assert grow[1] > 0.95
+
+
+def test_tables_are_drawn_to_the_mean_the_more_the_noisier() -> None:
+    _, splits = simulated(np.random.default_rng(9), 0.0, 1.0, 0.0, 0.0)
+    found = fit_effects(splits, 0.0, 1.0)
+    raw = np.array([np.mean(own) for own in splits.values()])
+    drawn = np.abs([each.mean for each in found.tables.values()])
+    assert (drawn[:5] / np.abs(raw[:5])).mean() > 0.8
+    assert (drawn[-5:] / np.abs(raw[-5:])).mean() < 0.6
+    wide = [each.high - each.low for each in found.tables.values()]
+    assert wide[0] < wide[-1] < 2 * found.new.high - 2 * found.new.low
+
+
+def test_a_table_unlike_the_others_is_where_few_are_expected() -> None:
+    _, splits = simulated(np.random.default_rng(10), 0.0, 0.5, 0.0, 0.0, noise=NOISE[:8])
+    places = left_out({**splits, "high": [9.0, 9.1, 9.3, 9.2, 9.0], "low": [-9.0, -9.1, -9.3, -9.2, -9.0]}, OVERLAP)
+    assert places["high"] > 0.97
+    assert places["low"] < 0.03
+    assert all(0.1 < places[name] < 0.9 for name in splits)
+
+
+STUDIES = 1000  # simulated for each spread of effects
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("growth", [0.0, 1.0])
+def test_tables_lie_where_the_others_let_one_expect_them(growth: float) -> None:
+    rng, places = np.random.default_rng([11, int(growth)]), list[float]()
+    for _ in range(10):
+        _, splits = simulated(rng, 0.4, 1.0, growth, 0.1)
+        places += left_out(splits, OVERLAP).values()
+    for share in (0.5, 0.95):
+        least, most = (stats.binom.ppf(q, len(places), share) for q in (0.005, 0.995))
+        assert least <= sum((1 - share) / 2 <= place <= (1 + share) / 2 for place in places) <= most
+    assert np.mean(places) == pytest.approx(0.5, abs=3 / math.sqrt(12 * len(places)))
+
+
+@functools.cache
+def studied(spread: float) -> dict[str, list[Any]]:
+    """Return what `STUDIES` simulated studies say of known effects: a row for each study or table."""
+    found: dict[str, list[Any]] = {"mean": [], "tables": [], "false": []}
+    kinds = [(mean, growth, shared) for mean in (0.0, 0.4) for growth in (0.0, 1.0) for shared in (0.0, 0.25)]
+    for number, (mean, growth, shared) in enumerate(kinds):
+        rng = np.random.default_rng([7, int(10 * spread), number])
+        for _ in range(STUDIES // len(kinds)):
+            true, splits = simulated(rng, mean, spread, growth, shared)
+            told: Posterior = posterior_summary(list(splits), *_solved(splits), 1.0)
+            found["mean"].append(told.overall.low <= mean <= told.overall.high)
+            for effect, own in zip(true, told.tables.values(), strict=True):
+                found["tables"].append(own.low <= effect <= own.high)
+                if abs(effect) < 1:
+                    found["false"].append(max(own.chances.gain, own.chances.loss) >= 0.95)
+    return found
+
+
+def _solved(splits: Mapping[str, list[float]]) -> tuple[Observed, Grid]:
+    seen = observe_splits(list(splits.values()))
+    return seen, solve_posterior(seen, overlap_values(OVERLAP))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("spread", [0.0, 0.5, 2.0])
+def test_means_of_known_effects_are_covered_and_tables_seldom_misjudged(spread: float) -> None:
+    found = studied(spread)
+    hits, n = sum(found["mean"]), len(found["mean"])
+    assert stats.binom.ppf(0.005, n, 0.92) <= hits <= stats.binom.ppf(0.995, n, 0.98)
+    assert np.mean(found["false"]) <= 0.05
+    assert np.mean(found["tables"]) >= 0.92
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_effects_of_tables_are_covered() -> None:
+    assert 0.92 <= np.mean([*studied(0.5)["tables"], *studied(2.0)["tables"]]) <= 0.98

@@ -1,0 +1,220 @@
+"""Cells: nothing is trained twice, no method sees test labels, and scores follow from what is kept."""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cmixup.data import RegressionData
+from cmixup.errors import InputError
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.driver.predictions import Scored
+from scripts.records.rescored import verify_scores
+from scripts.records.study_errors import balanced_rmse, error_scores, normalised_rmse, rounded_predictions
+from scripts.study import cells
+from scripts.study.cells import fit_cell, known_runs, train_cell, train_missing
+from scripts.study.rules import BASELINES, Rules, Run, StudyCell, load_rules
+from scripts.study.store import Record, cells_done, read_store, to_record, write_cells
+
+SHORT: dict[str, Any] = {"splits": 2, "trials_each": 3}
+
+
+@pytest.fixture(autouse=True)
+def _synthetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rules, "words", synthetic_words)
+    monkeypatch.setattr(cells, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False, "versions": {}})
+
+
+def synthetic_words(self: Rules, cell: StudyCell) -> list[str]:
+    """Return the words of a small synthetic table."""
+    group = ["dataset.group=area"] if cell.condition.grouped else []
+    loss = [f"train.loss={self.loss}"] if self.loss != "squared" else []
+    return [
+        "dataset=csv", "dataset.synthetic=true", "dataset.target=price", *group, *loss, "logger=none",
+        "train.epochs=3", "train.patience=1", "train.batch_size=128",
+    ]  # fmt: skip
+
+
+def dataset_of(rules: Rules, cell: StudyCell) -> Any:
+    return plan_job(compose_train(rules.words(cell))).dataset
+
+
+def chosen(record: Record, split: int) -> set[tuple[str, ...]]:
+    return {tuple(row["options"]) for row in record["seeds"] if row["split"] == split}
+
+
+def best_trial(record: Record, seed: int) -> list[str]:
+    tried = [trial for trial in record["trials"] if trial["seed"] == seed]
+    return list(min(tried, key=lambda trial: trial["val"])["options"])
+
+
+@pytest.mark.parametrize("condition", ["random", "grouped"])
+def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_what_is_kept(
+    condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = load_rules()
+    short = replace(rules, **SHORT, ensemble={**rules.ensemble, "weights": 3})
+    erm, ours = short.cells(["dutch_school_tests"], [condition], ["erm", "mixup"])
+    dataset, trained = dataset_of(short, erm), list[int]()
+
+    @cache
+    def load(split: int) -> RegressionData:
+        data = dataset.load(split)
+        return replace(data, test=replace(data.test, y=data.test.y + 1e6))  # which nothing that is trained predicts
+
+    make_run = cells.make_run
+
+    def watched(job: Any, seed: int, data: RegressionData) -> Any:
+        trained.append(seed)
+        assert not data.test.y.any()
+        return make_run(job, seed, data)
+
+    monkeypatch.setattr(cells, "make_run", watched)
+    std = dataset.table.y.std(axis=0)
+    runs = train_cell(erm, short, load, std)
+    record = to_record(report for report, _ in runs)
+    weights = 3 if condition == "random" else 2
+    assert max(trial["val"] for trial in record["trials"]) < 10
+    assert min(row["test"] for row in record["seeds"]) > 1000
+    for split in range(2):
+        assert chosen(record, split) == {tuple(best_trial(record, 10 * split))}
+    assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
+    write_cells(tmp_path, runs)
+    known = known_runs(tmp_path, short, "dutch_school_tests", condition, load)
+    assert len(known) == 6 + 2 * weights
+    trained.clear()
+    more = train_cell(ours, short, load, std, known)
+    second = to_record(report for report, _ in more)
+    rows = {(row["seed"], tuple(row["options"])) for row in record["seeds"]}
+    again = [row for row in second["seeds"] if (row["seed"], tuple(row["options"])) in rows]
+    assert trained.count(0) == trained.count(10) == 1  # the one trial of a split that is not ERM's
+    assert len(trained) == 2 + len(second["seeds"]) - len(again)
+    assert len(second["seeds"]) == 4
+    write_cells(tmp_path, more)
+    stored = read_store(short, tmp_path)
+    assert [one["trials"] for one in stored] == [record["trials"], second["trials"]]
+    assert cells_done(tmp_path, short) == {erm.key, ours.key}
+    verified = verify_scores(tmp_path)
+    assert (verified.runs, verified.wrong) == (2 * weights + 4, [])
+    assert train_missing(tmp_path, [erm, ours], short) == []  # all are done
+
+    def other(split: int) -> RegressionData:
+        return replace(load(split), checksums={"table.csv": "another"})
+
+    with pytest.raises(InputError, match="dutch_school_tests has other raw data here than the runs of ERM"):
+        known_runs(tmp_path, short, "dutch_school_tests", condition, other)
+
+
+def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept(tmp_path: Path) -> None:
+    short = replace(load_rules("likelihood"), **SHORT)
+    erm, ours = short.cells(["penguin_mass"], ["rows100"], ["erm", "cmixup"])
+    dataset = dataset_of(short, erm)
+    std = dataset.table.y.std(axis=0)
+    runs = train_cell(erm, short, dataset.load, std)
+    assert all(set(parts["val"].prediction) == {"", "std"} for _, parts in runs if parts)
+    write_cells(tmp_path, runs)
+    more = train_cell(ours, short, dataset.load, std, known_runs(tmp_path, short, *ours.key[:2], dataset.load))
+    write_cells(tmp_path, more)
+    first, second = (to_record(report for report, _ in each) for each in (runs, more))
+    for split in range(2):
+        tried = [[trial["val"] for trial in one["trials"] if trial["seed"] == 10 * split] for one in (first, second)]
+        assert tried[0][:2] == tried[1][:2]  # ERM's, by likelihood
+        assert chosen(second, split) == {tuple(best_trial(second, 10 * split))}
+    assert {"test", "test_nll", "test_nll_rescaled", "test_crps", "test_coverage90"} <= second["seeds"][0].keys()
+    n, scores, _, wrong, _ = verify_scores(tmp_path)
+    assert (n, wrong) == (len(first["seeds"]) + len(second["seeds"]), [])
+    assert scores == n * 2 * 8  # nrmse, balanced, and three of likelihood as they are and rescaled
+
+
+def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_of_its_space(tmp_path: Path) -> None:
+    short = replace(load_rules(), search="erm", splits=1, trials_each=3, network={"model": "fcn3", "model.width": 16})
+    erm, mixup = short.cells(["penguin_mass"], ["random"], ["erm", "mixup"])
+    dataset = dataset_of(short, erm)
+    std = dataset.table.y.std(axis=0)
+    runs = train_cell(erm, short, dataset.load, std)
+    write_cells(tmp_path, runs)
+    known = known_runs(tmp_path, short, *erm.key[:2], dataset.load)
+    first = to_record(report for report, _ in runs)
+    second = to_record(report for report, _ in train_cell(mixup, short, dataset.load, std, known))
+    assert second["trials"] == first["trials"]
+    rates = [word for word in best_trial(first, 0) if word.startswith("train.")]
+    assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
+
+
+def test_without_a_search_a_cell_trains_no_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, trained, train_runs = load_rules("no_search"), list[Run](), cells.train_runs
+
+    def watched(runs: Sequence[Any], load: Any, **options: Any) -> Any:
+        trained.extend(run for _, run in runs)
+        return train_runs(runs, load, **options)
+
+    monkeypatch.setattr(cells, "train_runs", watched)
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["input_noise"])
+    record = to_record(report for report, _ in train_cell(cell, rules, dataset_of(rules, cell).load, np.ones(1)))
+    assert trained == [run for tuning in rules.tunings(cell) for run in tuning.finals]
+    assert record["trials"] == []
+    assert [(row["split"], row["seed"]) for row in record["seeds"]] == trained
+
+
+def test_a_model_with_default_settings_is_fitted_to_training_rows_alone(tmp_path: Path) -> None:
+    short = replace(load_rules(BASELINES), splits=2)
+    (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
+    dataset = dataset_of(short, cell)
+    rows = cache(dataset.load)
+
+    def load(split: int) -> RegressionData:  # without labels of validation and test
+        data = rows(split)
+        return replace(data, val=replace(data.val, y=0 * data.val.y), test=replace(data.test, y=0 * data.test.y))
+
+    std = dataset.table.y.std(axis=0)
+    runs = fit_cell(cell, short, load, std)
+    for split, (_, parts) in enumerate(runs):
+        train, test = rows(split).train, rows(split).test
+        x, y = train.x.numpy().astype(float), train.y.numpy().astype(float)
+        slope = np.linalg.solve((x - x.mean(0)).T @ (x - x.mean(0)) + np.eye(x.shape[1]), (x - x.mean(0)).T @ y)
+        ours = y.mean(0) + (test.x.numpy() - x.mean(0)) @ slope
+        assert parts is not None
+        assert parts["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
+    assert runs[0][0]["versions"].keys() == {"scikit-learn"}
+    write_cells(tmp_path, runs)
+    assert [(one["method"], len(one["seeds"])) for one in read_store(short, tmp_path)] == [("ridge", 2)]
+    assert verify_scores(tmp_path).wrong == []
+
+
+def test_a_package_that_is_not_installed_is_named_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, find = load_rules(BASELINES), importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else find("json"))
+    with pytest.raises(InputError, match="methods has catboost, whose package is not installed: pip install catboost"):
+        train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
+
+
+def test_errors_are_in_standard_deviations_and_weigh_targets_alike() -> None:
+    target = np.array([[0.0, 0.0], [10.0, 1000.0]], dtype=np.float32)
+    prediction = target + np.array([[5.0, 0.0], [5.0, 0.0]], dtype=np.float32)
+    assert normalised_rmse(prediction, target, np.array([5.0, 500.0])) == pytest.approx(np.sqrt(0.5))
+    rare = np.array([[0.0]] * 99 + [[10.0]], dtype=np.float32)
+    off = rare + np.array([[0.0]] * 99 + [[4.0]], dtype=np.float32)
+    assert balanced_rmse(off, rare, np.array([2.0])) == pytest.approx(np.sqrt((0 + 4.0) / 2))
+
+
+def test_the_worst_group_has_thirty_rows_or_more() -> None:
+    domain = np.array([0] * 29 + [1] * 30 + [2] * 40)
+    error = np.where(domain == 0, 9.0, np.where(domain == 1, 2.0, 1.0))[:, None].astype(np.float32)
+    one = Scored({"": error}, np.zeros_like(error), domain)
+    assert error_scores(one, np.ones(1), grouped=True)["nrmse_worst"] == pytest.approx(2.0)
+    assert "nrmse_worst" not in error_scores(one, np.ones(1))
+
+
+def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
+    values = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32) * 100
+    (kept,) = rounded_predictions(Scored({"": values}, values, np.zeros(1000))).prediction.values()
+    assert np.abs(kept / values - 1).max() <= 2**-12
+    assert not (kept.view(np.int32) & 0xFFF).any()

@@ -1,0 +1,241 @@
+"""A newcomer's method is tried from a folder outside and judged; ERM is not trained again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cmixup.errors import InputError
+from cmixup.methods.erm import ERM
+from cmixup.training.trainer import train
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.records.published import published_reports
+from scripts.study import cells, entry, try_method
+from scripts.study.cells import train_cell
+from scripts.study.rules import Rules, StudyCell, load_rules
+from scripts.study.store import write_cells
+from scripts.study.verdict import chance_text, degenerate_splits, method_verdict
+from tests.helpers import make_data, make_run, settings, train_one
+
+FLIP = """
+import torch
+space = {"share": [0.1, 0.5]}
+def batch(x, y, rng, share=0.5):
+    keep = torch.from_numpy(rng.uniform(size=len(x)) < share).to(x)[:, None]
+    return x * keep, y
+"""
+TABLES = ["penguin_mass", "gilgai_soil"]
+
+
+def synthetic_words(self: Rules, cell: StudyCell) -> list[str]:
+    return ["dataset=csv", "dataset.synthetic=true", "dataset.target=price", "logger=none", "train.epochs=3",
+            "train.batch_size=128"]  # fmt: skip
+
+
+def in_this_process(items: Any, *_: object, **__: object) -> list[str]:
+    for item in items:
+        item.call(float("inf"), lambda _: None)
+    return []
+
+
+@pytest.fixture(scope="module")
+def rules() -> Iterator[Rules]:
+    every = load_rules()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rules, "words", synthetic_words)
+        patch.setattr(cells, "run_environment", lambda _: {"commit": "", "dirty": False, "device": "", "kernels": ""})
+        patch.setattr(cells, "train_items", in_this_process)
+        patch.setattr(try_method, "PROBE_EPOCHS", 1)
+        some = tuple(table for table in every.tables if table.name in [*TABLES, "meat_spectra"])
+        yield replace(every, tables=some, splits=2, trials_each=3, lite=3, ensemble={**every.ensemble, "methods": []})
+
+
+def put_erm(rules: Rules, store: Path) -> Path:
+    """Store cells of ERM and, under its name, of mixup."""
+    for erm in rules.cells(TABLES, ["random"], ["erm"]):
+        dataset = plan_job(compose_train(rules.words(erm))).dataset
+        runs = train_cell(erm, rules, dataset.load, dataset.table.y.std(axis=0))
+        write_cells(store, runs)
+        renamed = [({**r, "method": "mixup", "run": r["run"].replace("/erm/", "/mixup/")}, parts) for r, parts in runs]
+        write_cells(store, renamed)
+    return store
+
+
+@pytest.fixture(scope="module")
+def stored(rules: Rules, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return put_erm(rules, tmp_path_factory.mktemp("stored") / "results")
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    (tmp_path / "elsewhere").mkdir()
+    path = tmp_path / "elsewhere" / "flip.py"
+    path.write_text(FLIP)
+    return path
+
+
+def tried(mine: Path, rules: Rules, stored: Path, out: Path) -> Path:
+    assert try_method.try_method(str(mine), ",".join(TABLES), ["random"], rules, out=out, results=stored) == []
+    (folder,) = (out / "entries").iterdir()
+    return folder
+
+
+def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
+    mine: Path, rules: Rules, stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path = mine.parent.parent
+    monkeypatch.setattr(try_method, "probe_seconds", lambda *_: 2.0)
+    trained, make = list[tuple[str, int]](), cells.make_run
+
+    def watched(job: Any, seed: int, data: Any) -> Any:
+        trained.append((job.config["method"]["_target_"].rpartition(".")[2], seed))
+        return make(job, seed, data)
+
+    before = {path: path.read_bytes() for path in stored.rglob("*") if path.is_file()}
+    monkeypatch.setattr(cells, "make_run", watched)
+    folder = tried(mine, rules, stored, tmp_path / "out")
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"flip: 2 of 2 cells to train; all is written to {folder}\n")
+    assert "Verdict on flip, setting random, 2 tables\nMean effect: " in printed
+    assert " of 3: " in printed.partition("\nRank by mean error ")[2]
+    assert printed.endswith("Cost of an epoch: 2.00 times ERM's.\n")
+    assert sorted(one for one in trained if one[1] % 10 == 0) == [("from_file", seed) for seed in (0, 0, 10, 10)]
+    assert {path: path.read_bytes() for path in stored.rglob("*") if path.is_file()} == before
+    words = [r["words"] for r in published_reports(folder, ["study_protocol2"]) if r["options"].get("trial") == 2]
+    assert all('+method.path="flip.py"' in each for each in words)  # and not where it lies on this machine
+    trained.clear()
+    tried(mine, rules, stored, tmp_path / "out")
+    assert trained == []
+    assert "0 of 2 cells to train" in capsys.readouterr().out
+
+
+def test_on_another_network_a_method_takes_the_rates_of_erm(
+    mine: Path, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(try_method, "probe_seconds", lambda *_: 1.0)
+    network = {"model": "fcn3", "model.width": 8}
+    other = replace(rules, search="erm", name="network_x", experiment="study_network_x", network=network)
+    folder = tried(mine, other, put_erm(other, tmp_path / "results"), tmp_path / "out")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Rate and decay are those that tuning chose for ERM; the method was not tuned." in printed
+    finals = [r for r in published_reports(folder, ["study_network_x"]) if "trial" not in r["options"]]
+    assert len(finals) == 2 * 2 * 2
+    assert all("+method.options.share=0.1" in report["words"] for report in finals)  # the first value of its space
+
+
+def test_a_function_gets_each_networks_rows_options_and_generator() -> None:
+    seen: list[tuple[tuple[int, ...], float]] = []
+
+    def batch(x: torch.Tensor, y: torch.Tensor, rng: np.random.Generator, scale: float) -> Any:
+        seen.append((tuple(x.shape), scale))
+        return torch.cat([x, scale * x]), torch.cat([y, y + torch.from_numpy(rng.normal(size=y.shape)).to(y)])
+
+    points = [{"scale": 0.5}, {"scale": 2.0}]
+    made = [entry.BatchMethod(batch, point, points) for point in (*points, points[0])]
+    together = train([make_run(one, seed) for seed, one in enumerate(made)], settings(epochs=2, optimizer="sgd"))
+    assert {scale for _, scale in seen} == {0.5, 2.0}
+    for seed, result in enumerate(together):
+        assert result.stack == 3
+        alone = train_one(entry.BatchMethod(batch, made[seed].options, points), seed, epochs=2, optimizer="sgd")
+        assert all(torch.allclose(v, result.state_dict[name], atol=1e-5) for name, v in alone.state_dict.items())
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1", "must have batch.* got neither"),
+        ("def batch(x, y, rng):\n    return x", "batch must return two tensors, x and y, got 'Tensor'"),
+        ("def batch(x, y, rng):\n    return x[:, :1], y", r"batch must return x as \("),
+        ("def batch(x, y, rng):\n    return x, y[1:]", r"batch must return y as \("),
+        ("space = {'a': 1}\ndef batch(x, y, rng, a):\n    return x, y", "space of .* must give a list of values"),
+        ("space = {'b': [1]}\ndef batch(x, y, rng, a):\n    return x, y", "space of .* does not suit batch: "),
+        ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
+        ("import numpy\ndef batch(x, y, rng):\n    return x + numpy.random.rand(), y", "gives other predictions"),
+    ],
+)
+def test_a_file_that_cannot_be_tried_is_refused_before_anything_is_written(
+    code: str, message: str, rules: Rules, stored: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    with pytest.raises(InputError, match=message):
+        try_method.try_method(str(path), "penguin_mass", ["random"], rules, out=tmp_path / "out", results=stored)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "tables", "message"),
+    [
+        ("mixupp", "lite", "method must be .* did you mean mixup?"),
+        ("erm", "lite", "method must be "),
+        ("no.py", "lite", "method must be a file that is there, got 'no.py'"),
+        ("sk_mixup", "lit", "tables must be lite, all or .* got 'lit'; did you mean lite?"),
+        ("sk_mixup", "meat_spectra", "tables must have published cells of ERM, .* none: meat_spectra/random"),
+    ],
+)
+def test_wrong_names_are_refused(method: str, tables: str, message: str, rules: Rules, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        try_method.try_method(method, tables, ["random"], rules, out=tmp_path, results=tmp_path)
+
+
+def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_grid(rules: Rules) -> None:
+    same, _ = entry.with_entry(rules, "cmixup")
+    assert same.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "t")
+    more, name = entry.with_entry(rules, "local_mixup")  # whose grid is a union
+    assert more.trials(name, 0, "t")[:2] == rules.trials("erm", 0, "t")[:2]
+    (cell,) = more.cells(["penguin_mass"], ["random"], [name])
+    job = plan_job(compose_train(more.command(cell, more.trials(name, 1, "t")[2])))
+    assert job.config["method"]["name"] == name
+
+
+def test_the_five_entries_can_be_tried(rules: Rules) -> None:
+    files = sorted(entry.ENTRIES.glob("*.py"))
+    names = {"mix_then_stop", "variance_mixup", "learned_bandwidth", "centres", "feature_noise"}
+    assert {path.stem for path in files} >= names
+    for path in files:
+        more, name = entry.with_entry(rules, str(path))
+        (cell,) = more.cells(["penguin_mass"], ["random"], [name])
+        method = plan_job(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
+        assert isinstance(method, entry.Method)
+
+
+def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:
+    batch = entry.load_module(entry.ENTRIES / "variance_mixup.py").batch
+    x = 3 + 2 * torch.randn(20_000, 1, generator=torch.Generator().manual_seed(0))
+    mixed, label = batch(x, x, np.random.default_rng(0), alpha=2.0)
+    assert mixed.std().item() == pytest.approx(2, rel=0.02)
+    assert torch.equal(mixed, label)
+    kind = entry.load_module(entry.ENTRIES / "mix_then_stop.py").MixThenStop
+    data = make_data(0)
+    never, plain, erm = (train_one(m, 0, data, epochs=3) for m in (kind(0), kind(9), ERM()))
+    for name, value in never.state_dict.items():
+        assert torch.allclose(value, erm.state_dict[name], atol=1e-6)
+        assert not torch.equal(plain.state_dict[name], value)
+
+
+def test_a_verdict_names_tables_mean_rank_and_degenerate_splits() -> None:
+    shifts = {"erm": 0.0, "mixup": -0.05, "resample": 0.01}
+    records = [
+        {"table": table, "condition": "random", "method": method, "trials": [], "seeds": [
+            {"seed": 10 * s + w, "split": s, "test": 0.5 + shift + 0.01 * s + 0.001 * ((s * len(method + table)) % 3),
+             "options": ["method=erm", *(["+method.path=x"] if method == "mixup" and s else [])]}
+            for s in range(5) for w in (1, 2)]}
+        for table in ("one", "three") for method, shift in shifts.items() if (table, method) != ("one", "resample")
+    ]  # fmt: skip
+    text = method_verdict(records, "random", "mixup", 0.05, 1.0)
+    assert max(map(len, text.splitlines())) <= 80
+    row = next(line for line in text.splitlines() if line.startswith("  one "))
+    assert row.endswith("  improves")
+    words = " ".join(text.split())
+    assert "The error improves by 1 % or more on 2 of the tables and worsens as much on none" in words
+    assert "Rank by mean error 1 of 2: mixup " in words  # resampling lacks a table
+    assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where tuning chose ERM itself.")
+    assert degenerate_splits(records, "erm") == (10, 10)
+    with pytest.raises(InputError, match="share no table of setting rows100"):
+        method_verdict(records, "rows100", "mixup", 0.05, 1.0)
+    assert [chance_text(p) for p in (0.0099, 0.01, 0.99, 0.9901)] == ["below 0.01", "0.01", "0.99", "above 0.99"]

@@ -1,0 +1,154 @@
+"""The rules of the study: what is drawn for whom, whose runs are shared, and that all of it plans runs."""
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from scripts.config.compose import compose_train
+from scripts.driver.job import plan_job
+from scripts.study.rules import BASELINES, Rules, Run, load_rules
+from scripts.study.store import read_store
+
+METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
+
+
+@pytest.fixture(scope="module")
+def rules() -> Rules:
+    return load_rules()
+
+
+def rates(words: list[str]) -> list[str]:
+    return [word for word in words if word.startswith("train.")]
+
+
+def test_cells_are_by_name_where_the_table_has_rows_enough(rules: Rules) -> None:
+    (one,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
+    assert one.key == ("penguin_mass", "rows100", "cmixup")
+    assert not rules.cells(["penguin_mass"], ["grouped"])
+    with pytest.raises(InputError, match=r"tables must be among .*, got 'penguins'"):
+        rules.cells(["penguins"])
+    with pytest.raises(InputError, match=r"rules must be one of baselines, .*, protocol2, got 'tables'"):
+        load_rules("tables")
+    count = {c.name: len({cell.table.name for cell in rules.cells(conditions=[c.name])}) for c in rules.conditions}
+    assert count == {"rows100": 30, "rows100_noise": 30, "grouped": 15, "random": 30}
+    lite = rules.lite_tables()
+    largest = max(table.rows for table in rules.tables if table.name in lite)
+    assert len(lite) == 10
+    assert largest <= min(table.rows for table in rules.tables if table.name not in lite)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method: str, rules: Rules) -> None:
+    for split in range(rules.splits):
+        ours, erm = rules.trials(method, split, "t"), rules.trials("erm", split, "t")
+        assert [rates(words) for words in ours] == [rates(words) for words in erm]
+        assert ours[:2] == erm[:2]
+        assert len(ours) == 8
+        assert all(words[0] == f"method={method}" for words in ours[2:])
+        drawn = [float(rates(words)[0].partition("=")[2]) for words in ours]
+        assert 0.0003 <= min(drawn) <= max(drawn) <= 0.01
+    assert rules.trials("erm", 0, "t") != rules.trials("erm", 1, "t")
+    assert rules.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "another table")
+
+
+@pytest.mark.parametrize("table", ["penguin_mass", "us_wages_1988"])
+def test_the_draws_are_those_of_the_published_trials(table: str, rules: Rules) -> None:
+    """On any table, so that a method which is tried tomorrow has the points of those that were tried before."""
+    records = [record for record in read_store(rules) if record["table"] == table]
+    assert {record["method"] for record in records} >= {"erm", "mixup", "cmixup", "regmixup", "resample"}
+    for record in records:
+        for split in range(rules.splits):
+            words = [trial["options"] for trial in record["trials"] if trial["seed"] == 10 * split]
+            assert words == rules.trials(record["method"], split, "a table that nobody has seen")
+
+
+def test_later_splits_are_drawn_for_each_table(rules: Rules) -> None:
+    more = load_rules("more_splits")
+    (cell,) = more.cells(["penguin_mass"], [], ["erm"])
+    tunings = more.tunings(cell)
+    assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5, 25)]
+    assert [len(tuning.finals) for tuning in tunings] == [5] * 20
+    assert more.words(cell) == rules.words(cell)
+    one, other = (more.trials("cmixup", 24, table) for table in ("penguin_mass", "us_wages_1988"))
+    assert all(a != b for a, b in zip(one, other, strict=True))
+    assert one[:2] == more.trials("erm", 24, "penguin_mass")[:2]
+    points = [str(words[1:-2]) for t in rules.tables for words in more.trials("cmixup", 5, t.name)[2:]]
+    assert len(set(points)) > 28  # of 32
+
+
+def test_every_split_is_tuned_by_itself_and_ensembles_have_more_weights(rules: Rules) -> None:
+    for method, condition, weights in (("erm", "random", 5), ("erm", "rows100", 2), ("mixup", "random", 2)):
+        (cell,) = rules.cells(["penguin_mass"], [condition], [method])
+        tunings = rules.tunings(cell)
+        assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5)]
+        assert [run for tuning in tunings for run in tuning.finals] == [
+            Run(s, 10 * s + w) for s in range(5) for w in range(1, weights + 1)
+        ]
+
+
+@pytest.mark.parametrize("condition", ["rows100", "rows100_noise", "grouped", "random"])
+def test_the_words_of_trials_plan_runs(condition: str, rules: Rules) -> None:
+    for cell in rules.cells(["dutch_school_tests"], [condition]):
+        job = plan_job(compose_train([*rules.words(cell), *rules.trials(cell.method, 3, "t")[5]]))
+        assert (job.settings.epochs, job.settings.patience) == (400, 40)
+        assert job.dataset.group == ("schoolNR" if condition == "grouped" else "")
+        assert ("schoolNR" in job.dataset.drop) == (condition != "grouped")
+        few = condition.startswith("rows100")
+        assert (job.dataset.train_rows, job.dataset.val_rows) == ((100, 33) if few else (None, None))
+        noisy, noise = condition == "rows100_noise", job.dataset.label_noise
+        assert (job.dataset.label_noise_val, noise.ratio, noise.per == "target") == (noisy, 0.5 * noisy, noisy)
+        assert job.dataset.targets == ("langPOST", "aritPOST")
+
+
+def test_without_a_search_every_method_has_the_rates_that_erm_chose() -> None:
+    rules, published = load_rules("no_search"), {}
+    for record in read_store(load_rules()):
+        if record["method"] == "erm" and record["condition"] in {condition.name for condition in rules.conditions}:
+            for row in record["seeds"]:
+                words = dict(word.split("=", 1) for word in row["options"])
+                key = record["table"], record["condition"], row["split"]
+                published[key] = float(words["train.lr"]), float(words["train.weight_decay"])
+    assert rules.chosen == published
+    assert len(published) == 3 * 30 * 5
+    for cell in rules.cells(["penguin_mass"]):
+        for split, tuning in enumerate(rules.tunings(cell)):
+            ((*_, rate, decay),) = tuning.trials
+            chosen = rules.chosen["penguin_mass", cell.condition.name, split]
+            assert (rate, decay) == (f"train.lr={chosen[0]}", f"train.weight_decay={chosen[1]}")
+            assert tuning.finals == [Run(split, 10 * split + weights) for weights in range(1, 6)]
+        plan_job(compose_train(rules.command(cell, tuning.trials[0])))
+
+
+@pytest.mark.parametrize("name", ["wide", "realmlp", "tabm"])
+def test_on_other_networks_erm_alone_is_tuned(name: str) -> None:
+    rules = load_rules(f"network_{name}")
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup_alpha2"])
+    assert rules.trials("cmixup_alpha2", 1, "t") == rules.trials("erm", 1, "t")
+    for split, tuning in enumerate(rules.tunings(cell)):
+        drawn = [float(rates(words)[0].partition("=")[2]) for words in tuning.trials]
+        assert rules.rates[0] <= min(drawn) <= max(drawn) <= rules.rates[1]
+        assert tuning.finals == [Run(split, 10 * split + 1), Run(split, 10 * split + 2)]
+    words = rules.final_words("cmixup_alpha2", tuning.trials[0])
+    assert rates(words) == rates(tuning.trials[0])
+    job = plan_job(compose_train(rules.command(cell, words)))
+    assert (job.config["model"]["name"], job.config["method"]["alpha"]) == (rules.backbone, 2.0)
+    assert job.stackable
+
+
+def test_models_with_default_settings_have_the_rows_of_the_networks(rules: Rules) -> None:
+    models = load_rules(BASELINES)
+    assert models.experiment == "study_sea_level"  # as published records say
+    for condition in models.conditions:
+        (ours,) = models.cells(["dutch_school_tests"], [condition.name], ["ridge"])
+        (theirs,) = rules.cells(["dutch_school_tests"], [condition.name], ["erm"])
+        assert models.words(ours) == rules.words(theirs)
+        first = [tuning.finals[0] for tuning in rules.tunings(theirs)]
+        assert [run for tuning in models.tunings(ours) for run in tuning.finals] == first
+
+
+def test_a_gaussian_likelihood_picks_among_trials() -> None:
+    rules = load_rules("likelihood")
+    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
+    assert "train.loss=gaussian" in rules.words(cell)
+    assert rules.selection == "nll"
+    assert np.log(1 + 0.01) == pytest.approx(rules.equal, rel=0.01)

@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from scripts.records.experiment import RESULTS
-from scripts.records.reads import note_read
 from scripts.records.stats import Interval, clustered_interval
 from scripts.stats.effects import HIGHER, INCONCLUSIVE, LOWER
 
@@ -24,7 +23,6 @@ Comparison = Mapping[str, Any]
 
 def read_comparisons() -> list[Comparison]:
     """Return every comparison that is written down."""
-    note_read(NUMBERS)
     comparisons: list[Comparison] = yaml.safe_load(NUMBERS.read_text())
     return comparisons
 

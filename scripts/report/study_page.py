@@ -14,7 +14,7 @@ from scripts.records.register import draws, fills, writes
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report import study_elsewhere, study_tables
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
-from scripts.report.places import WIDTH, splice_page
+from scripts.report.places import WIDTH
 from scripts.report.study_evidence import (
     ENSEMBLE,
     METHOD,
@@ -37,11 +37,9 @@ LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
 
 
 @writes
-def study_files() -> dict[str, str]:
-    """Return the page and the effects of every method on every table by their paths below results/."""
-    settings = read_settings(PROTOCOL2)
-    text = splice_page((RESULTS / PAGE).read_text(), page_parts(settings))
-    return {PAGE: text, "study/effects.csv": study_tables.effects_csv(settings)}
+def effect_files() -> dict[str, str]:
+    """Return the effects of every method on every table by their path below results/."""
+    return {"study/effects.csv": study_tables.effects_csv(read_settings(PROTOCOL2))}
 
 
 def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
@@ -71,14 +69,15 @@ def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
 
 
 @fills
-def front_pages() -> dict[str, dict[str, str]]:
-    """Return what other pages have of the study, by page and place."""
+def study_places() -> dict[str, dict[str, str]]:
+    """Return what pages have of the study, by page and place."""
     every = lite_records()
     first = next((setting for setting in entry_settings() if any("entry" in r for r in setting.records)), None)
     assert first is not None
     verdict = method_verdict(every, LITE_SETTING, first.methods[0], first.rules.level, first.rules.equal)
     return {
         "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
+        f"{RESULTS.name}/{PAGE}": page_parts(read_settings(PROTOCOL2)),
         f"{RESULTS.name}/README.md": {"study": f"{lead_text()}\n\n{caption()}"},
         "docs/bench.md": {"entry": f"```text\n{verdict}\n```"},
     }

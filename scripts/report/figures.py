@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cmixup.files import write_atomically
@@ -28,21 +26,8 @@ def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **sh
 
 
 def series_looks(n: int) -> list[dict[str, Any]]:
-    """Return colours and markers of `n` series that are no methods: no two colours are the same.
-
-    Up to six have colours of the palette other than ERM's and C-Mixup's. Of more than ten the later ones are hollow,
-    since the colours at both ends of a colour map are dark.
-    """
-    spread = [to_hex(colormaps["turbo"](k / max(n - 1, 1))) for k in range(n)]
-    colours = SERIES[:n] if n <= len(SERIES) else spread
-    filled = [{"color": colour, "marker": MARKERS[k % len(MARKERS)]} for k, colour in enumerate(colours)]
-    return [look | ({"markerfacecolor": "white"} if n > 10 and k > 8 else {}) for k, look in enumerate(filled)]
-
-
-def renderer_of(figure: Figure) -> Any:
-    """Return what draws a figure and tells the extents of its text."""
-    canvas: Any = FigureCanvasAgg(figure)
-    return canvas.get_renderer()
+    """Return colours and markers of `n` series that are no methods; after six the colours come again."""
+    return [{"color": SERIES[k % len(SERIES)], "marker": MARKERS[k % len(MARKERS)]} for k in range(n)]
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None = None) -> None:
@@ -50,7 +35,8 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None =
 
     It has as many columns as the figure is wide enough for.
     """
-    renderer = renderer_of(figure)
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
     for columns in range(len(handles), 0, -1):
         legend = figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, frameon=False,
                                fontsize=9, title=title, title_fontsize=9)  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,6 @@ class Panel:
             (geometric) middle of two values.
         base: title of the method from which differences are taken, or "".
         finding: at which values the interval excludes 0, in words; "" without a base.
-        marks: values that are marked, by what they are.
     """
 
     x: list[float]
@@ -58,7 +57,6 @@ class Panel:
     bands: list[tuple[float, float, str]]
     base: str = ""
     finding: str = ""
-    marks: dict[str, float] = field(default_factory=dict)
 
 
 def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | None = None) -> Panel:
@@ -161,8 +159,6 @@ def _draw_panel(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
         whole = f"{other} minus {shows.base}" if shows.base else other
         handles[whole] = axis.axhline(level, color=method_look(other)["color"], linestyle="--", linewidth=1.4,
                                       label=whole)  # fmt: skip
-    for style, (what, at) in zip(itertools.cycle((":", "-.")), shows.marks.items(), strict=False):
-        handles[what] = axis.axvline(at, color="grey", linestyle=style, linewidth=1.5, label=what)
     if shows.log:
         _log_axis(axis, shows.x)
     axis.grid(alpha=0.3)

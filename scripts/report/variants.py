@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from scripts.config.compose import compose_train
 from scripts.plan.asked import Variant, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none, select_records
-from scripts.records.register import draws, writes
+from scripts.records.register import writes
 from scripts.records.stats import paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.report.sweep import Point
-from scripts.report.sweep_figure import Panel, draw_panels, make_panel
 from scripts.report.tables import made_by
 
 LEGEND = """Mean ± standard deviation over n seeds. Change: paired difference of the test score to the method's first
@@ -108,40 +103,6 @@ def _selection_lines(experiment: Experiment, curves: Sequence[Curve]) -> list[st
     return sentences
 
 
-def ablation_panels(experiment: Experiment, records: pd.DataFrame) -> dict[str, Panel]:
-    """Return a panel a dataset, by title: C-Mixup less ERM of Table 3 over the bandwidth, with presets marked."""
-    found = {}
-    metric = experiment.metrics[0]
-    records = select_records(
-        records[records["experiment"].isin([experiment.name, "table3"])], split="test", metric=metric
-    )
-    for dataset in experiment.datasets:
-        mine = [v for v in variant_rows(experiment) if v.dataset == dataset]
-        where = variant_identity(experiment.name, next(v for v in mine if v.method == "cmixup"))
-        cell = {name: where[name] for name in ("experiment", "dataset", "preset")}
-        swept: dict[float, dict[int, float]] = {}
-        for r in select_records(records, method="cmixup", **cell).itertuples():
-            # A bandwidth such as ["std", 0.3] is another one for each seed and has no place on this axis.
-            number = isinstance(r.options.get("method.bandwidth", 0.0), (int, float))
-            if number and set(r.options) <= {"method.bandwidth", "train.track"}:
-                swept.setdefault(float(r.bandwidth), {})[int(r.seed)] = float(r.value)
-        if not swept:
-            continue
-        table3 = {"experiment": "table3", "preset": "paper", "options": {}, "dataset": dataset}
-        lines = {
-            names.method_title(m): scores
-            for m in ("erm", "mixup", "manifold_mixup")
-            if (scores := by_seed_or_none(records, method=m, **table3))
-        }
-        marks = {
-            f"preset {preset}": float(compose_train([f"dataset={dataset}", f"preset={preset}"]).method.bandwidth)
-            for preset in ("paper", "released")
-        }
-        shown = make_panel([Point(value, swept[value]) for value in sorted(swept)], lines)
-        found[names.dataset_title(dataset)] = replace(shown, marks=marks)
-    return found
-
-
 @writes
 def variant_pages() -> dict[str, str]:
     """Return the page of every experiment with variants."""
@@ -151,14 +112,3 @@ def variant_pages() -> dict[str, str]:
         body = [f"# {experiment.title}", "", LEGEND, "", variant_tables(experiment, records, mine)]
         texts[f"tables/{experiment.name}_paper.md"] = "\n".join(body) + "\n" + made_by(experiment.name, "paper")
     return texts
-
-
-@draws
-def ablation_figures() -> dict[str, Figure]:
-    """Return the figure of every ablation that is published."""
-    records, found = published_records(), {}
-    for experiment in all_experiments():
-        if experiment.variants and (drawn := ablation_panels(experiment, records)):
-            score, label = f"test {names.metric_title(experiment.metrics[0])}", "bandwidth, in units of the label"
-            found[f"figures/{experiment.name}.png"] = draw_panels(drawn, label, score, "C-Mixup")
-    return found

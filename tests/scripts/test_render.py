@@ -17,15 +17,14 @@ from scripts.plan.asked import asked_methods
 from scripts.publish import publish_runs
 from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
-from scripts.records.published import published_records, published_reports, read_reports
-from scripts.records.records import check_unique, records_csv, records_frame
+from scripts.records.published import published_records, published_reports
+from scripts.records.records import records_frame
 from scripts.records.stats import Summary, summarise_values
 from scripts.report.agreement import against_paper
 from scripts.report.agreement import mean_std as mean_text
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
-from scripts.report.variants import ablation_panels, variant_tables
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -238,22 +237,6 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
         (tmp_path / "paper/results.csv").write_text(text.replace(before, after))
         with pytest.raises(InputError, match=message):
             paper_rows(load_experiment("table1"), tmp_path)
-
-
-def test_a_list_as_an_option_is_rendered_like_any_other():
-    """One such record in Table 3 used to stop the rendering of the ablation."""
-    experiment = load_experiment("ablation_ood")
-    reports = read_reports(RESULTS / "runs/table3/crime/cmixup.jsonl")
-    given = next(r for r in reports if r["run"] == "table3/crime/fcn3/cmixup/paper/seed=0")
-    changed = {**given, "options": {"method.bandwidth": ["std", 0.3]}}
-    plain, both = records_frame([given]), records_frame([given, changed])
-    check_unique(both)
-    assert ",\"method.bandwidth=['std', 0.3]\"," in records_csv(both)
-    assert records_csv(standard_records(both)) == records_csv(plain)
-    (shown,) = ablation_panels(experiment, both.assign(experiment="ablation_ood")).values()
-    assert (shown.x, shown.scores[0].mean) == ([1.0], given["scores"]["test"]["rmse"])  # of the run without the option
-    assert shown.marks == {"preset paper": 1.0, "preset released": 4.0}
-    assert variant_tables(experiment, both, []) == variant_tables(experiment, plain, [])
 
 
 def test_verdicts_follow_the_rule():

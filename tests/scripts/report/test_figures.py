@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
@@ -14,14 +13,9 @@ from scripts.analysis.invariance import invariance_figure
 from scripts.analysis.task_errors import objects_figure
 from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
-from scripts.records.stats import summarise_values
-from scripts.records.tables import Block, ResultTable, Score
 from scripts.report.figures import bandwidth_figure
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.palette import COLOURS
-from scripts.report.table_figure import table_figure
-
-SEEDS = {"erm": [2.0, 3.0, 7.0], "cmixup": [1.0, 1.5, 2.0]}  # the mean of ERM is 4, its maximum 7
 
 
 def dots(axis: Axes) -> list[list[float]]:
@@ -41,65 +35,6 @@ def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
         for collection in container[2]
         for segment in collection.get_segments()
     ]
-
-
-def table(
-    paper: tuple[float | None, ...] = (3.5, None), stds: tuple[float | None, ...] = (0.25, None)
-) -> tuple[dict[str, ResultTable], pd.DataFrame]:
-    cells = {
-        method: {"rmse": Score(summarise_values(values), mean, std)}
-        for (method, values), mean, std in zip(SEEDS.items(), paper, stds, strict=True)
-    }
-    records = [
-        {"experiment": "table1", "preset": "paper", "dataset": "airfoil", "method": method, "metric": "rmse",
-         "split": "test", "seed": seed, "value": value}
-        for method, values in SEEDS.items() for seed, value in enumerate(values)
-    ]  # fmt: skip
-    return {"paper": ResultTable("T", [Block("airfoil", ["rmse"], cells)])}, pd.DataFrame(records, dtype=object)
-
-
-HALF = 4.302652729911275 * np.std([-1.0, -1.5, -5.0], ddof=1) / math.sqrt(3)  # of C-Mixup minus ERM, t of 2 degrees
-
-
-def test_table_figure_has_paired_differences_from_erm_and_the_papers() -> None:
-    (axis,) = table_figure(*table((3.5, 2.5), (0.25, 0.5))).axes
-    assert marks(axis, "o") == pytest.approx([-2.5])
-    assert marks(axis, "D") == [-1.0]
-    paper, ours = bars(axis)
-    assert ours == pytest.approx((-2.5 - HALF, -2.5 + HALF))
-    assert (paper[0] + paper[1]) / 2 == pytest.approx(-1.0)
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["C-Mixup"]
-    assert axis.get_title() == "Airfoil\nC-Mixup lower under 0 of 1 presets"
-    assert axis.get_xlabel() == "test RMSE minus ERM's"
-
-
-def test_every_preset_of_a_table_has_its_own_difference_colour_and_name() -> None:
-    tables, records = table((3.5, 2.5), (0.25, 0.5))
-    sure = {("erm", k): 3.0 + 0.01 * k for k in range(3)} | {("cmixup", k): 1.0 for k in range(3)}
-    other = records.assign(preset="released")
-    other["value"] = [sure[method, seed] for method, seed in zip(other["method"], other["seed"], strict=True)]
-    figure = table_figure({**tables, "released": tables["paper"]}, pd.concat([records, other]))
-    (axis,) = figure.axes
-    assert (marks(axis, "D", 1), marks(axis, "o", 1), marks(axis, "s", 1)) == ([-0.25], [0.0], [0.25])
-    assert marks(axis, "s") == pytest.approx([-2.01])
-    assert axis.get_title().endswith("lower under 1 of 2 presets")
-    colours = [line.get_color() for line in axis.lines if line.get_marker() in ("o", "s")]
-    assert colours[0] != colours[1]
-    first, *named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert first.startswith("the paper")
-    assert named == [f"ours, preset {preset}" for preset in ("paper", "released")]
-
-
-def test_a_preset_of_the_second_panel_alone_is_in_the_legend() -> None:
-    tables, records = table()
-    (block,) = tables["paper"].blocks
-    cpu = ResultTable("T", [replace(block, dataset="no2")])
-    other = records.assign(preset="cpu", dataset="no2")
-    figure = table_figure({**tables, "cpu": cpu}, pd.concat([records, other]))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours, preset paper", "ours, preset cpu"]
-    _, right = figure.axes
-    assert right.get_title().startswith("NO2\n")
-    assert marks(right, "s") == pytest.approx([-2.5])
 
 
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:

@@ -68,4 +68,4 @@ def test_a_remembered_value_is_computed_once_for_a_rendering() -> None:
 
 def test_every_entry_of_the_project_is_found() -> None:
     found = rendering.find_modules()
-    assert {"scripts.report.table_figure", "scripts.report.sentences_tables", "scripts.report.theory"} <= set(found)
+    assert {"scripts.report.sentences_tables", "scripts.report.theory"} <= set(found)

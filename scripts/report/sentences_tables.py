@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pandas as pd
-
 from scripts.plan.asked import swept_values
 from scripts.records.stats import Interval, of_interval
 from scripts.records.tables import interval_text
@@ -13,7 +11,6 @@ from scripts.report.agreement import means_agree
 from scripts.report.evidence import (
     Evidence,
     Query,
-    Sample,
     experiment_of,
     is_higher,
     is_lower,
@@ -35,11 +32,6 @@ BANDWIDTH_TABLES = {"airfoil": "table1", "no2": "table1", "crime": "table3", "sk
 def n_lower(differences: list[Interval]) -> int:
     """Return how many intervals lie below 0."""
     return sum(map(is_lower, differences))
-
-
-def ranks(samples: dict[str, Sample]) -> pd.Series:
-    """Return the rank of each method's mean, 1 is the lowest error."""
-    return pd.Series({method: found.mean for method, found in samples.items()}).rank()
 
 
 @sentence("README.md")
@@ -97,40 +89,6 @@ def authors_lead(e: Evidence) -> str:
     )
 
 
-@sentence(FINDINGS)
-def mean_ranks(e: Evidence) -> str:
-    """Mean ranks over Airfoil and NO2."""
-    methods, means = ("erm", *MIXINGS), dict[str, float]()
-    for preset in PRESETS:
-        each = [ranks({m: e.runs("table1", d, preset, m) for m in methods}) for d in ("airfoil", "no2")]
-        mean = sum(each[1:], each[0]) / len(each)
-        require(mean.idxmin() == "erm", f"ERM has the best mean rank, preset {preset}")
-        means[preset] = mean["erm"]
-    words = joined_words([f"{mean:.1f} (preset {preset})" for preset, mean in means.items()])
-    return f"Of the seven methods ERM has the best mean rank over Airfoil and NO2 under every preset: {words}."
-
-
-@sentence(FINDINGS)
-def tuned_table1(e: Evidence) -> str:
-    """Table 1 with 16 trials a method."""
-    for dataset in ("airfoil", "no2"):
-        best = ranks({m: e.runs("table1", dataset, "tuned", m) for m in ("erm", *MIXINGS)}).idxmin()
-        require(best == "erm", f"ERM has the lowest tuned mean on {dataset}")
-    ours, paper = e.runs("table1", "airfoil", "tuned", "cmixup"), e.paper("table1", "airfoil", "cmixup")
-    return (
-        "Tuned with 16 trials for every method (preset tuned), ERM has the lowest mean on Airfoil and on NO2. C-Mixup "
-        f"has {ours.mean:.3f} on Airfoil, the paper {paper.mean:.3f}."
-    )
-
-
-@sentence(FINDINGS)
-def mixrl_collapses(e: Evidence) -> str:
-    """How MixRL differs from the paper's."""
-    ours, paper = e.runs("table1", "airfoil", "released", "mixrl"), e.paper("table1", "airfoil", "mixrl")
-    require(ours.mean < paper.mean and not means_agree(ours.summary, paper.summary), "MixRL is better in ours")
-    return f"Ours has {ours.mean:.3f} on Airfoil, far below the {paper.mean:.3f} that the paper reports for it."
-
-
 @sentence(REPRODUCING)
 def default_airfoil(e: Evidence) -> str:
     """Airfoil with standardised labels and features."""
@@ -173,19 +131,6 @@ def grid_options() -> list[Query]:
     )
     points = (dict(zip(options, point, strict=True)) for point in itertools.product(*options.values()))
     return [{key: value for key, value in point.items() if value != values[key]} for point in points]
-
-
-@sentence(REPRODUCING)
-def stack_sizes(e: Evidence) -> str:
-    """How much the size of a stack moves a difference."""
-    one = {"method.bandwidth": 1.0}
-    ten = minus(e.runs("ablation_ood", "skillcraft", "paper", "cmixup", one),
-                e.runs("ablation_ood", "skillcraft", "paper", "erm", {"train.track": ["test"]}))  # fmt: skip
-    thirty = bandwidth_gains(e)["skillcraft", 1.0]
-    return (
-        "C-Mixup on SkillCraft (preset paper, bandwidth 1) is published in stacks of ten and of thirty runs of one "
-        f"kind of machine, where C-Mixup minus ERM is {interval_text(ten)} and {interval_text(thirty)}"
-    )
 
 
 @sentence(FINDINGS)
@@ -282,23 +227,6 @@ def alpha_none(e: Evidence) -> str:
     found = swept_gains(e, "figure_alpha", "method.alpha", {"airfoil": "table1", "no2": "table1"})
     require(n_lower(list(found.values())) == 0, "no alpha is better than ERM")
     return f"No alpha of {len(found)} (six on Airfoil and NO2, preset paper) makes C-Mixup better than ERM"
-
-
-@sentence(FINDINGS)
-def overfitting_gap(e: Evidence) -> str:
-    """C-Mixup and ERM at the end of training on Exchange-Rate."""
-    curves = {"take": "last", "dataset": "exchange_rate"}
-    test, train = (
-        [e.rows("curves/figure_overfitting/{dataset}/{method}.csv", column, method=method, **curves)
-         for method in ("cmixup", "erm")]
-        for column in ("test_rmse", "train_rmse")
-    )  # fmt: skip
-    d, gaps = minus(*test), [minus(a, b).mean for a, b in zip(test, train, strict=True)]
-    require(d.low <= 0 <= d.high, "test errors do not differ significantly at the last epoch")
-    return (
-        f"At the last epoch C-Mixup minus ERM is {interval_text(d)} in test error on Exchange-Rate ({d.n} seeds); test "
-        f"minus training error is {gaps[0]:.4f} for C-Mixup and {gaps[1]:.4f} for ERM"
-    )
 
 
 @sentence("docs/bandwidth.md")

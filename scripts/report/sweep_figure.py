@@ -5,7 +5,6 @@ What is drawn is computed apart from the drawing, so that it can be tested as nu
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +23,6 @@ from scripts.report.sweep import Point, Sweep, option_number, seed_interval, val
 from scripts.report.tables import published_sweeps
 
 ERM, ERM_TITLE = "erm", "ERM"
-#: Verdicts with which C-Mixup is another method: how the legend names them, and the shade of their range.
-OTHERS = {
-    "self-pairing only: this is ERM": ("no mixing: this is ERM", "#c8c8c8"),
-    "indistinguishable from mixup": ("as plain mixup", "#d6eaf8"),
-}
 MOST_NAMED = 3  # values that a title names
 FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table and no figure
 
@@ -43,8 +37,6 @@ class Panel:
         log: whether the axis is logarithmic.
         scores: of each value the mean and 95 % t interval over seeds, of paired differences where there is a base.
         lines: means of every other method, less the base's where there is one, by title.
-        bands: left end, right end and verdict of the ranges in which C-Mixup is another method; ranges meet in the
-            (geometric) middle of two values.
         base: title of the method from which differences are taken, or "".
         finding: at which values the interval excludes 0, in words; "" without a base.
     """
@@ -54,7 +46,6 @@ class Panel:
     log: bool
     scores: list[Interval]
     lines: dict[str, float]
-    bands: list[tuple[float, float, str]]
     base: str = ""
     finding: str = ""
 
@@ -71,15 +62,14 @@ def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]
     others = {name: scores for name, scores in (lines or {}).items() if scores}
     erm = others.get(ERM_TITLE, {})
     differences = [paired_or_none(p.scores, erm) for p in points]
-    bands = _draw_bands(x, [p.verdict for p in points], log)
     ticks = [] if numeric else [value_text(p.value) for p in points]
     if not all(differences):
         means = {name: seed_interval(scores).mean for name, scores in others.items()}
-        return Panel(x, ticks, log, [p.interval for p in points], means, bands)
+        return Panel(x, ticks, log, [p.interval for p in points], means)
     found = [each for each in differences if each]
     pairs = {name: paired_or_none(scores, erm) for name, scores in others.items() if name != ERM_TITLE}
     less = {name: each.mean for name, each in pairs.items() if each}
-    return Panel(x, ticks, log, found, less, bands, ERM_TITLE, finding_words([p.value for p in points], found))
+    return Panel(x, ticks, log, found, less, ERM_TITLE, finding_words([p.value for p in points], found))
 
 
 def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str:
@@ -93,16 +83,6 @@ def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str
             some = ", ".join(map(value_text, found)) if len(found) <= MOST_NAMED else f"{len(found)} of {len(values)}"
             parts.append(f"{word} at {some}")
     return "; ".join(parts) or f"no clear difference at any of {len(values)}"
-
-
-def _draw_bands(x: Sequence[float], verdicts: Sequence[str], log: bool) -> list[tuple[float, float, str]]:
-    middles = [math.sqrt(a * b) if log else (a + b) / 2 for a, b in itertools.pairwise(x)]
-    edges = [x[0], *middles, x[-1]]
-    bands: list[tuple[float, float, str]] = []
-    for left, right, verdict in zip(edges[:-1], edges[1:], verdicts, strict=True):
-        begins = bands.pop()[0] if bands and bands[-1][2] == verdict else left
-        bands.append((begins, right, verdict))
-    return [band for band in bands if band[2] in OTHERS] if len(bands) > 1 else []
 
 
 def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str) -> Figure:
@@ -136,9 +116,6 @@ def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str
 def _draw_panel(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
     colour, handles = method_look(label)["color"], dict[str, Any]()
-    for left, right, verdict in shows.bands:
-        name, shade = OTHERS[verdict]
-        handles[name] = axis.axvspan(left, right, color=shade, linewidth=0, label=name, zorder=0)
     if shows.base:
         handles[shows.base] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label=shows.base)
     mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))

@@ -7,7 +7,7 @@ of a seed share data, lambda and the uniform numbers by which partners are chose
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,25 +138,11 @@ class Theorem1:
         for method in methods:
             x, y = rows.x, rows.y
             if method != "erm":
-                others = method != "cmixup_self"  # which is C-Mixup that may choose the row itself
-                partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=others)
+                partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=True)
                 x, y = mixed_rows(rows.x, rows.x, partner, lam), mixed_rows(rows.y, rows.y, partner, lam)
                 found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
-                if method.startswith("cmixup") and self.bandwidth == 0:
-                    found.append(Finding(method, "", "nearest_other", nearest_share(rows.y, partner)))
-                    found.append(Finding(method, "", "itself", np.mean(partner == np.arange(self.n))))
             found += _link_errors(method, (x, y), [((x, y), test)], sparse_theta(self.p), self.width)
         return found
-
-
-def nearest_share(y: Floats, partner: Ints) -> float:
-    """Return the share of partners (C, N) that have the label nearest to their row's among the other rows."""
-    away = np.abs(y[partner] - y)
-    order = np.argsort(y, kind="stable")
-    gap = np.diff(y[order])
-    least = np.empty(len(y))
-    least[order] = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
-    return float(np.mean(away <= least))
 
 
 @dataclass(frozen=True)
@@ -267,7 +253,7 @@ class Theorem3:
         return Domains(x, x @ theta + noise[0], other, other @ theta + noise[1]), theta
 
     def run(self, seed: int, methods: Sequence[str] = (*METHODS, "erm_one_domain", "exact")) -> list[Finding]:
-        """Return ||theta_hat - theta||^2, the error in the test domain, the pairing and the singular values of a."""
+        """Return ||theta_hat - theta||^2, the error in the test domain and the share of true partners."""
         d, theta = self.rows(seed)
         p1 = self.invariant
         away = np.abs(d.y[:, None] - d.other_y)
@@ -288,7 +274,6 @@ class Theorem3:
                 partner = own if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
                 x, y = mixed_rows(d.x, d.other, partner, half), mixed_rows(d.y, d.other_y, partner, half)
                 found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == own))))
-                found += self.design(method, x)
             error = ridge_fit(x, y, self.penalty) - theta
             found.append(Finding(method, "estimated", "theta_error", float(error @ error)))
             # Features of the test domain are independent with variance 1 (z) and scale^2 (a): no test rows are needed.
@@ -297,13 +282,3 @@ class Theorem3:
             if method == "cmixup":
                 found.append(Finding(method, "", "bandwidth_over_bound", bandwidth / bound))
         return found
-
-    def design(self, method: str, x: Floats) -> list[Finding]:
-        """Return the singular values, over sqrt(n), of the a-block of mixed rows, and the rank of all of them."""
-        singular = np.linalg.svd(x[:, self.invariant :], compute_uv=False) / np.sqrt(len(x))
-        values: Mapping[str, float] = {
-            "a_largest": singular[0],
-            "a_smallest": singular[-1],
-            "rank": np.linalg.matrix_rank(x, tol=1e-3 * np.sqrt(len(x))),
-        }
-        return [Finding(method, "", metric, float(value)) for metric, value in values.items()]

@@ -62,15 +62,10 @@ def all_settings() -> Iterator[Setting]:
         yield Setting("base", theorem, base)
         for name, values in CHANGED.items():
             for value in values[theorem]:
-                methods: Sequence[str] | None = None
-                if name == "bandwidth":
-                    methods = ("cmixup", "cmixup_self") if (theorem, value) == (1, 0) else ("cmixup",)
                 changes: dict[str, Any] = {name.lower(): value}
-                yield Setting(name, theorem, replace(base, **changes), methods)
-    third = Theorem3()
+                yield Setting(name, theorem, replace(base, **changes), ("cmixup",) if name == "bandwidth" else None)
     for noise in NOISES:
-        yield Setting(f"noise {noise:g}", 3, replace(third, noise=noise))
-    yield Setting("no noise, no penalty", 3, replace(third, noise=0.0, penalty=0.0), ("exact",))
+        yield Setting(f"noise {noise:g}", 3, Theorem3(noise=noise))
 
 
 def run(given: Args) -> None:

@@ -217,9 +217,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         datasets = given.listed("dataset", option_names("dataset"))
         methods = given.listed("method", option_names("method"))
         if options and len(datasets) > 1:
-            raise InputError(
-                f"dataset must be one for {' '.join(options)}, got {given['dataset']}"
-            )
+            raise InputError(f"dataset must be one for {' '.join(options)}, got {given['dataset']}")
         start = check_choice("preset", given.get("preset", "paper"), tuple(PRESETS))
         passed = [f"{key}={given[key]}" for key in ("device", "debug") if key in given]
         passed += [f"{EPOCHS}{given.count('epochs')}"] if "epochs" in given else []

@@ -1,11 +1,9 @@
-"""Hold published numbers to what is found again, link by link, from the pages down to the packages that made them.
+"""Hold published numbers to what is found again, link by link, from the pages down to the cells that are trained again.
 
 The links of the chain, which `all` (`make verify`) checks in this order and names the first that does not hold:
 
 - `seal`: every file of results/ is what results/SEAL says.
 - `code`: the code that runs is that of its commit, with no bytecode that is not what its source compiles to.
-- `packages`: the files of PyTorch and NumPy are those of their own RECORD; other versions than those of
-  constraints.lock are said, and cells are then compared within noise.
 - `data`: every raw file that is here has its SHA-256.
 - `scores`: every published score is what its stored predictions give.
 - `pages`: every rendered file is what the records render to.
@@ -21,9 +19,11 @@ decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import torch
@@ -35,8 +35,7 @@ from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.driver.provenance import HASHED, changed_files, run_environment, stale_bytecode, unchecked_bytecode
-from scripts.machine.packages import LOCK, compare_with_lock, lock_is_for_here
+from scripts.driver.provenance import run_environment, stale_bytecode, unchecked_bytecode
 from scripts.plan.trained_again import train_cells
 from scripts.plan.verification import QUICK, draw_cells, published_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
@@ -45,7 +44,7 @@ from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
 from scripts.records.seal import SEAL, broken_files, read_seal, root_line, seal_files
 from scripts.report import rendering
 
-LINKS = ("seal", "code", "packages", "data", "scores", "pages", "cells")
+LINKS = ("seal", "code", "data", "scores", "pages", "cells")
 MINUTES = 8  # that all links take on two cores with the default count
 KEYS = {
     "what": f"all, {', '.join(LINKS)}, or rescore",
@@ -93,26 +92,13 @@ def check_code() -> str:
     return print_wrong(wrong, f"commit {about['commit'][:12] or 'unknown'}, digest {about['code']}")
 
 
-def check_packages() -> str:
-    """Name files of PyTorch and NumPy that are not what was installed; return in words whether packages are locked."""
-    wrong = [f"{path} is not what {package}'s own RECORD says" for package in HASHED for path in changed_files(package)]
-    count, other, unhashed = compare_with_lock(LOCK.read_text(), Path(sys.prefix))
-    here = lock_is_for_here()
-    if other or here:
-        why = f"{LOCK.name} is for Linux x86_64, CPython 3.11, and this is {here}" if here else ""
-        line = f"other: {'; '.join(filter(None, [', '.join(other), why]))}"
-    elif unhashed:
-        line = f"the versions of {LOCK.name}; {len(unhashed)} of {count} were not installed by their hashes"
-    else:
-        line = f"locked: {count} packages, installed by the hashes of {LOCK.name}"
-    return print_wrong(wrong, line)
-
-
-def other_packages() -> str:
-    """Return why no number needs to repeat here: PyTorch or NumPy of another version than the lock's; else nothing."""
-    other = compare_with_lock(LOCK.read_text(), Path(sys.prefix))[1]
-    changed = [one for one in other if one.partition(" ")[0] in HASHED]
-    return f"packages: other: {', '.join(changed)}" if changed else ""
+def other_versions() -> str:
+    """Return why no number needs to repeat here: PyTorch or NumPy of another version than that of constraints.txt."""
+    pinned = dict(re.findall(r"(?m)^(torch|numpy)==(\S+)", (RESULTS.parent / "constraints.txt").read_text()))
+    installed = {name: metadata.version(name).partition("+")[0] for name in pinned}
+    other = [name for name in pinned if installed[name] != pinned[name]]
+    words = [f"{name} {installed[name]} (constraints.txt: {pinned[name]})" for name in other]
+    return f"packages: other: {', '.join(words)}" if other else ""
 
 
 def check_data() -> str:
@@ -174,7 +160,7 @@ def check_cells(results: Path, given: Args) -> str:
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
         print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
         cells = draw_cells(cells, n, seed)
-    judged, wrong, line = train_cells(cells, given.count("jobs"), within_noise=other_packages())
+    judged, wrong, line = train_cells(cells, given.count("jobs"), within_noise=other_versions())
     lines = [f"{name}: {each}" for name, all_of in wrong.items() for each in all_of]
     return print_wrong(lines if judged or lines else ["nothing could be decided"], line)
 
@@ -233,7 +219,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         links: dict[str, Callable[[], str]] = {
             "seal": lambda: check_sealed(results, given.get("new", "")),
             "code": check_code,
-            "packages": check_packages,
             "data": check_data,
             "scores": lambda: check_scores(results),
             "pages": lambda: check_pages(results),

@@ -71,7 +71,7 @@ def test_a_recipe_runs(tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", AROUND, str(EXAMPLES / f"{name}.py"), package],
         cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ['PYTHONPATH']}", "HF_HUB_OFFLINE": "1",
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "HF_HUB_OFFLINE": "1",
              "OMP_NUM_THREADS": "1", "KERAS_BACKEND": "torch"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

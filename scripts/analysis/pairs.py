@@ -1,7 +1,7 @@
 """Draw who is mixed with whom: probabilities of partners of one example under several pairings, with their images.
 
 The paper's Figure 1 shows this for views of objects. figures/pairs_objects.png is drawn from the rendered views of
-pascal1d_rendered, which `make render-pascal1d` makes, and figures/pairs_rcf_mnist.png from RCF-MNIST.
+pascal1d_rendered, which `python -m scripts.data render` makes, and figures/pairs_rcf_mnist.png from RCF-MNIST.
 
 Example: python -m scripts.analysis pairs results=/tmp/pairs
 """
@@ -192,7 +192,9 @@ def draw_objects() -> Figure:
     dataset = dataset_class(OBJECTS)()
     assert isinstance(dataset, RenderedDataset)
     if not dataset.rendered().is_file():
-        raise InputError(f"no rendered views at {dataset.rendered()}: `make render-pascal1d` renders them (2 minutes)")
+        raise InputError(
+            f"no rendered views at {dataset.rendered()}: `python -m scripts.data render` makes them (2 minutes)"
+        )
     pool = object_pool(dataset.render())
     first, *others = np.linspace(0, pool.group.max(), len(TURNS) + 1).astype(int).tolist()
     return pairs_figure(pool, [[first], others])

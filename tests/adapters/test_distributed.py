@@ -22,7 +22,7 @@ def test_two_ranks_take_the_steps_of_one_process(workers: int) -> None:
     done = subprocess.run(
         [*command, "-m", "tests.adapters.distributed", str(workers)],
         cwd=REPO, capture_output=True, text=True, check=False, timeout=500,
-        env={**os.environ, "PYTHONPATH": f"{REPO}{os.pathsep}{os.environ['PYTHONPATH']}", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": str(REPO), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     first, second = json.loads(done.stdout.splitlines()[-1])

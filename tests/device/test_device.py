@@ -17,7 +17,7 @@ def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 5
         [sys.executable, "-m", "pytest", "-x", "-m", marks, "--timeout", str(timeout),
          *(str(HERE / f"on_device_{name}.py") for name in files)],
         cwd=REPO, capture_output=True, text=True, check=False, timeout=timeout,
-        env={**os.environ, "PYTHONPATH": f"{REPO}{os.pathsep}{os.environ['PYTHONPATH']}", "CMIXUP_TEST_DEVICE": device},
+        env={**os.environ, "PYTHONPATH": str(REPO), "CMIXUP_TEST_DEVICE": device},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert " passed" in done.stdout
@@ -25,7 +25,7 @@ def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 5
 
 @pytest.mark.timeout(600)
 def test_everything_stays_on_a_pretended_device() -> None:
-    check_suite(["training", "samplers", "planted"], "not slow")
+    check_suite(["training", "samplers"], "not slow")
 
 
 @pytest.mark.slow

@@ -91,8 +91,10 @@ FILLED_IN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--\w+|\{.*|\$\(.*"
 
 def recipes() -> str:
     """The Makefile with the words that several recipes share, as lines of commands."""
-    text = TEXTS["Makefile"]
-    for name, words in reversed(re.findall(r"^([A-Z_]+) = (.*)", text, re.MULTILINE)):
+    text = re.sub(r"\\\n\s*", "", TEXTS["Makefile"])
+    text = re.sub(r"\$\(or \$\(\w+\),([^)]*)\)", r"\1", text)
+    text = text.replace("analysis $(subst -,_,$*)", "analysis pairs").replace("bench $*", "bench train")
+    for name, words in reversed(re.findall(r"^([A-Z_]+) += (.*)", text, re.MULTILINE)):
         text = text.replace(f"$({name})", words)
     return text.replace("$(PY)", "python").replace('"', "'")
 
@@ -140,7 +142,9 @@ def test_the_command_takes_every_line(
 
 
 def test_make_targets_exist() -> None:
-    targets = set(re.findall(r"^([a-z0-9-]+):.*## ", TEXTS["Makefile"], re.MULTILINE))
+    lines = re.findall(r"^([a-z0-9-]+(?: [a-z0-9-]+)*): ", TEXTS["Makefile"], re.MULTILINE)
+    experiments = {path.stem.replace("_", "-") for path in (CONFIG_DIR / "experiment").glob("*.yaml")}
+    targets = {name for line in lines for name in line.split()} | {f"reproduce-{name}" for name in experiments}
     for page in TEXTS.keys() - {"CHANGELOG.md"}:  # it also says what is gone
         typed = re.sub(r"<span id=.*?</span>", "", TEXTS[page], flags=re.DOTALL)  # methods make no difference there
         named = set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", typed, re.MULTILINE))
@@ -172,7 +176,7 @@ BAD = [
     bad("data", "fetsh", said="action must be one of status, fetch, render"),
     bad("data", "fetch", "datasets=airfol", said="did you mean airfoil?"),
     bad("bandwidth", "bandwidth=1", said="give either dataset"),
-    bad("measure.__main__", "invarance", said="did you mean invariance?"),
+    bad("analysis.__main__", "invarance", said="did you mean invariance?"),
     bad("train", "weights=maybe", said="weights must be true or false, got 'maybe'"),
     bad("train", "logger=tensorboard", said="logger must be one of wandb, none"),
     bad("train", "threads=0", said="threads must be a whole number, 1 to 1024"),

@@ -40,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "CMIXUP_"))}
     return {
         **kept,
-        "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{REPO}",
+        "PYTHONPATH": str(REPO),
         "CMIXUP_OUT": str(tmp_path / "out"),
         "CMIXUP_DATA": str(tmp_path / "data"),
         "OMP_NUM_THREADS": "1",

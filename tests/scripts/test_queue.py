@@ -22,7 +22,6 @@ from scripts.plan.time_budget import QUEUE, Missing, work_through
 from scripts.queue import AGAIN, main
 from scripts.records.artefacts import Artefact
 from scripts.records.experiment import load_experiment
-from tests.robustness.disk_full import SIZE, mounted
 from tests.scripts.jobs import planned, report_of
 from tests.scripts.plan.test_time_budget import one_after_another
 
@@ -175,31 +174,6 @@ def test_the_status_tells_a_fault_of_a_run_from_passing_trouble(
         main(call)
     assert tried == {1: ["airfoil"]}.get(status, ["no2"] if what == "a full disk" else ["no2", "airfoil"])
     assert len(list((tmp_path / QUEUE).glob("*.failed"))) == (status == 1)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("data", "no_git")
-def test_a_queue_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(mounted(tmp_path / "disk"))
-        except OSError as error:
-            pytest.skip(f"a small disk cannot be mounted here: {error}")
-        job = planned(tmp_path / "disk", *WORDS, "logger=none")
-        cell = job.folder.relative_to(tmp_path / "disk/runs").as_posix()
-        listed(tmp_path / "disk", *(Missing(str(k), WORDS, cell, (k,), k, ("t",), 1e-3, 3) for k in range(4)))
-        (tmp_path / "disk/filler").write_bytes(bytes(SIZE - 100_000))
-        call = [f"out={tmp_path / 'disk'}", "device=cpu", "minutes=5"]
-        for _ in range(2):
-            with pytest.raises(SystemExit, match="2"):
-                main(call)
-            said = "".join(capsys.readouterr())
-            assert said.count("No space left on device") == 1
-        assert not list((tmp_path / "disk" / QUEUE).glob("*.failed"))
-        (tmp_path / "disk/filler").unlink()
-        main(call)
-        assert "0 runs failed, 0 runs put off" in capsys.readouterr().out
-        assert len(list(job.folder.glob("seed=*/DONE"))) == 4
 
 
 def test_what_is_missing_are_the_seeds_that_are_not_published(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,7 @@ for folder in ({str(needs_checkout)!r}, {str(collides)!r}):
     except cmixup.errors.InputError as error: print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": f"{root}/tests/guard"},
+        [sys.executable, "-c", code], cwd=tmp_path, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     same, alone, beside = done.stdout.splitlines() or [done.stderr, "", ""]
@@ -224,5 +224,3 @@ def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
     assert torch.equal(load_run(copy, trust=True).predict(rows), load_run(no2[1] / "seed=3").predict(rows))
     with pytest.raises(InputError, match="trust must be True or False"):
         load_run(copy, trust=1)  # type: ignore[arg-type]
-
-

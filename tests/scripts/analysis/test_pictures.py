@@ -92,7 +92,7 @@ def test_absent_renderings_are_one_line_that_says_how_to_get_them(
     with pytest.raises(SystemExit):
         main(["pairs", f"results={tmp_path}"])
     (line,) = capsys.readouterr().err.splitlines()
-    assert "make render-pascal1d" in line
+    assert "python -m scripts.data render" in line
 
 
 def test_a_column_of_rcf_mnist_holds_the_images_nearest_to_its_angle(data: RegressionData) -> None:

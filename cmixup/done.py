@@ -19,6 +19,8 @@ from cmixup.errors import InputError
 from cmixup.files import sha256_of
 
 DONE = "DONE"
+PREPROCESSING = "preprocessing.json"  # of a run on a table
+TABLE_FORMAT = "cmixup table preprocessing 1"  # first key of PREPROCESSING
 FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
 
 

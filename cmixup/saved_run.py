@@ -23,11 +23,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cmixup.done import DONE, checked, read_tensors
+from cmixup.done import DONE, PREPROCESSING, checked, read_tensors
 from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, shown
 
-WEIGHTS, MODEL, PREPROCESSING = "checkpoint.pt", "model.json", "preprocessing.json"
-FORMAT, TABLE_FORMAT = "cmixup model 1", "cmixup table preprocessing 1"  # first keys of MODEL and PREPROCESSING
+WEIGHTS, MODEL = "checkpoint.pt", "model.json"
+FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
 IN_THE_WHEEL = {"models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cmixup.done import PREPROCESSING, TABLE_FORMAT
 from cmixup.errors import InputError, nearest, shortened, shown
-from cmixup.saved_run import PREPROCESSING, TABLE_FORMAT
 from cmixup.tables.columns import Category, Date, Number, as_days, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Date, Category)}

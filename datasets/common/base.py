@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData, Split
+from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice
-from cmixup.saved_run import PREPROCESSING
 from datasets.common.fetch import RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
 from datasets.common.scaling import fill_missing, min_max, scaling_json, standardise

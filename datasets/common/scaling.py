@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cmixup.done import TABLE_FORMAT
 from cmixup.errors import InputError
-from cmixup.saved_run import TABLE_FORMAT
 
 VANISH = 1e300  # what is divided by it is 0 in float32
 

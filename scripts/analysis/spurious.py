@@ -18,6 +18,7 @@ import torch
 
 from cmixup.metrics import METRICS
 from cmixup.saved_run import load_run
+from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import (
     Report,
     check_score,
@@ -39,6 +40,7 @@ from scripts.records.register import writes
 from scripts.records.stats import summarise_values
 from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
 
+KEYS = COMMON
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
 DATASET, METHOD, METRIC, PAPER = "rcf_mnist", "erm", "rmse", "tab:spu_strength"
 COLOURS = {"same": "no-shift", "reversed": "shift"}  # of test images, and what the paper's rows call them

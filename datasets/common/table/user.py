@@ -13,8 +13,8 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData
+from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, nearest, shortened, shown
-from cmixup.saved_run import PREPROCESSING
 from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
 from cmixup.tables.preprocessing import Preprocessing, fit
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels

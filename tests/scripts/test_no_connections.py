@@ -1,6 +1,6 @@
 """Nothing connects anywhere that the user did not ask for, and no name is looked up.
 
-`tests/connections.py` fails every test in which Python asks for another machine; what is run here need only end well.
+`tests/conftest.py` fails a test whose own process asks for another machine; what is run here need only end well.
 """
 
 import os

@@ -1,7 +1,8 @@
 """What a table of features and labels may hide: leaking columns, row numbers, equal rows, labels far outside.
 
 All are looked for in arrays, without a model, in time O(N log N) a column. The thresholds were set so that the 30
-tables of the study raise no more than two false alarms while planted faults are found (`tests/datasets/test_tables.py`).
+tables of the study raise no more than two false alarms while planted faults are found
+(`tests/datasets/test_tables.py`).
 """
 
 from __future__ import annotations

@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
 from cmixup.errors import InputError
-from cmixup.metrics import rmse
-from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST
 from scripts.analysis import spurious
 from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
@@ -20,31 +17,9 @@ from scripts.driver.job import plan_job
 from scripts.records.records import to_csv
 from tests.helpers import CPU
 
-N = 2000
-
-
-def share_of_red(x: Tensor) -> Tensor:
-    """The share of red in images as the angle, `(N, 1)`."""
-    red, _, blue = ((x + 1) / 2).flatten(2).sum(dim=2).unbind(dim=1)
-    return (red / (red + blue))[:, None]
-
-
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SYNTHETIC_SIZES", (8, 8, N))
-
 
 def splits(ratio: float) -> dict:
     return {c: RCFMNIST(ratio, c, synthetic=True).load(0).test for c in spurious.COLOURS}
-
-
-@pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0])
-def test_who_reads_colours_errs_on_the_rows_that_are_reversed(ratio: float) -> None:
-    """It is right where rho = g and off by 1 - 2g elsewhere, whose mean square is 1/3."""
-    found = {c: float(rmse(share_of_red(s.x[torch.arange(N)]), s.y)) for c, s in splits(ratio).items()}
-    assert found["same"] ** 2 == pytest.approx((1 - ratio) / 3, abs=0.02)
-    assert found["reversed"] ** 2 == pytest.approx(ratio / 3, abs=0.02)
 
 
 def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
@@ -59,7 +34,7 @@ def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
 
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
-    """The report of a narrow network on the twin."""
+    """The report of a narrow network on the synthetic stand-in."""
     monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]
     (folder,) = execute_job(plan_job(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))

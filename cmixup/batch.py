@@ -72,10 +72,10 @@ class Batch:
 
     def rows(self, name: str, part: str) -> Batch:
         """Return `partner`, `other` or `candidates`, or raise `InputError` that a part of the method has none."""
-        found: Batch | None = getattr(self, name)
-        if found is None:
+        rows: Batch | None = getattr(self, name)
+        if rows is None:
             raise InputError(f"{part} needs the rows of the draw {PARTNERS.get(name, name)!r}, and the batch has none")
-        return found
+        return rows
 
     def picked(self, pick: Callable[[Tensor], Tensor]) -> Batch:
         """Return the rows that `pick` takes of inputs, labels and domains, without partners and draws."""
@@ -91,13 +91,13 @@ def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.nd
     Raises:
         InputError: two parts draw the same name, of which one would overwrite the other.
     """
-    found: dict[str, tuple[str, np.ndarray]] = {}
+    sources: dict[str, tuple[str, np.ndarray]] = {}
     for part, draws in parts.items():
         for key, values in draws.items():
-            if key in found:
-                raise InputError(f"draw {key!r} must have one source, got {found[key][0]} and {part}")
-            found[key] = part, values
-    return {key: values for key, (_, values) in found.items()}
+            if key in sources:
+                raise InputError(f"draw {key!r} must have one source, got {sources[key][0]} and {part}")
+            sources[key] = part, values
+    return {key: values for key, (_, values) in sources.items()}
 
 
 def step_seeds(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -39,7 +39,7 @@ class Together:
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the rows `index: (E B,)` int64 as `(E B, ...)`: first the B rows of the first run."""
         parts = enumerate(zip(self.inputs, index.view(len(self.inputs), -1), strict=True))
-        return torch.cat([x[own - e * len(x)] for e, (x, own) in parts])
+        return torch.cat([x[rows - e * len(x)] for e, (x, rows) in parts])
 
 
 @runtime_checkable

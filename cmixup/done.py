@@ -68,9 +68,9 @@ def checked(path: Path) -> Path:
     listed = listed_files(path.parent)
     if path.name not in listed:
         raise InputError(f"{path} is not among the files that {DONE} lists")
-    if (found := sha256_of(path)) != listed[path.name].sha256:
+    if (digest := sha256_of(path)) != listed[path.name].sha256:
         raise InputError(
-            f"{path} is damaged: it has SHA-256 {found[:12]}..., and {DONE} says {listed[path.name].sha256[:12]}...; "
+            f"{path} is damaged: it has SHA-256 {digest[:12]}..., and {DONE} says {listed[path.name].sha256[:12]}...; "
             "rerun=true trains the run again"
         )
     return path

@@ -30,9 +30,9 @@ def shown(value: object) -> str:
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
-    lower = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(name.lower(), list(lower), 1)
-    return f"; the nearest name is {shown(lower[found[0]])}" if found else f"; there are {shortened(known)}"
+    lower = {known_name.lower(): known_name for known_name in known}
+    matches = difflib.get_close_matches(name.lower(), list(lower), 1)
+    return f"; the nearest name is {shown(lower[matches[0]])}" if matches else f"; there are {shortened(known)}"
 
 
 def shortened(names: Sequence[str], most: int = 12) -> str:

@@ -110,15 +110,15 @@ def remove_stale(path: Path) -> None:
 
     Of a process elsewhere, and of an earlier version that wrote down no process, they go when they are a day old.
     """
-    for found in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        end = found.name.removeprefix(f".{path.name}.")
+    for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        end = beside.name.removeprefix(f".{path.name}.")
         if not (match := re.fullmatch(r"(?:([0-9a-f]{8})-(\d+)\.)?\w{8}(?:\.part)?", end)):
             continue
         whose, pid = match.groups()
         with contextlib.suppress(OSError):
-            dead = not is_alive(int(pid)) if whose == place() else time.time() - found.stat().st_mtime > DAY
+            dead = not is_alive(int(pid)) if whose == place() else time.time() - beside.stat().st_mtime > DAY
             if dead:
-                found.unlink()
+                beside.unlink()
 
 
 def set_aside(path: Path, why: str) -> None:

@@ -72,14 +72,14 @@ class KeepsState(nn.Module):
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return the attributes as a checkpoint holds them; an optimiser that is not made yet is None."""
-        found = {name: getattr(self, name, None) for name in self.kept_state}
-        found |= {name: torch.from_numpy(value) for name, value in found.items() if isinstance(value, np.ndarray)}
-        return {name: value.state_dict() if isinstance(value, Optimizer) else value for name, value in found.items()}
+        state = {name: getattr(self, name, None) for name in self.kept_state}
+        state |= {name: torch.from_numpy(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        return {name: value.state_dict() if isinstance(value, Optimizer) else value for name, value in state.items()}
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Load the result of `get_extra_state`."""
         for name, value in state.items():
-            if isinstance(own := getattr(self, name, None), Optimizer):
-                own.load_state_dict(value)
+            if isinstance(optimizer := getattr(self, name, None), Optimizer):
+                optimizer.load_state_dict(value)
             else:
                 setattr(self, name, value.numpy() if isinstance(value, Tensor) else value)

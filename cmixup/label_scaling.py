@@ -54,8 +54,8 @@ class LabelScaling:
             std = (variance.mean(dim=1, keepdim=True) if form == "loss" else variance).sqrt()
             means.append(y.mean(dim=0, keepdim=True))
             stds.append(torch.where((std > 0) & (form != "centre"), std, 1.0).to(y.dtype))
-        together = [torch.stack(each) if len(each) > 1 else each[0] for each in (means, stds)]
-        return cls(form, *(each.to(device) for each in together))
+        together = [torch.stack(values) if len(values) > 1 else values[0] for values in (means, stds)]
+        return cls(form, *(values.to(device) for values in together))
 
     def scale(self, y: Tensor) -> Tensor:
         """Return labels `(..., B, d_y)` in the loss's units."""
@@ -78,7 +78,7 @@ class LabelScaling:
         if self.form == "none":
             return {}
         both = {"mean": self.mean, "std": self.std}
-        return {name: (each[place] if each.ndim == 3 else each)[0].tolist() for name, each in both.items()}
+        return {name: (values[place] if values.ndim == 3 else values)[0].tolist() for name, values in both.items()}
 
 
 class InLossUnits(Backbone):

@@ -120,7 +120,7 @@ def joined(predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 SQUARED = Loss("squared", 1, squared_error, squared_errors)
 GAUSSIAN = Loss("gaussian", 2, gaussian_error, gaussian_errors, "nll")
-LOSSES = {each.name: each for each in (SQUARED, GAUSSIAN)}
+LOSSES = {loss.name: loss for loss in (SQUARED, GAUSSIAN)}
 
 
 def variance_of(raw: Tensor) -> Tensor:
@@ -158,5 +158,5 @@ def _surprise(prediction: Tensor, target: Tensor) -> Tensor:
     mean, raw = prediction.chunk(2, dim=-1)
     variance = variance_of(raw)
     square = (mean - (target.unsqueeze(-3) if members else target)).square()
-    each = HALF_LOG + 0.5 * (variance.log() + square / variance)
-    return each.mean(dim=-3) if members else each
+    surprise = HALF_LOG + 0.5 * (variance.log() + square / variance)
+    return surprise.mean(dim=-3) if members else surprise

@@ -113,8 +113,8 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
     y = target - _mean(target)[..., None]
     scale = _sqrt(_sum(f.square())) * _sqrt(_sum(y.square()))
     none = constant | (scale == 0)
-    each = torch.where(none, 0.0, _sum(f * y) / torch.where(none, 1.0, scale))
-    return _sum(torch.where(varies, each, 0.0)) / varies.sum(dim=-1)
+    correlation = torch.where(none, 0.0, _sum(f * y) / torch.where(none, 1.0, scale))
+    return _sum(torch.where(varies, correlation, 0.0)) / varies.sum(dim=-1)
 
 
 @metric("95 % interval over tasks ±", "label^2", everywhere=False)
@@ -128,8 +128,8 @@ def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
     n = prediction.shape[-2]
     if n < 2:
         return torch.full_like(prediction[..., 0, 0], float("nan"))
-    each = _mean((prediction - target).square())
-    variance = _sum((each - _mean(each)[..., None]).square()) / (n - 1)
+    error = _mean((prediction - target).square())
+    variance = _sum((error - _mean(error)[..., None]).square()) / (n - 1)
     return 1.96 * _sqrt(variance / n)
 
 
@@ -151,8 +151,8 @@ def crps(prediction: Tensor, target: Tensor) -> Tensor:
     """
     z, std = _standardised(prediction, target)
     density = _each(math.exp, -0.5 * z.square()) * math.sqrt(2 / math.pi)
-    each = std * (z * _each(math.erf, z / math.sqrt(2)) + density - 1 / math.sqrt(math.pi))
-    return _mean(each.flatten(start_dim=-2))
+    scores = std * (z * _each(math.erf, z / math.sqrt(2)) + density - 1 / math.sqrt(math.pi))
+    return _mean(scores.flatten(start_dim=-2))
 
 
 @metric("coverage of 90 %", "", lower_is_better=False, everywhere=False, normal=True)
@@ -215,10 +215,10 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
         return metric.score(prediction, target)
     if domain.ndim > 1:
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
-    each = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
+    by_domain = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
     if name.startswith("mean_"):
-        return _mean(each)
-    return each.max() if metric.lower_is_better else each.min()
+        return _mean(by_domain)
+    return by_domain.max() if metric.lower_is_better else by_domain.min()
 
 
 def parse_score(score: str) -> tuple[str, str, str]:
@@ -244,7 +244,7 @@ def lower_is_better(score: str) -> bool:
 
 def with_everywhere(metrics: Iterable[str]) -> list[str]:
     """Return names of metrics, followed by those that every run has."""
-    return list(dict.fromkeys([*metrics, *(name for name, each in METRICS.items() if each.everywhere)]))
+    return list(dict.fromkeys([*metrics, *(name for name, metric in METRICS.items() if metric.everywhere)]))
 
 
 def evaluate(
@@ -290,11 +290,11 @@ def evaluate_normal(
     """
     factor = float(std_factor(*validation))
     mean, std = prediction.double().chunk(2, dim=-1)
-    found = {}
-    for end, each in (("", prediction), (RESCALED, torch.cat([mean, factor * std], dim=-1))):
+    scores = {}
+    for end, distribution in (("", prediction), (RESCALED, torch.cat([mean, factor * std], dim=-1))):
         for name in (name for name, metric in METRICS.items() if metric.normal):
-            found["_".join(filter(None, [name, suffix, end]))] = float(METRICS[name].score(each, target))
-    return found
+            scores["_".join(filter(None, [name, suffix, end]))] = float(METRICS[name].score(distribution, target))
+    return scores
 
 
 def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

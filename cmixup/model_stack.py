@@ -128,16 +128,16 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
         return first
     together = copy.copy(first)
     together._parameters = {
-        name: None if own is None else nn.Parameter(_stacked(name, [m._parameters[name] for m in modules]))
-        for name, own in first._parameters.items()
+        name: None if value is None else nn.Parameter(_stacked(name, [m._parameters[name] for m in modules]))
+        for name, value in first._parameters.items()
     }
     together._buffers = {
-        name: None if own is None else _stacked(name, [m._buffers[name] for m in modules])
-        for name, own in first._buffers.items()
+        name: None if value is None else _stacked(name, [m._buffers[name] for m in modules])
+        for name, value in first._buffers.items()
     }
     together._modules = {
-        name: None if own is None else stack_modules([m.get_submodule(name) for m in modules])
-        for name, own in first._modules.items()
+        name: None if value is None else stack_modules([m.get_submodule(name) for m in modules])
+        for name, value in first._modules.items()
     }
     return together
 
@@ -147,9 +147,9 @@ def unstack_modules(together: nn.Module, modules: Sequence[nn.Module]) -> None:
     if len(modules) == 1:
         return
     for name, value in [*together.named_parameters(), *together.named_buffers()]:
-        for module, own in zip(modules, value.detach(), strict=True):
+        for module, of_one in zip(modules, value.detach(), strict=True):
             parts = dict([*module.named_parameters(), *module.named_buffers()])
-            parts[name].detach().copy_(own)
+            parts[name].detach().copy_(of_one)
 
 
 def _stacked(name: str, tensors: Sequence[Tensor | None]) -> Tensor:

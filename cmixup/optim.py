@@ -80,23 +80,26 @@ class Optimizer:
         """
         sizes, rates = _groups(self.lr, self.weight_decay)
         if len(sizes) == 1:
-            yield [_pick(self._values, on), gradients, *(_pick(each, on) for each in state)], *rates[0]
+            yield [_pick(self._values, on), gradients, *(_pick(tensors, on) for tensors in state)], *rates[0]
             return
         if self._cut[0] != sizes:
-            self._cut = sizes, [[torch.split(tensor, sizes) for tensor in each] for each in (self._values, *state)]
-        values, *others = (_pick(each, on) for each in self._cut[1])
+            self._cut = (
+                sizes,
+                [[torch.split(tensor, sizes) for tensor in tensors] for tensors in (self._values, *state)],
+            )
+        values, *others = (_pick(tensors, on) for tensors in self._cut[1])
         cut = [values, [torch.split(gradient, sizes) for gradient in gradients], *others]
         for k, (lr, weight_decay) in enumerate(rates):
-            yield [[pieces[k] for pieces in each] for each in cut], lr, weight_decay
+            yield [[pieces[k] for pieces in tensors] for tensors in cut], lr, weight_decay
 
     def _gradients(self) -> tuple[list[int], list[Tensor]]:
         """Return which parameters have a gradient, and the gradients in memory order."""
-        found = [
+        permuted = [
             (k, g.permute(axes))
             for k, (p, axes) in enumerate(zip(self.params, self._axes, strict=True))
             if (g := p.grad) is not None
         ]
-        return [k for k, _ in found], [g for _, g in found]
+        return [k for k, _ in permuted], [g for _, g in permuted]
 
 
 class Adam(Optimizer):
@@ -206,5 +209,5 @@ def _groups(lr: Rate, weight_decay: Rate) -> tuple[list[int], list[tuple[float, 
         raise InputError(f"lr and weight_decay must be of as many models, got {sorted(sizes)}")
     count = sizes.pop() if sizes else 1
     lrs, decays = (rate if isinstance(rate, Sequence) else [rate] * count for rate in (lr, weight_decay))
-    runs = [(rates, len(list(own))) for rates, own in itertools.groupby(zip(lrs, decays, strict=True))]
+    runs = [(rates, len(list(group))) for rates, group in itertools.groupby(zip(lrs, decays, strict=True))]
     return [size for _, size in runs], [rates for rates, _ in runs]

@@ -244,10 +244,10 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _device(device: Any) -> torch.device:
     """Return a device that can hold a model, or raise `InputError`."""
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-        if found.type != "meta":
-            return found
+        place = torch.device(device)
+        torch.empty(0, device=place)
+        if place.type != "meta":
+            return place
     except (RuntimeError, TypeError, AssertionError, NotImplementedError, ValueError):
         pass
     raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {shown(device)}")
@@ -258,7 +258,7 @@ def _inside(folder: Path) -> str:
     if not os.path.isdir(folder):  # noqa: PTH112, as above
         return ": no such folder"
     walked = itertools.islice(os.walk(folder), MOST_FOLDERS)
-    found = sorted(Path(here).relative_to(folder).as_posix() for here, _, files in walked if DONE in files)
-    if not found:
+    runs = sorted(Path(here).relative_to(folder).as_posix() for here, _, files in walked if DONE in files)
+    if not runs:
         return f": it holds no {DONE}"
-    return f"; below it are {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
+    return f"; below it are {', '.join(runs[:3])}{f' and {len(runs) - 3} more' if len(runs) > 3 else ''}"

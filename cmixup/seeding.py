@@ -24,8 +24,8 @@ SHARED = ("order", "init")  # by all processes that train one run; the other str
 
 def sequence(seed: int, name: str, rank: int = 0) -> np.random.SeedSequence:
     """Return the seed of the random stream `name` of the run with seed `seed`, a whole number, 0 or more, on a rank."""
-    own = (rank,) if rank else ()
-    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()), *own))
+    of_rank = (rank,) if rank else ()
+    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()), *of_rank))
 
 
 class Streams:
@@ -94,7 +94,7 @@ class StepRandom:
         how = {"dtype": like.dtype, "device": like.device}
         if len(self._generators) == 1:
             return draw(like.shape, generator=self._generators[0], **how)
-        return torch.stack([draw(like.shape[1:], generator=own, **how) for own in self._generators])
+        return torch.stack([draw(like.shape[1:], generator=generator, **how) for generator in self._generators])
 
 
 def forked_torch(device: torch.device) -> contextlib.AbstractContextManager[None]:

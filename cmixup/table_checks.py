@@ -101,10 +101,10 @@ def far_labels(labels: Floats) -> Ints:
     Labels above 0 are looked at as they are and by their logarithm, and must lie far outside by both, since large
     prices are no mistakes where prices span orders of magnitude.
     """
-    found = _far(labels)
-    if len(found) and labels.min() > 0:
-        found = np.intersect1d(found, _far(np.log(labels)))
-    return found
+    rows = _far(labels)
+    if len(rows) and labels.min() > 0:
+        rows = np.intersect1d(rows, _far(np.log(labels)))
+    return rows
 
 
 def _far(values: Floats) -> Ints:
@@ -113,15 +113,15 @@ def _far(values: Floats) -> Ints:
     spread = high - low
     if len(values) < MIN_ROWS or spread <= 0:
         return np.empty(0, dtype=np.int64)
-    found = list[int]()
+    rows = list[int]()
     for sign, quartile in ((1, high), (-1, -low)):
         off = (sign * values - quartile) / spread
         order = np.argsort(off)
         steps = np.flatnonzero(np.diff(off[order]) >= GAP)
         steps = steps[off[order][steps + 1] >= FAR]  # places after which all are far, each behind a gap
         if len(steps) and len(values) - steps[0] - 1 <= max(1, MOST_FAR * len(values)):
-            found += order[steps[0] + 1 :].tolist()
-    return np.array(sorted(found), dtype=np.int64)
+            rows += order[steps[0] + 1 :].tolist()
+    return np.array(sorted(rows), dtype=np.int64)
 
 
 def _ranks(values: Floats) -> Floats:

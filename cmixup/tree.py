@@ -63,11 +63,11 @@ def map_leaves(
 def entries(tree: Any, place: tuple[str | int, ...] = ()) -> set[Entry]:
     """Return every name under which `map_leaves` keeps an entry of a tree."""
     pairs = tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, (tuple, list)) else ()
-    found: set[Entry] = set()
+    names: set[Entry] = set()
     for key, value in pairs:
-        found |= {key} if isinstance(key, str) else set()
-        found |= {(*place, key)} | entries(value, (*place, key))
-    return found
+        names |= {key} if isinstance(key, str) else set()
+        names |= {(*place, key)} | entries(value, (*place, key))
+    return names
 
 
 def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), place: tuple[str | int, ...] = ()) -> list:
@@ -97,9 +97,9 @@ def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), plac
 
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of a tree, in the order in which `map_leaves` meets them."""
-    found: list[Any] = []
-    map_leaves(lambda _, leaf: found.append(leaf), "tree", tree)
-    return found
+    collected: list[Any] = []
+    map_leaves(lambda _, leaf: collected.append(leaf), "tree", tree)
+    return collected
 
 
 def _like(first: Mapping[Any, Any], mapped: dict[Any, Any]) -> Any:

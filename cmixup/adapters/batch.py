@@ -102,7 +102,7 @@ class CMixup(nn.Module):
         return_mix: bool = False,
     ) -> None:
         super().__init__()
-        self._asked = parse_bandwidth(bandwidth)
+        self._given_bandwidth = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)
         if not (layer is None or (isinstance(layer, str) and layer)):
             raise InputError(f"layer must be the name of a module, or None for the input, got {shown(layer)}")
@@ -114,7 +114,7 @@ class CMixup(nn.Module):
         self.epoch, self.step = 0, 0
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
-        self._needs_labels = not isinstance(self._asked, float) or self.space.needs_labels
+        self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None
         self._fitted_to = 0
         self._final = labels is not None
@@ -126,7 +126,13 @@ class CMixup(nn.Module):
     @property
     def bandwidth(self) -> float | None:
         """Return s in use, or None where it depends on labels and none has been seen."""
-        return self._sampler.bandwidth if self._fitted_to else self._asked if isinstance(self._asked, float) else None
+        return (
+            self._sampler.bandwidth
+            if self._fitted_to
+            else self._given_bandwidth
+            if isinstance(self._given_bandwidth, float)
+            else None
+        )
 
     @property
     def off(self) -> bool:
@@ -218,10 +224,15 @@ class CMixup(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """Return streams, counts and labels seen, for `state_dict`: bytes, which every format of checkpoints takes."""
-        told = {"streams": self._streams.state(), "epoch": self.epoch, "step": self.step, "fitted_to": self._fitted_to}
+        content = {
+            "streams": self._streams.state(),
+            "epoch": self.epoch,
+            "step": self.step,
+            "fitted_to": self._fitted_to,
+        }
         seen = np.empty((0, 0)) if self._seen is None else self._seen
         file = io.BytesIO()
-        np.savez(file, told=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8), seen=seen)
+        np.savez(file, content=np.frombuffer(json.dumps(content).encode(), dtype=np.uint8), seen=seen)
         return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
@@ -232,9 +243,9 @@ class CMixup(nn.Module):
         """
         try:
             with np.load(io.BytesIO(state.cpu().numpy().tobytes()), allow_pickle=False) as file:
-                told, seen = json.loads(file["told"].tobytes()), file["seen"]
-            epoch, step, fitted_to = (check_count(name, told[name]) for name in ("epoch", "step", "fitted_to"))
-            self._streams.restore(told["streams"])
+                content, seen = json.loads(file["told"].tobytes()), file["seen"]
+            epoch, step, fitted_to = (check_count(name, content[name]) for name in ("epoch", "step", "fitted_to"))
+            self._streams.restore(content["streams"])
         except (AttributeError, KeyError, OSError, TypeError, ValueError):
             raise InputError(f"state must be that of a CMixup, got {shown(state)}") from None
         self.epoch, self.step = epoch, step
@@ -244,7 +255,7 @@ class CMixup(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""
-        return f"bandwidth={self._asked}, lam={self.lam}, layer={self.layer!r}, {self.space}"
+        return f"bandwidth={self._given_bandwidth}, lam={self.lam}, layer={self.layer!r}, {self.space}"
 
     def _look_at(self, values: np.ndarray) -> None:
         """Add labels `(B, d)` to the sample behind the bandwidth, and find it again if the sample has doubled."""
@@ -264,10 +275,10 @@ class CMixup(nn.Module):
         """Find coordinates and bandwidth from labels `(N, d)`."""
         self._coordinates = self.space.fit(values)
         points, period = self._coordinates.of("labels", values), self._coordinates.period
-        asked = self._asked
-        if isinstance(asked, tuple) and asked[0] == "fraction":
-            asked = ("fraction", min(1.0, max(asked[1], 2 / len(values))))
-        bandwidth = resolve_bandwidth(points, asked, period=period)
+        bandwidth_form = self._given_bandwidth
+        if isinstance(bandwidth_form, tuple) and bandwidth_form[0] == "fraction":
+            bandwidth_form = ("fraction", min(1.0, max(bandwidth_form[1], 2 / len(values))))
+        bandwidth = resolve_bandwidth(points, bandwidth_form, period=period)
         self._sampler = BatchPartnerSampler(bandwidth, period=period)
         self._fitted_to = len(values)
 

@@ -80,8 +80,8 @@ def mixing_at(
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
     mixed_mask = None if mask is None else _either(mask, mixed)
     hooks = _Hooks("the input" if layer is None else f"layer {shown(layer)}", mixed, mixing.keep, mask)
-    for own, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
-        hooks.done |= {id(own): new, id(new): new}
+    for leaf, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
+        hooks.done |= {id(leaf): new, id(new): new}
     if layer is None:
         handles = [module.register_forward_pre_hook(hooks.mix_input, with_kwargs=True)]
     else:
@@ -135,8 +135,8 @@ class _Hooks:
 
     def hand_over(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Put mixed labels and mask in the place of those that the model is given by keyword."""
-        asked = {key: value for key, value in kwargs.items() if value is self.mask or _is_for_labels(key)}
-        return args, {**kwargs, **map_leaves(lambda _, leaf: self.done.get(id(leaf), leaf), "input", asked)}
+        labels_and_mask = {key: value for key, value in kwargs.items() if value is self.mask or _is_for_labels(key)}
+        return args, {**kwargs, **map_leaves(lambda _, leaf: self.done.get(id(leaf), leaf), "input", labels_and_mask)}
 
     def _count(self) -> None:
         self.runs += 1
@@ -146,8 +146,8 @@ class _Hooks:
 
 def _asked_for(mixing: DrawsMix, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
     """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
-    found = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
-    return tuple(found) if len(found) > 1 else labels
+    entries = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
+    return tuple(entries) if len(entries) > 1 else labels
 
 
 def _is_for_labels(key: str) -> bool:

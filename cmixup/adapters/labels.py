@@ -89,8 +89,8 @@ def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
         if key not in there:
             known = sorted((k for k in there if isinstance(k, str) == isinstance(key, str)), key=str)
             near = difflib.get_close_matches(str(key), [str(k) for k in known], 1)
-            said = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {shown(known)}"
-            raise InputError(f"keep must name entries of the batch, got {key!r}: {said}")
+            hint = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {shown(known)}"
+            raise InputError(f"keep must name entries of the batch, got {key!r}: {hint}")
 
 
 def label_matrix(labels: Any) -> np.ndarray:
@@ -194,7 +194,7 @@ def mix_rows(
     Raises:
         InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.
     """
-    own = {id(leaf) for leaf in leaves(labels)}
+    label_ids = {id(leaf) for leaf in leaves(labels)}
     met = set()
 
     def of_leaf(where: str, leaf: Any) -> Any:
@@ -202,7 +202,7 @@ def mix_rows(
             return None
         if done and id(leaf) in done:
             return done[id(leaf)]
-        if isinstance(leaf, Tensor) and id(leaf) in own:
+        if isinstance(leaf, Tensor) and id(leaf) in label_ids:
             met.add(id(leaf))
             if not (leaf.is_floating_point() or leaf.is_complex()):
                 leaf = leaf.to(torch.get_default_dtype())
@@ -218,6 +218,6 @@ def mix_rows(
         return how(where, leaf, mixed)
 
     result = map_leaves(of_leaf, path, batch, keep=keep)
-    if met != own:
+    if met != label_ids:
         raise InputError("labels_getter must return tensors that are in the batch itself, got others")
     return result

@@ -112,7 +112,7 @@ class PairDataset(Dataset[Any]):
         rows, partners, lam = self._drawn(index)
         batch, _ = self._read(rows, partners)
         if batch is None or self.keep:
-            return collated(self.__getitems__([Pair(*each) for each in zip(rows, partners, lam, strict=True)]))
+            return collated(self.__getitems__([Pair(*triple) for triple in zip(rows, partners, lam, strict=True)]))
         mixed = self._mixed(batch, lam)
         return [mixed, Mix(torch.tensor(partners), torch.tensor(lam))] if self.return_mix else mixed
 
@@ -122,15 +122,15 @@ class PairDataset(Dataset[Any]):
             return []
         rows, partners, lam = self._drawn(indices)
         batch, read = self._read(rows, partners)
-        own = read[: len(rows)]
+        anchors = read[: len(rows)]
         if batch is None:
-            pairs = zip(own, read[len(rows) :], lam, strict=True)
-            found = [unbind(self._mixed(collated([a, b]), [w]), [a], keep=self.keep)[0] for a, b, w in pairs]
+            pairs = zip(anchors, read[len(rows) :], lam, strict=True)
+            mixed_rows = [unbind(self._mixed(collated([a, b]), [w]), [a], keep=self.keep)[0] for a, b, w in pairs]
         else:
-            found = unbind(self._mixed(batch, lam), own, keep=self.keep)
+            mixed_rows = unbind(self._mixed(batch, lam), anchors, keep=self.keep)
         if not self.return_mix:
-            return found
-        drawn = zip(found, partners, lam, strict=True)
+            return mixed_rows
+        drawn = zip(mixed_rows, partners, lam, strict=True)
         return [(row, Mix(torch.tensor(partner), torch.tensor(weight))) for row, partner, weight in drawn]
 
     def _drawn(self, indices: Sequence[int | Pair]) -> tuple[list[int], list[int], list[float]]:

@@ -74,10 +74,10 @@ class WorkerStreams:
         """Go on from what `state` returned: on its rank where it was, on another with streams of its own from there."""
         self.seed = state["seed"]
         self._key, self._generators = (self.seed, self.place[0]), {}
-        for name, found in state["generators"].items():
+        for name, saved in state["generators"].items():
             generator = stream(name, *self._key)
             if list(self._key) != list(state["key"]):
-                generator = stream(name, *self._key, zlib.crc32(json.dumps(found).encode()))
+                generator = stream(name, *self._key, zlib.crc32(json.dumps(saved).encode()))
             else:
-                generator.bit_generator.state = found
+                generator.bit_generator.state = saved
             self._generators[name] = generator

@@ -97,7 +97,7 @@ class BatchPartnerSampler:
     def _points(self, name: str, labels: Given) -> Floats:
         """Return labels (B,) or (B, d) as points (B, d) float64 that the kernel compares."""
         checked = as_labels(name, labels, gaps=self.kernel != "cosine").astype(np.float64)
-        points = for_kernel(name, checked, self.kernel).reshape(len(checked), -1)
+        points = np.asarray(for_kernel(name, checked, self.kernel), dtype=np.float64).reshape(len(checked), -1)
         if self._period is not None and self._period.size not in (1, points.shape[1]):
             raise InputError(f"period must be one number or {points.shape[1]} as the labels, got {self._period.size}")
         return points

@@ -94,7 +94,7 @@ def for_kernel(name: str, labels: Labels, kernel: str) -> Labels:
     if labels.ndim == 1:
         raise InputError(f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}")
     vectors = labels.astype(np.float64)
-    tiny = (abs(vectors) < TINY).all(1)
+    tiny: Any = (np.abs(vectors) < TINY).all(axis=1)
     vectors = vectors + vectors * tiny[:, None] * 2.0**600  # so that no square underflows
     length = (vectors**2).sum(1) ** 0.5
     if not (length > 0).all():
@@ -109,14 +109,14 @@ def as_anchors(name: str, anchors: Given, n: int) -> Ints:
         InputError: `anchors` is no one-dimensional array of integers, or an index lies outside 0..n-1.
     """
     try:
-        found = to_numpy(anchors)
+        rows = to_numpy(anchors)
     except (TypeError, ValueError, RuntimeError):  # rows of two lengths, tensors without values
         raise InputError(f"{name} must be a one-dimensional array of integers, got {shown(anchors)}") from None
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a one-dimensional array of integers, got {found.shape} {found.dtype}")
-    if found.size and not 0 <= found.min() <= found.max() < n:
-        raise InputError(f"{name} must lie in 0..{n - 1}, got {found.min() if found.min() < 0 else found.max()}")
-    return found.astype(np.int64, copy=False)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {rows.shape} {rows.dtype}")
+    if rows.size and not 0 <= rows.min() <= rows.max() < n:
+        raise InputError(f"{name} must lie in 0..{n - 1}, got {rows.min() if rows.min() < 0 else rows.max()}")
+    return rows.astype(np.int64, copy=False)
 
 
 def to_numpy(values: Given) -> NDArray[Any]:
@@ -138,8 +138,8 @@ def own_numpy(values: Given) -> NDArray[Any]:
     PyTorch moves the memory of tensors that it hands to spawned workers (macOS, Windows), and an array that shared it
     would read what has been freed.
     """
-    found = to_numpy(values)
-    return found if isinstance(values, np.memmap) else np.array(found)
+    array = to_numpy(values)
+    return array if isinstance(values, np.memmap) else np.array(array)
 
 
 def numpy_rng(rng: Rng) -> np.random.Generator:

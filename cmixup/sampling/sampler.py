@@ -155,7 +155,8 @@ class PartnerSampler:
         if queries.shape[1:] != self._labels.shape[1:]:
             row = "".join(f" {d}" for d in self._labels.shape[1:])
             raise InputError(f"labels must have shape (B,{row}) as the data, got {queries.shape}")
-        points = for_kernel("labels", self._coordinates.of("labels", queries), self.kernel)
+        placed = for_kernel("labels", self._coordinates.of("labels", queries), self.kernel)
+        points = np.asarray(placed, dtype=np.float64)
         return as_kind_of(self._kind, self._algorithm.draw_points(points, numpy_rng(rng)))
 
     def probabilities(self, anchor: int) -> Floats:

@@ -147,15 +147,15 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
         [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
     )
     try:
-        found = np.array(to_numpy(entries))
-        found = found.astype(np.float64) if found.dtype.kind in "iuf" else np.full((1, 1), np.nan)
+        numbers = np.array(to_numpy(entries))
+        numbers = numbers.astype(np.float64) if numbers.dtype.kind in "iuf" else np.full((1, 1), np.nan)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of tensors without values
-        found = np.full((1, 1), np.nan)
+        numbers = np.full((1, 1), np.nan)
     # What is no number at all has two axes by now.
-    positive = (found >= 0) if zero and found.ndim else (found > 0)
-    if found.ndim > 1 or found.size == 0 or not (positive & np.isfinite(found)).all():
+    positive = (numbers >= 0) if zero and numbers.ndim else (numbers > 0)
+    if numbers.ndim > 1 or numbers.size == 0 or not (positive & np.isfinite(numbers)).all():
         raise InputError(f"{name} must be a number or a sequence of numbers above 0, got {shown(given)}")
-    return found
+    return numbers
 
 
 def _per_output(name: str, given: Floats | None, d: int) -> Floats | None:

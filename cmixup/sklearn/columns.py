@@ -47,11 +47,11 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
 
 def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     """Return the levels of each of so many columns, sorted, numbers before text."""
-    X, found = as_frame(X), list[Levels]([None] * count)
+    X, levels = as_frame(X), list[Levels]([None] * count)
     for place in categorical:
         words = {word for word in _words(X, place) if word is not None}
-        found[place] = sorted(words, key=lambda word: (isinstance(word, str), word))
-    return found
+        levels[place] = sorted(words, key=lambda word: (isinstance(word, str), word))
+    return levels
 
 
 def coded(X: Any, levels: Sequence[Levels]) -> Any:
@@ -63,13 +63,13 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
         InputError: a column of a frame holds text and is no category.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
-    X = in_numbers(X, [place for place, own in enumerate(levels) if own is not None])
-    if all(own is None for own in levels):
+    X = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])
+    if all(column_levels is None for column_levels in levels):
         return X
     X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)
-    for place, own in enumerate(levels):
-        if own is not None:
-            codes: dict[Any, float] = {word: float(code) for code, word in enumerate(own)} | {None: np.nan}
+    for place, column_levels in enumerate(levels):
+        if column_levels is not None:
+            codes: dict[Any, float] = {word: float(code) for code, word in enumerate(column_levels)} | {None: np.nan}
             column = np.array([codes.get(word, -1.0) for word in _words(X, place)])
             if hasattr(X, "iloc"):
                 X.isetitem(place, column)
@@ -85,16 +85,16 @@ def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
         x: (N, d) the rows to learn from, coded.
         levels: of the d columns.
     """
-    found = []
-    for place, own in enumerate(levels):
+    indicators = []
+    for place, column_levels in enumerate(levels):
         values = np.unique(x[:, place])
-        found += [(place, value) for value in values if own is not None or np.isnan(value)]
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
+        indicators += [(place, value) for value in values if column_levels is not None or np.isnan(value)]
+    return np.array(indicators, dtype=np.float64).reshape(-1, 2)
 
 
 def widened(x: Floats, levels: Sequence[Levels], indicators: Floats) -> Floats:
     """Return the columns of numbers (n, .), NaN where one is missing, then a column for each indicator."""
-    numbers = x[:, [own is None for own in levels]]
+    numbers = x[:, [column_levels is None for column_levels in levels]]
     place, value = indicators[:, 0].astype(np.int64), indicators[:, 1]
     chosen = x[:, place]
     return np.concatenate([numbers, (chosen == value) | (np.isnan(chosen) & np.isnan(value))], axis=1)
@@ -116,7 +116,7 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
     """
     n, d = x.shape
     count = min(most, n // 48, min(500, n // 2) // max(d, 1))
-    found = []
+    pieces = []
     for place in range(d if count > 1 else 0):
         known = np.flatnonzero(~np.isnan(x[:, place]))
         order = known[np.argsort(x[known, place], kind="stable")]
@@ -131,8 +131,8 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
         values = ((np.nan_to_num(x[:, [place]]) - low) / width).clip(0, 1)
         mean = np.average(values, axis=0, weights=weight)
         deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
-        found.append(np.column_stack([np.full(len(low), place), low, width, mean, deviation])[deviation > 0])
-    return np.concatenate([np.empty((0, 5)), *found])
+        pieces.append(np.column_stack([np.full(len(low), place), low, width, mean, deviation])[deviation > 0])
+    return np.concatenate([np.empty((0, 5)), *pieces])
 
 
 def _words(X: Any, place: int) -> list[Any]:

@@ -76,13 +76,13 @@ def train_networks(
     encoding = Pieces(pieces, settings.device, torch.float32)
     models: list[MLP] = []
     methods: list[Method] = []
-    for (bandwidth, _), own, index in zip(nets, streams, trained_on, strict=True):
-        with torch_seed(own.init):
+    for (bandwidth, _), run_streams, index in zip(nets, streams, trained_on, strict=True):
+        with torch_seed(run_streams.init):
             models.append(MLP((rows.x.shape[1], *settings.hidden, rows.y.shape[1]), encoding))
         pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
         methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
         methods[-1].error = error
-        methods[-1].fit(data, models[-1], own)
+        methods[-1].fit(data, models[-1], run_streams)
     stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
     method = stack_modules(methods)
     loader = BatchLoader([data.train] * stack.size, settings.device)
@@ -96,19 +96,19 @@ def train_networks(
     with threads(settings.threads), torch_seed(streams[0].training, settings.device), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
             orders, draws = [], []
-            for own_method, own, index in zip(methods, streams, trained_on, strict=True):
-                order = epoch_batches(rows.weight[index], settings.batch_size, own.order, length)
-                drawn = own_method.draw(order, own)
+            for own_method, run_streams, index in zip(methods, streams, trained_on, strict=True):
+                order = epoch_batches(rows.weight[index], settings.batch_size, run_streams.order, length)
+                drawn = own_method.draw(order, run_streams)
                 draws.append(drawn | ({"partner": index[drawn["partner"]]} if mixed else {}))
                 orders.append(EpochBatches(index[order.index], order.sizes))
             stack.model.train()
             steps = [method.step(stack, batch) for batch in loader.batches(orders, draws)]
             losses.append(torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu())
-            said = ""
+            score_text = ""
             if settings.early_stopping or epoch == settings.epochs:
                 errors = _errors(stack, loader, torch.from_numpy(scored))
                 now = (errors * weight).sum(dim=1) if scored.size else losses[-1]
-                said = f", {now.mean():.4f} held out" if scored.size else ""
+                score_text = f", {now.mean():.4f} held out" if scored.size else ""
                 # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
                 better = torch.isfinite(now) & ~stopped & ((now < score) | (not settings.early_stopping))
                 stack.keep_best(better.to(settings.device))
@@ -116,7 +116,7 @@ def train_networks(
                 kept = torch.where(better[:, None], errors, kept)
                 stopped |= epoch - best_epoch >= settings.patience
             if settings.verbose:
-                print(f"epoch {epoch}: squared error {losses[-1].mean():.4f}{said}", flush=True)  # noqa: T201 - asked
+                print(f"epoch {epoch}: squared error {losses[-1].mean():.4f}{score_text}", flush=True)  # noqa: T201 - asked
             if bool(stopped.all()):
                 break
     curves = torch.stack(losses, dim=1).tolist()
@@ -146,17 +146,17 @@ def choose(errors: Floats, weight: Floats) -> int:
 
 def _shares(weights: Floats, held: Sequence[Ints]) -> Floats:
     """Return what each member's held-out rows count for, with sum 1, as `padded` rows."""
-    scored, counted = padded(held), padded([np.ones(len(own)) for own in held])
+    scored, counted = padded(held), padded([np.ones(len(index)) for index in held])
     weight = weights[scored] * counted
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
 def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return one-dimensional arrays as rows of one, with 0 behind the shorter ones."""
-    found = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
-    for row, array in zip(found, arrays, strict=True):
+    rows = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
+    for row, array in zip(rows, arrays, strict=True):
         row[: len(array)] = array
-    return found
+    return rows
 
 
 @contextmanager
@@ -180,10 +180,10 @@ def _data(rows: Rows) -> RegressionData:
 def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor) -> Tensor:
     """Return squared errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over known outputs."""
     stack.model.eval()
-    found = []
+    squared_errors = []
     with torch.no_grad():
         for part in torch.split(index.to(loader.index_device), EVAL_BATCH, dim=1):
             batch = loader.fetch(part)
             squares = (stack.model(batch.x).double() - batch.y.double()).square().nanmean(dim=-1)
-            found.append(squares.reshape(len(part), -1).cpu())
-    return torch.cat(found, dim=1)
+            squared_errors.append(squares.reshape(len(part), -1).cpu())
+    return torch.cat(squared_errors, dim=1)

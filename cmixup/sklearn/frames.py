@@ -116,17 +116,17 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         return days_of(np.asarray(X)) if kind == "M" else X
-    found = X
+    frame = X
     for place, name in enumerate(X.columns):
         if place in categorical:
             continue
         column = X.iloc[:, place]
         if getattr(column.dtype, "kind", "O") == "M":
-            found = X.copy(deep=False) if found is X else found
-            found.isetitem(place, days_of(column))
+            frame = X.copy(deep=False) if frame is X else frame
+            frame.isetitem(place, days_of(column))
         elif (text := _text_of(column)) is not None:
             raise _refused(name, text, "categorical_features")
-    return found
+    return frame
 
 
 def check_text(X: Any, categorical: Collection[int]) -> None:

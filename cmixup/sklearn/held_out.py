@@ -134,12 +134,12 @@ def parts_by_sides(sides: Ints, members: int) -> list[Part]:
     Raises:
         InputError: a split without rows on either side, as others have weight 0.
     """
-    found = []
+    parts = []
     for side in sides.T[:members]:
-        found.append(Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)))
-        if not (len(found[-1].train) and len(found[-1].held)):
+        parts.append(Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)))
+        if not (len(parts[-1].train) and len(parts[-1].held)):
             raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
-    return [found[member % len(found)] for member in range(members)]
+    return [parts[member % len(parts)] for member in range(members)]
 
 
 def check_validation(X_val: Any, y_val: Any, **others: Any) -> bool:

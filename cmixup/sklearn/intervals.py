@@ -45,8 +45,8 @@ def residuals_of(weight: Floats, parts: Sequence[Part], held: Sequence[Floats], 
         labels: (N, d_y) in label units.
     """
     sums, members = np.zeros(labels.shape), np.zeros((len(labels), len(parts)))
-    for member, (part, own) in enumerate(zip(parts, held, strict=True)):
-        sums[part.held] += own
+    for member, (part, predicted_held) in enumerate(zip(parts, held, strict=True)):
+        sums[part.held] += predicted_held
         members[part.held, member] = 1
     index = np.flatnonzero(members.any(axis=1))
     mean = sums[index] / members[index].sum(axis=1, keepdims=True)

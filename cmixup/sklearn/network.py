@@ -99,12 +99,12 @@ def networks_of(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], t
     """
     pieces = Pieces(table, torch.device("cpu"), torch.float64)
     sizes = [coefs[0].shape[1] - len(pieces), *(coef.shape[1] for coef in coefs[1:]), intercepts[-1].shape[1]]
-    found = []
+    networks = []
     for member in range(len(coefs[0])):
         with torch.random.fork_rng(devices=[]):  # weights are drawn before they are overwritten
             network = MLP(sizes, pieces)
         arrays = {f"linears.{k}.weight": coef[member].T for k, coef in enumerate(coefs)}
         arrays |= {f"linears.{k}.bias": intercept[member] for k, intercept in enumerate(intercepts)}
         network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
-        found.append(network.double().eval())
-    return found
+        networks.append(network.double().eval())
+    return networks

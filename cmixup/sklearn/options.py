@@ -51,14 +51,14 @@ def device_of(device: Any) -> torch.device:
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        found = torch.device(device)
+        place = torch.device(device)
     except (RuntimeError, TypeError):
-        found = torch.device("meta")
-    if found.type not in ("cpu", "cuda"):
+        place = torch.device("meta")
+    if place.type not in ("cpu", "cuda"):
         raise InputError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device must be one of this machine's {torch.cuda.device_count()} GPUs, got {device!r}")
-    return found
+    return place
 
 
 def check_size(name: str, values: Floats) -> Floats:

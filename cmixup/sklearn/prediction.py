@@ -106,8 +106,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         check_is_fitted(self)
         residuals = Residuals(self._residuals, self._residual_weights, self._residual_members)
         share = check_coverage(coverage, residuals)
-        each = torch.cat(self._outputs(self._inputs(X)), dim=1).numpy() * self.y_scale_ + self.y_mean_
-        ends = np.stack(interval(residuals, each, share), axis=1)
+        predicted = torch.cat(self._outputs(self._inputs(X)), dim=1).numpy() * self.y_scale_ + self.y_mean_
+        ends = np.stack(interval(residuals, predicted, share), axis=1)
         return ends[:, :, 0] if self._one_dimensional else ends
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
@@ -115,7 +115,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         networks = [network.to(device) for network in networks_of(coefs, intercepts, self._pieces)]
-        found = []
+        outputs = []
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
@@ -125,8 +125,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                     members = range(len(self.coefs_[0]))[places]
                     trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)
                     nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
-                found.append(nets)
-        return found
+                outputs.append(nets)
+        return outputs
 
     def _of_members(self, inputs: Inputs, member: int) -> Floats:
         """Return what a member predicts for inputs, (n, d_y) in label units."""

@@ -216,27 +216,27 @@ class CMixupRegressor(MemberMean):
             if auto:  # some of what it tries may mix nothing
                 warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
             nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
-            found = train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed)
-            errors = np.concatenate([network.errors for network in found]).reshape(len(tried), -1)
+            networks = train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed)
+            errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
             weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
             best = choose(errors, weight) if auto else 0
-            found = found[best * compared : (best + 1) * compared]
+            networks = networks[best * compared : (best + 1) * compared]
             nets = [(tried[best], member) for member in range(compared, members)]
-            found += train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed) if nets else []
-        if not all(network.best_epoch for network in found):
+            networks += train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed) if nets else []
+        if not all(network.best_epoch for network in networks):
             raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
         self.bandwidths_ = np.array(tried) * self._unit()
         self.bandwidth_ = float(self.bandwidths_[best])
         self.validation_scores_ = (
             np.sqrt(errors @ weight / weight.sum()) if len(weight) else np.full(len(tried), np.nan)
         )
-        self.best_epoch_ = [network.best_epoch for network in found]
-        curves = list(zip_longest(*(network.losses for network in found), fillvalue=np.nan))
+        self.best_epoch_ = [network.best_epoch for network in networks]
+        curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
-        self.coefs_, self.intercepts_ = arrays_of([network.weights for network in found])
+        self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
         inputs = [Inputs(raw.x[part.held], rows.x[part.held]) for part in parts]
         self._fit_trees(raw.x, rows, parts, inputs, blend=blend and len(rows) > 1)
-        held = [self._of_members(own, member) for member, own in enumerate(inputs)]
+        held = [self._of_members(held_inputs, member) for member, held_inputs in enumerate(inputs)]
         found_sizes = residuals_of(rows.weight, parts, held, raw.y)
         self._residuals, self._residual_weights, self._residual_members = found_sizes
         return self
@@ -278,8 +278,13 @@ class CMixupRegressor(MemberMean):
         if not blend:
             return
         trees = fit_trees(Rows(x, rows.y, rows.weight), self._levels, parts, self.n_threads)
-        nets = [torch.cat(self._outputs(own, member), dim=1)[0].numpy() for member, own in enumerate(held)]
-        grown = [predict_trees(trees, own.x, self._levels, [m], self.n_threads or 1)[0] for m, own in enumerate(held)]
+        nets = [
+            torch.cat(self._outputs(held_inputs, member), dim=1)[0].numpy() for member, held_inputs in enumerate(held)
+        ]
+        grown = [
+            predict_trees(trees, held_inputs.x, self._levels, [m], self.n_threads or 1)[0]
+            for m, held_inputs in enumerate(held)
+        ]
         weight = rows.weight[np.concatenate([part.held for part in parts])]
         self._trees = trees
         self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight)

@@ -187,12 +187,12 @@ def _labels(y: Any, n: int) -> Floats:
     if values.dtype.kind not in "iuf" and not (hasattr(y, "iloc") and values.dtype.kind in "Ob"):
         raise InputError(f"y must be real numbers, got dtype {values.dtype}")
     try:
-        found = np.array(values, dtype=np.float64)
+        labels = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"y must be real numbers, got {type(y).__name__}") from None
-    if found.ndim not in (1, 2) or len(found) != n:
-        raise InputError(f"y must have shape (n,) or (n, d_y) with the {n} rows of X, got {found.shape}")
-    return found
+    if labels.ndim not in (1, 2) or len(labels) != n:
+        raise InputError(f"y must have shape (n,) or (n, d_y) with the {n} rows of X, got {labels.shape}")
+    return labels
 
 
 def _numbers(column: Any) -> Floats:
@@ -210,8 +210,8 @@ def _repeated(n: int, count: int, rng: np.random.Generator) -> Ints:
 
 def _like(y: Any, values: Floats) -> Any:
     """Return labels as the kind and floating dtype of `y`."""
-    if (found := like_labels(y, values)) is not None:
-        return found
+    if (labels := like_labels(y, values)) is not None:
+        return labels
     if hasattr(y, "columns"):
         return type(y)(values, columns=y.columns)
     if hasattr(y, "iloc"):

@@ -171,22 +171,24 @@ def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequenc
     n, d = x.shape
     if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
         return
-    for place, own in enumerate(levels):
-        column, said = x[:, place], f"column {names[place]} of X"
-        scores = [leak_score(column[known], y[known, output], levels=own is not None) for output, known in _known(y)]
+    for place, column_levels in enumerate(levels):
+        column, name = x[:, place], f"column {names[place]} of X"
+        scores = [
+            leak_score(column[known], y[known, output], levels=column_levels is not None) for output, known in _known(y)
+        ]
         if d > 1 and max(scores) >= NEARLY:
-            _warn(f"{said} alone predicts y nearly (rank correlation {max(scores):.3f}): leave it out if it is known "
+            _warn(f"{name} alone predicts y nearly (rank correlation {max(scores):.3f}): leave it out if it is known "
                   "only once y is")  # fmt: skip
-        elif d > 1 and own is None and looks_like_id(column):
-            _warn(f"{said} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
+        elif d > 1 and column_levels is None and looks_like_id(column):
+            _warn(f"{name} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
     for output, known in _known(y):
         if known.sum() < MIN_ROWS:
             continue
         rows = np.flatnonzero(known)[far_labels(y[known, output])]
         if len(rows):
-            each = ", ".join(f"{row} ({y[row, output]:g})" for row in rows[:MOST_NAMED])
+            listed = ", ".join(f"{row} ({y[row, output]:g})" for row in rows[:MOST_NAMED])
             more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-            _warn(f"y lies far outside in rows {each}{more}: mend them if these are mistakes, or fit its logarithm")
+            _warn(f"y lies far outside in rows {listed}{more}: mend them if these are mistakes, or fit its logarithm")
 
 
 def _known(y: Floats) -> list[tuple[int, np.ndarray]]:

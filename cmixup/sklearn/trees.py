@@ -50,7 +50,11 @@ class Trees(NamedTuple):
 
 def level_sets(levels: Sequence[Levels]) -> list[int]:
     """Return the columns whose levels are split by sets."""
-    return [place for place, own in enumerate(levels) if own is not None and len(own) <= MOST_LEVELS]
+    return [
+        place
+        for place, column_levels in enumerate(levels)
+        if column_levels is not None and len(column_levels) <= MOST_LEVELS
+    ]
 
 
 def no_trees(members: int, outputs: int) -> Trees:
@@ -68,15 +72,15 @@ def fit_trees(rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threa
         parts: of the members; equal ones are trained once.
         threads: of scikit-learn in training; None leaves their number.
     """
-    own: dict[bytes, Trees] = {}
-    found = []
+    by_rows: dict[bytes, Trees] = {}
+    by_member = []
     with nullcontext() if threads is None else threadpool_limits(threads, user_api="openmp"):
         for part in parts:
             key = part.train.tobytes()
-            own[key] = own[key] if key in own else _of_member(rows.take(part.train), levels)
-            found.append(own[key])
-    places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(found)]
-    joined = [np.concatenate([trees[field] for trees in found]) for field in (0, 1, 3, 4)]
+            by_rows[key] = by_rows[key] if key in by_rows else _of_member(rows.take(part.train), levels)
+            by_member.append(by_rows[key])
+    places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(by_member)]
+    joined = [np.concatenate([trees[field] for trees in by_member]) for field in (0, 1, 3, 4)]
     return Trees(joined[0], joined[1], np.concatenate(places), joined[2], joined[3])
 
 
@@ -90,15 +94,15 @@ def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Se
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
-    found = np.empty((len(members), len(x), trees.starts.shape[1]))
-    for out, member in zip(found, members, strict=True):
+    predicted = np.empty((len(members), len(x), trees.starts.shape[1]))
+    for out, member in zip(predicted, members, strict=True):
         out[:] = trees.starts[member]
         inputs = np.ascontiguousarray(_in_codes(x, levels, trees.codes[member]))
         for tree in np.flatnonzero(sizes[:, 0] == member):
             nodes = records[first_node[tree] : first_node[tree] + sizes[tree, 2]]
-            own = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
-            out[:, sizes[tree, 1]] += TreePredictor(nodes, own, own).predict(inputs, known, places, threads)
-    return found
+            tree_sets = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(inputs, known, places, threads)
+    return predicted
 
 
 def weigh_trees(held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats) -> Floats:
@@ -131,13 +135,13 @@ def check_trees(trees: Trees, columns: int) -> None:
     tree = np.repeat(np.arange(len(counts)), counts[:, 2])
     place = np.arange(len(nodes)) - (np.cumsum(counts[:, 2]) - counts[:, 2])[tree]
     inner = nodes[nodes[:, LEAF] != 1]
-    size, own = counts[tree, 2], counts[tree, 3]
+    size, set_count = counts[tree, 2], counts[tree, 3]
     at = nodes[:, LEAF] != 1
     whole = inner[:, [COLUMN, LEFT, RIGHT, SET]]
     ahead = all(((inner[:, side] > place[at]) & (inner[:, side] < size[at])).all() for side in (LEFT, RIGHT))
     if not (ahead and (whole == np.floor(whole)).all() and not np.isnan(nodes).any()):
         raise ValueError("its trees must lead from the root to leaves")
-    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < columns) & (inner[:, SET] < own[at])).all():
+    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < columns) & (inner[:, SET] < set_count[at])).all():
         raise ValueError("its trees must split the columns of the features")
     if not (((sets >= 0) & (sets < 2**32)).all() and np.isfinite(trees.starts).all()):
         raise ValueError("its trees must have sets of levels and finite starts")
@@ -146,13 +150,15 @@ def check_trees(trees: Trees, columns: int) -> None:
 def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
     """Return columns as the trees of a member take them: first categories, as numbers among its levels, then others."""
     sets = level_sets(levels)
-    found, first = [], 0
+    columns, first = [], 0
     for place in sets:
-        own = codes[first : first + len(levels[place] or ())]
-        first += len(own)
+        column_codes = codes[first : first + len(levels[place] or ())]
+        first += len(column_codes)
         known = x[:, place] >= 0  # neither missing nor new
-        found.append(np.where(known, np.append(own, np.nan)[np.where(known, x[:, place], -1).astype(np.int64)], np.nan))
-    return np.column_stack([*found, np.delete(x, sets, axis=1)])
+        columns.append(
+            np.where(known, np.append(column_codes, np.nan)[np.where(known, x[:, place], -1).astype(np.int64)], np.nan)
+        )
+    return np.column_stack([*columns, np.delete(x, sets, axis=1)])
 
 
 def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
@@ -160,10 +166,10 @@ def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
     x, y, weight = rows.x, rows.y, rows.weight
     codes = []
     for place in level_sets(levels):
-        own = np.full(len(levels[place] or ()), np.nan)
+        column_codes = np.full(len(levels[place] or ()), np.nan)
         seen = np.unique(x[x[:, place] >= 0, place]).astype(np.int64)
-        own[seen] = np.arange(len(seen))
-        codes.append(own)
+        column_codes[seen] = np.arange(len(seen))
+        codes.append(column_codes)
     all_codes = np.concatenate([np.empty(0), *codes])
     inputs, even = _in_codes(x, levels, all_codes), bool((weight == weight[0]).all())
     nodes: list[Floats] = [np.empty((0, 8))]
@@ -181,9 +187,9 @@ def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
         model.fit(inputs[known], labels[known], sample_weight=share)
         starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
         for (tree,) in model._predictors:  # noqa: SLF001
-            own = np.column_stack([tree.nodes[name].astype(np.float64) for name in FIELDS])
-            own[tree.nodes["is_categorical"] == 0, SET] = -1
-            nodes.append(own)
+            tree_nodes = np.column_stack([tree.nodes[name].astype(np.float64) for name in FIELDS])
+            tree_nodes[tree.nodes["is_categorical"] == 0, SET] = -1
+            nodes.append(tree_nodes)
             sets.append(tree.raw_left_cat_bitsets.astype(np.float64).reshape(-1, 8))
-            sizes.append(np.array([[0.0, output, len(own), len(sets[-1])]]))
+            sizes.append(np.array([[0.0, output, len(tree_nodes), len(sets[-1])]]))
     return Trees(np.concatenate(nodes), np.concatenate(sets), np.concatenate(sizes), starts, all_codes[None])

@@ -123,8 +123,8 @@ class Date(Number):
 def as_days(values: pd.Series, form: str) -> np.ndarray:
     """Return a column of dates as days since 1970, `(N,)` float64, NaN where there is none of this form."""
     codes, words = as_words(values)
-    found = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
-    days = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
+    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     return np.append(days.to_numpy(np.float64), np.nan)[codes]
 
 
@@ -147,9 +147,9 @@ def as_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     codes, words = as_words(values)
     logical = {"true": "1", "false": "0"}
     texts = pd.Series([None if w is None else logical.get(w.lower(), w) for w in words], dtype=object)
-    found = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
-    wrong = np.isnan(found) & texts.notna().to_numpy()
-    return np.append(found, np.nan)[codes], np.append(wrong, False)[codes]
+    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    wrong = np.isnan(numbers) & texts.notna().to_numpy()
+    return np.append(numbers, np.nan)[codes], np.append(wrong, False)[codes]
 
 
 def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
@@ -158,10 +158,10 @@ def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
     The words of 7, 7.0 and "7 " are the same.
     """
     try:
-        codes, found = pd.factorize(values)
+        codes, uniques = pd.factorize(values)
     except TypeError as error:  # lists and other values that have no hash
         raise InputError(f"column {str(values.name)!r} must hold numbers and texts: {error}") from None
-    return codes, [_word(value) for value in found]
+    return codes, [_word(value) for value in uniques]
 
 
 def _word(value: Any) -> str | None:

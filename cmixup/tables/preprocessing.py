@@ -21,7 +21,7 @@ RIGHT: dict[Any, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
     "bool": lambda value: isinstance(value, bool),
     "float": lambda value: type(value) in (int, float) and math.isfinite(value),
-    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
+    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(entry, str) for entry in value),
 }
 
 
@@ -122,8 +122,8 @@ class Preprocessing:
 
 def _is_right(part: Any) -> bool:
     """Return whether the fields of a dataclass hold what it says; scales are above 0."""
-    each = [(field.type, getattr(part, field.name)) for field in fields(part)]
-    return getattr(part, "scale", 1.0) > 0 and all(RIGHT[kind](value) for kind, value in each if kind in RIGHT)
+    typed = [(field.type, getattr(part, field.name)) for field in fields(part)]
+    return getattr(part, "scale", 1.0) > 0 and all(RIGHT[kind](value) for kind, value in typed if kind in RIGHT)
 
 
 def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,15 +164,15 @@ def fit(
         if form:  # dates may well be in order
             days = pd.Series(as_days(values, form), values.index, name=name)
             number = fit_number(days, scaling, keep=True, source=source)
-            found: Number | Category | str = number if isinstance(number, str) else Date(**asdict(number), form=form)
+            column: Number | Category | str = number if isinstance(number, str) else Date(**asdict(number), form=form)
         elif name in categorical:
-            found = fit_category(values, rare)
+            column = fit_category(values, rare)
         else:
-            found = fit_number(values, scaling, name in keep, source)
-        if isinstance(found, str):
-            dropped[str(name)] = found
+            column = fit_number(values, scaling, name in keep, source)
+        if isinstance(column, str):
+            dropped[str(name)] = column
         else:
-            columns.append(found)
+            columns.append(column)
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         more = f" ({reasons})" if reasons else ""

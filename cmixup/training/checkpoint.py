@@ -16,7 +16,7 @@ from cmixup.files import set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
 PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what such a file holds besides tensors
-FORMAT = 4  # of that file; one of another format is not gone on from
+FORMAT = 5  # of that file; one of another format is not gone on from
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,12 @@ class Checkpoints:
         before, now = state.get("origin", {}), self._origin(data)
         differ = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
         if differ and not self.any_origin:
-            each = ", ".join(f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ)
+            differences = ", ".join(
+                f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ
+            )
             raise InputError(
-                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({each}): resume=any goes "
-                "on from it, rerun=true trains from the start"
+                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({differences}): "
+                "resume=any goes on from it, rerun=true trains from the start"
             )
         return state
 

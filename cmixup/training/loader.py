@@ -172,12 +172,12 @@ class BatchLoader:
                 theirs["candidates"] = self._split(next(fetched), [per_row * size for size in group])
             extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
                      for name, value in drawn.items()}  # fmt: skip
-            for b, own in enumerate(mine):
+            for b, batch in enumerate(mine):
                 draws_of = {name: pieces[b] for name, pieces in extra.items()}
-                with_rows: dict[str, Any] = {name: each[b] for name, each in theirs.items()}
+                with_rows: dict[str, Any] = {name: parts[b] for name, parts in theirs.items()}
                 if which["seed"] is not None:
                     with_rows["rng"] = StepRandom(next(seeds), self.device)
-                yield replace(own, draws=draws_of, **with_rows)
+                yield replace(batch, draws=draws_of, **with_rows)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)

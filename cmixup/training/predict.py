@@ -23,8 +23,8 @@ def predict(
         if rows.has_views:
             means = []
             for row in range(rows.n_rows):
-                each = [predict_fn(model, x) for x in rows.all_views(row, batch_size)]
-                means.append(torch.cat(each).mean(dim=0, keepdim=True))
+                views = [predict_fn(model, x) for x in rows.all_views(row, batch_size)]
+                means.append(torch.cat(views).mean(dim=0, keepdim=True))
             return loss.to_labels(torch.cat(means), rows.labels)
         outputs = torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
         return loss.to_labels(outputs, rows.labels)

@@ -49,7 +49,7 @@ class TrainState:
     history: list[list[dict[str, float]]]
     failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     going: list[int] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
 
     @classmethod
     def start(cls, size: int, worst: float) -> TrainState:
@@ -79,7 +79,7 @@ class TrainState:
         self.best[places[better]] = score[better]
         self.best_epoch[places[better]] = epoch
         for k, place in enumerate(self.going):
-            if place not in self.ended:
+            if place not in self.stopped:
                 row = {"epoch": epoch, **{name: float(values[k]) for name, values in columns.items()}}
                 self.history[place].append(row)
 
@@ -95,20 +95,20 @@ class TrainState:
             return
         waited = self.epoch - self.best_epoch.clamp_min(selects_from - 1)
         late = [place for place in self.going if waited[place] >= patience]
-        self.ended += [place for place in late if place not in self.ended]
+        self.stopped += [place for place in late if place not in self.stopped]
 
     @property
     def left(self) -> list[int]:
         """The places of the runs that have neither failed nor ended."""
-        return [place for place in self.going if place not in self.failed and place not in self.ended]
+        return [place for place in self.going if place not in self.failed and place not in self.stopped]
 
     @property
     def open(self) -> Tensor:
         """Which of the runs that the stack has left may still have a better epoch, `(len(going),)` bool."""
-        return torch.tensor([place not in self.ended for place in self.going])
+        return torch.tensor([place not in self.stopped for place in self.going])
 
     def _fail(self, k: int, where: tuple[int, int, str]) -> None:
-        if self.going[k] not in self.ended:
+        if self.going[k] not in self.stopped:
             self.failed.setdefault(self.going[k], where)
 
     def failure(self, place: int, selection: str) -> Failure | None:

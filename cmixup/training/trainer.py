@@ -111,18 +111,18 @@ def train(
         run.method.fit_by(settings.fitted_by)
         run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
     stacks = _grouped(runs)
-    found: dict[int, RunResult] = {}
+    results: dict[int, RunResult] = {}
     for places in stacks:
         check_alike([runs[k].method for k in places])
     for places in stacks:
-        ended = _train_stack(
+        stack_results = _train_stack(
             [runs[k] for k in places], settings, device,
             on_start=on_start, on_search=on_search, on_epoch=on_epoch, checkpoints=checkpoints,
         )  # fmt: skip
         if on_end:
-            on_end(ended)
-        found |= zip(places, ended, strict=True)
-    return [found[k] for k in range(len(runs))]
+            on_end(stack_results)
+        results |= zip(places, stack_results, strict=True)
+    return [results[k] for k in range(len(runs))]
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[int]]:
@@ -252,24 +252,24 @@ def _checksums(runs: Sequence[Run]) -> dict[str, str]:
 def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
     """Return each run's predictions on val and test; on test by every predictor of the method."""
     training.load("test")
-    found: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]
+    predictions: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]
     for split, name in [("val", ""), *(("test", name) for name in training.method.predictors())]:
         prediction = training.predict(split, name).float().cpu()
-        for e, own in enumerate(prediction.reshape(len(found), *prediction.shape[-2:])):
-            found[e][split] |= training.fitted_by.by_predictor(name, own)
-    return found
+        for e, of_run in enumerate(prediction.reshape(len(predictions), *prediction.shape[-2:])):
+            predictions[e][split] |= training.fitted_by.by_predictor(name, of_run)
+    return predictions
 
 
 def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
     """Return the scores of one run's predictions, both as in `RunResult`."""
-    normal = {part: joined(each) for part, each in predictions.items()}
+    normal = {part: joined(by_predictor) for part, by_predictor in predictions.items()}
     scores: dict[str, dict[str, float]] = {}
-    for part, each in predictions.items():
+    for part, by_predictor in predictions.items():
         split: Split = getattr(data, part)
         scores[part] = {}
         for name, both in normal[part].items():
             scores[part] |= evaluate_normal(both, split.y, (normal["val"][""], data.val.y), name)
-        for name in mean_names(each):
-            found = evaluate(each[name], split.y, split.domain, data.metrics, data.worst)
-            scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in found.items()}
+        for name in mean_names(by_predictor):
+            values = evaluate(by_predictor[name], split.y, split.domain, data.metrics, data.worst)
+            scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in values.items()}
     return scores

@@ -243,7 +243,7 @@ class CMixup(nn.Module):
         """
         try:
             with np.load(io.BytesIO(state.cpu().numpy().tobytes()), allow_pickle=False) as file:
-                content, seen = json.loads(file["told"].tobytes()), file["seen"]
+                content, seen = json.loads(file["content"].tobytes()), file["seen"]
             epoch, step, fitted_to = (check_count(name, content[name]) for name in ("epoch", "step", "fitted_to"))
             self._streams.restore(content["streams"])
         except (AttributeError, KeyError, OSError, TypeError, ValueError):

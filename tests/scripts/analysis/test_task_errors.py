@@ -30,7 +30,7 @@ METHODS = ("maml", "mr_maml")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs of two methods on the twin; MR-MAML's model has parameters that are not the backbone's."""
+    """A folder with runs of two methods on synthetic data; MR-MAML adds parameters to the backbone's."""
     out = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
 from cmixup.backbone import Backbone
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count
 
 SIDE, EPS = 14, 1e-3  # TensorFlow's epsilon of batch normalisation
 CODE = SIDE * SIDE
@@ -114,8 +114,7 @@ class ConvMAML(Backbone):
                 f"in_shape must be (1, H, W) with multiples of 16 for ConvMAML, got {tuple(in_shape)}: "
                 "it needs a dataset of grey views"
             )
-        if width < 1:
-            raise InputError(f"width must be 1 or more, got {width!r}")
+        check_count("width", width, 1)
         self.encoder = Encoder((in_shape[1], in_shape[2]))
         self.decoder = Decoder(width)
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, dropout
 
 from cmixup.backbone import Backbone, StackLinear
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_count
 from models.sequences import StackConv1d, StackGRU
 
 KERNEL, HIGHWAY, SKIP, SKIP_HIDDEN, DROPOUT = 6, 24, 24, 5, 0.2  # src/config.py
@@ -151,9 +151,8 @@ class LSTNet(Backbone):
             raise InputError(f"window must be {HIGHWAY} or more for LSTNet, got {window}")
         if out_features != series:
             raise InputError(f"out_features must be {series}, the number of series, for LSTNet, got {out_features}")
-        for name, width in (("channels", channels), ("hidden", hidden)):
-            if width < 1:
-                raise InputError(f"{name} must be 1 or more, got {width!r}")
+        check_count("channels", channels, 1)
+        check_count("hidden", hidden, 1)
         check_choice("variant", variant, ("skip", "attention"))
         check_choice("score", score, SCORES)
         self.conv = StackConv1d(series, channels, KERNEL)

@@ -11,12 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.errors import InputError
-from models.vision import import_torchvision
+from cmixup.errors import InputError, check_count
+from models.vision import import_torchvision, load_weights
 
 STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
 BLOCKS = [2, 2, 2, 2]
@@ -54,13 +53,11 @@ class R2Plus1D18(Backbone):
         super().__init__()
         if len(in_shape) != 4 or in_shape[0] != 3:
             raise InputError(f"in_shape must be (3, frames, height, width) for R2Plus1D18, got {tuple(in_shape)}")
-        if width < 1:
-            raise InputError(f"width must be 1 or more, got {width!r}")
-        trunk = _trunk(width)
+        trunk = _trunk(check_count("width", width, 1))
         if weights is None:
             self.notes = (RANDOM,)
         else:
-            _load(trunk, Path(weights))
+            load_weights(trunk, Path(weights))
         for name in STAGES:
             self.add_module(name, getattr(trunk, name))
         self.fc = nn.Linear(8 * width, out_features)
@@ -106,17 +103,3 @@ def _trunk(width: int) -> nn.Module:
             return super()._make_layer(block, conv_builder, planes * width // WIDTH, *rest, **named)
 
     return Scaled(resnet.BasicBlock, [resnet.Conv2Plus1D] * 4, BLOCKS, resnet.R2Plus1dStem, num_classes=1)
-
-
-def _load(trunk: nn.Module, path: Path) -> None:
-    """Load a state dict but for its last layer."""
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        given = {name: value for name, value in state.items() if not name.startswith("fc.")}
-        last = {name: value for name, value in trunk.state_dict().items() if name.startswith("fc.")}
-        trunk.load_state_dict(given | last)
-    except FileNotFoundError:
-        raise InputError(f"weights: no such file {path}") from None
-    except Exception as error:  # reading what is no state dict can raise anything
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"weights {path} do not fit r2plus1d_18: {reason}") from None

@@ -11,7 +11,6 @@ calls a network of depths [3, 4, 23, 3] "ResNet50"; depth 50 here is the true [3
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.errors import InputError
-from models.vision import import_torchvision
+from cmixup.errors import InputError, check_count
+from models.vision import import_torchvision, load_weights
 
 STAGES = ("layer1", "layer2", "layer3", "layer4")
 DEPTHS = {18: ("BasicBlock", [2, 2, 2, 2]), 50: ("Bottleneck", [3, 4, 6, 3])}  # kind and number of torchvision's blocks
@@ -66,8 +65,7 @@ class ResNet(Backbone):
             raise InputError(f"in_shape must be (channels, height, width) for ResNet, got {tuple(in_shape)}")
         if depth not in DEPTHS:
             raise InputError(f"depth must be one of {', '.join(map(str, DEPTHS))}, got {depth!r}")
-        if width < 1:
-            raise InputError(f"width must be 1 or more, got {width!r}")
+        check_count("width", width, 1)
         with torch.device("meta"):  # nothing is drawn before `_initialise`
             trunk = _trunk(depth, width)
             self.conv1 = nn.Conv2d(in_shape[0], width, 7, 2, 3, bias=False)
@@ -80,7 +78,8 @@ class ResNet(Backbone):
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         self.to(memory_format=self._format)  # type: ignore[call-overload]
         if weights is not None:
-            self.notes = (self._load(Path(weights)),)
+            path = Path(weights)
+            self.notes = (f"ResNet initialised from {path.name} (SHA-256 {load_weights(self, path)})",)
         elif in_shape[0] == 3:
             self.notes = (
                 "ResNet initialised at random: the paper starts from ImageNet weights (model.weights=<file>)",
@@ -113,25 +112,6 @@ class ResNet(Backbone):
     def head(self, features: Tensor) -> Tensor:
         """Return predictions `(B, d_y)`."""
         return self.fc(features)
-
-    def _load(self, path: Path) -> str:
-        """Take everything but the linear layer from a file, and say so."""
-        try:
-            content = path.read_bytes()
-            given = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # reading what is no state dict can raise anything
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"weights must be a file of PyTorch tensors, got {str(path)!r}: {reason}") from None
-        expected = {n: v for n, v in self.state_dict().items() if not n.startswith("fc.")}
-        for name, value in expected.items():
-            tensor = given.get(name) if isinstance(given, dict) else None
-            if tensor is None and name.endswith("num_batches_tracked"):  # older files lack it; nothing here reads it
-                continue
-            if not isinstance(tensor, Tensor) or tensor.shape != value.shape:
-                shape = tuple(tensor.shape) if isinstance(tensor, Tensor) else "nothing"
-                raise InputError(f"weights {str(path)!r} hold {shape} for {name}, expected {tuple(value.shape)}")
-        self.load_state_dict({n: given[n] for n in expected if n in given}, strict=False)
-        return f"ResNet initialised from {path.name} (SHA-256 {hashlib.sha256(content).hexdigest()})"
 
 
 def _trunk(depth: int, width: int) -> Any:

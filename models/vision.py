@@ -1,11 +1,16 @@
-"""Import torchvision beside a PyTorch without its compiled operators."""
+"""What the networks of torchvision share: its import beside a PyTorch without its operators, and its weights."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+from pathlib import Path
 from types import ModuleType
 
 import torch
+from torch import nn
+
+from cmixup.errors import InputError
 
 MISSING = "operator torchvision::nms does not exist"
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
@@ -27,3 +32,21 @@ def import_torchvision(module: str = "torchvision") -> ModuleType:
     for name in ("nms", "qnms"):
         _kept[0].define(name + _SCHEMA)  # type: ignore[no-untyped-call]
     return importlib.import_module(module)
+
+
+def load_weights(network: nn.Module, path: Path) -> str:
+    """Load a state dict as torchvision publishes it, but for the last layer `fc`, and return the file's SHA-256.
+
+    Counters of BatchNorm, which files of older versions lack, may be absent.
+
+    Raises:
+        InputError: no such file, or one that does not fit.
+    """
+    kept = {n: v for n, v in network.state_dict().items() if n.startswith("fc.") or n.endswith("num_batches_tracked")}
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        network.load_state_dict(kept | {name: value for name, value in state.items() if not name.startswith("fc.")})
+    except Exception as error:  # reading what is no state dict can raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"weights {path} do not fit {type(network).__name__}: {reason}") from None
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
+from cmixup.errors import check_count
 from datasets.common.base import SPLITS, Dataset, Indices
 
 # The symbols that DeepDTA's encoders know (mims-harvard/TDC examples/multi_pred/dti_dg), '?' for all others and for
@@ -93,10 +93,8 @@ class DrugTarget(Dataset):
 
     def __init__(self, drug_length: int = 100, protein_length: int = 1000, synthetic: bool = False):
         super().__init__(synthetic)
-        for name, length in (("drug_length", drug_length), ("protein_length", protein_length)):
-            if length < 1:
-                raise InputError(f"{name} must be 1 or more, got {length!r}")
-        self.drug_length, self.protein_length = drug_length, protein_length
+        self.drug_length = check_count("drug_length", drug_length, 1)
+        self.protein_length = check_count("protein_length", protein_length, 1)
         self._read: tuple[PairTable, Tensor, Tensor] | None = None
 
     @abstractmethod

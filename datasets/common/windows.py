@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, check_count
 from datasets.common.base import SPLITS, Dataset
 
 WINDOW = 168  # a week of hours; paper and released code
@@ -60,9 +60,8 @@ def target_rows(n: int, window: int, horizon: int, name: str = "the series") -> 
     Raises:
         InputError: no target is left to train on.
     """
-    for label, value in (("window", window), ("horizon", horizon)):
-        if value < 1:
-            raise InputError(f"{label} must be 1 or more, got {value!r}")
+    check_count("window", window, 1)
+    check_count("horizon", horizon, 1)
     first, val, test = window + horizon - 1, int(0.6 * n), int(0.8 * n)
     if first >= val:
         raise InputError(

@@ -24,7 +24,7 @@ from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.pascal1d import Pascal1D
 from datasets.rcf_mnist import RCFMNIST
-from tests.datasets.views import views
+from tests.datasets.samples import views
 from tests.refused import Bad, each, refused
 
 SEED = "split_seed must be a whole number, 0 to 4294967295, got -1"
@@ -36,15 +36,15 @@ BAD: Bad = [
     (partial(RCFMNIST, scaling="train"), "scaling must be one of centred, unit, got 'train'"),
     (partial(RCFMNIST, ratio=0.4), "ratio must be 0.5 to 1, got 0.4"),
     (partial(RCFMNIST, test_color="green"), "test_color must be one of reversed, same, got 'green'"),
-    *((partial(kind, drug_length=0), "drug_length must be 1 or more, got 0") for kind in (DTI, DTIDavis)),
-    *((partial(kind, protein_length=-1), "protein_length must be 1 or more, got -1") for kind in (DTI, DTIDavis)),
-    (partial(ExchangeRate, window=0), "window must be 1 or more, got 0"),
-    *each(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be 1 or more, got {}"),
+    (partial(DTI, drug_length=0), "drug_length must be a whole number, 1 or more, got 0"),
+    (partial(DTIDavis, protein_length=-1), "protein_length must be a whole number, 1 or more, got -1"),
+    (partial(ExchangeRate, window=0), "window must be a whole number, 1 or more, got 0"),
+    *each(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be a whole number, 1 or more, got {}"),
     (partial(ExchangeRate, window=5000), "window 5000 with horizon 12 is longer than the training part of"),
-    (partial(Pascal1D, train_tasks=0), "train_tasks must be 1 or more, got 0"),
+    (partial(Pascal1D, train_tasks=0), "train_tasks must be a whole number, 1 or more, got 0"),
     (partial(Pascal1D, side=100), "side must be one of 128, 64, 32, 16, got 100"),
-    (partial(ClipSpec, frames=0), "frames must be 1 or more, got 0"),
-    (partial(ClipSpec, pad=-1), "pad must be 0 or more, got -1"),
+    (partial(ClipSpec, frames=0), "frames must be a whole number, 1 or more, got 0"),
+    (partial(ClipSpec, pad=-1), "pad must be a whole number, 0 or more, got -1"),
     *each(LabelNoise, (-0.1, math.nan, math.inf), "label_noise must be a finite number, 0 or more, got"),
     # ---- tables of one's own
     (partial(Csv, "my.csv", target=["a", "a"]), "target 'a' is in target, too"),

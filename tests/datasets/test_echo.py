@@ -10,9 +10,10 @@ from cmixup.errors import InputError
 from datasets import echo as echo_module
 from datasets.common.base import SPLITS
 from datasets.common.fetch import FetchError, sha256_of
-from datasets.common.video.avi import Avi, write_avi
+from datasets.common.video.avi import Avi
 from datasets.common.video.pulses import BEAT, Pulse
 from datasets.echo import FOLDER, Echo, read_listing
+from tests.datasets.samples import write_avi
 
 COUNTS = {"train": 4, "val": 2, "test": 3}
 SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}

@@ -24,7 +24,7 @@ from datasets.common.pose.tasks import SHOTS, draw_tasks
 from datasets.common.pose.views import Views, read_views, write_views
 from datasets.pascal1d import Pascal1D
 from datasets.pascal1d_rendered import Pascal1DRendered
-from tests.datasets.views import views
+from tests.datasets.samples import views
 
 # ---- Tasks: what a row is, who is drawn, and that test objects stay apart
 

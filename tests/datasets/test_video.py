@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
-from datasets.common.video.avi import Avi, DamagedVideo, write_avi
+from datasets.common.video.avi import Avi, DamagedVideo
 from datasets.common.video.clips import (
     AviFiles,
     ChannelStats,
@@ -24,6 +24,7 @@ from datasets.common.video.clips import (
     RandomClips,
     measure_channels,
 )
+from tests.datasets.samples import write_avi
 
 # ---- avi
 

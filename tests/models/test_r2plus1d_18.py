@@ -69,7 +69,7 @@ def test_weights_that_do_not_fit_are_refused(content: str, tmp_path: Path) -> No
         torch.save(saved[content], path)
     else:
         path.write_text("hello" if content == "text" else "")
-    with pytest.raises(InputError, match=r"weights .*w\.pth do not fit r2plus1d_18"):
+    with pytest.raises(InputError, match=r"weights .*w\.pth do not fit"):
         R2Plus1D18(SHAPE, 1, weights=str(path), width=4)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count, check_seed
 from cmixup.tasks import Tasks
 from datasets.common.base import Dataset
 from datasets.common.pose.views import Views
@@ -62,16 +62,13 @@ class TaskDataset(Dataset):
     ):
         super().__init__(synthetic)
         for name, value in (("train_tasks", train_tasks), ("val_tasks", val_tasks), ("test_tasks", test_tasks)):
-            if value < 1:
-                raise InputError(f"{name} must be 1 or more, got {value!r}")
-        for name, value in (("val_objects", val_objects), ("split_seed", split_seed), ("task_seed", task_seed)):
-            if value < 0:
-                raise InputError(f"{name} must be 0 or more, got {value!r}")
+            check_count(name, value, 1)
+        self.val_objects = check_count("val_objects", val_objects)
+        self.split_seed, self.task_seed = check_seed("split_seed", split_seed), check_seed("task_seed", task_seed)
         if side not in SIDES:
             raise InputError(f"side must be one of {', '.join(map(str, SIDES))}, got {side!r}")
         self.side = side
         self.n_tasks = SYNTHETIC_TASKS if synthetic else (train_tasks, val_tasks, test_tasks)
-        self.val_objects, self.split_seed, self.task_seed = val_objects, split_seed, task_seed
 
     @abstractmethod
     def views(self) -> tuple[Views, Views]:

@@ -16,11 +16,9 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
 
 CHANNELS = 3
 MOST_PIXELS = 1 << 24  # of a frame
-KEY_FRAME, HAS_INDEX = 0x10, 0x10  # flags of an index entry, and of the main header
 
 
 class DamagedVideo(InputError):
@@ -105,49 +103,3 @@ class Avi:
                 )
             yield name, content[start + 8 : end]
             start = end + size % 2  # chunks begin at even bytes
-
-
-def write_avi(path: Path, frames: np.ndarray, fps: float = 50.0, quality: int = 95) -> None:
-    """Write frames as a Motion-JPEG AVI, atomically.
-
-    Args:
-        path: the file.
-        frames: `(T, height, width, 3)` uint8 RGB, T at least 1.
-        fps: frames a second.
-        quality: of the JPEG images, 1 to 100.
-
-    Raises:
-        InputError: frames of another shape or type.
-    """
-    if frames.ndim != 4 or frames.shape[3] != CHANNELS or not len(frames) or frames.dtype != np.uint8:
-        raise InputError(f"frames must be (T, height, width, 3) uint8, got {frames.shape} {frames.dtype}")
-    count, height, width, _ = frames.shape
-    images = [_jpeg(frame, quality) for frame in frames]
-    largest = max(map(len, images))
-    micros, rate = round(1e6 / fps), round(1000 * fps)
-    main = struct.pack("<14I", micros, 0, 0, HAS_INDEX, count, 0, 1, largest, width, height, 0, 0, 0, 0)
-    stream = struct.pack("<4s4sIHHIIIIIIII4H", b"vids", b"MJPG", 0, 0, 0, 0, 1000, rate, 0, count, largest, 0, 0,
-                         0, 0, width, height)  # fmt: skip
-    bitmap = struct.pack("<IiiHH4sIiiII", 40, width, height, 1, 24, b"MJPG", 3 * width * height, 0, 0, 0, 0)
-    header = _chunk(b"avih", main) + _list(b"strl", _chunk(b"strh", stream) + _chunk(b"strf", bitmap))
-    movie, index, offset = [], [], 4  # offsets count from the list's name
-    for image in images:
-        movie.append(_chunk(b"00dc", image))
-        index.append(struct.pack("<4sIII", b"00dc", KEY_FRAME, offset, len(image)))
-        offset += len(movie[-1])
-    body = _list(b"hdrl", header) + _list(b"movi", b"".join(movie)) + _chunk(b"idx1", b"".join(index))
-    write_atomically(path, b"RIFF" + struct.pack("<I", len(body) + 4) + b"AVI " + body)
-
-
-def _jpeg(frame: np.ndarray, quality: int) -> bytes:
-    stream = io.BytesIO()
-    Image.fromarray(frame).save(stream, "JPEG", quality=quality)
-    return stream.getvalue()
-
-
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
-
-
-def _list(name: bytes, data: bytes) -> bytes:
-    return b"LIST" + struct.pack("<I", len(data) + 4) + name + data

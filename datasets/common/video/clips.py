@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count
 from datasets.common.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
 
@@ -88,8 +88,7 @@ class ClipSpec:
 
     def __post_init__(self) -> None:
         for name, minimum in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
-            if getattr(self, name) < minimum:
-                raise InputError(f"{name} must be {minimum} or more, got {getattr(self, name)!r}")
+            check_count(name, getattr(self, name), minimum)
 
     @property
     def span(self) -> int:

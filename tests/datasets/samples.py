@@ -1,0 +1,51 @@
+"""Views and videos made here."""
+
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from datasets.common.pose.views import Views
+
+
+def views(n_objects: int = 3, n_views: int = 31, side: int = 4, seed: int = 0) -> Views:
+    """Return views of noise at random azimuths."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, (n_objects, n_views, side, side), np.uint8)
+    y = rng.random((n_objects, n_views), dtype=np.float32)
+    return Views(x, y, tuple(f"object {k}" for k in range(n_objects)), {"sources": {}})
+
+
+def write_avi(path: Path, frames: np.ndarray) -> None:
+    """Write frames `(T, height, width, 3)` uint8 RGB as a Motion-JPEG AVI of 50 frames a second."""
+    count, height, width, _ = frames.shape
+    images = [_jpeg(frame) for frame in frames]
+    largest = max(map(len, images))
+    main = struct.pack("<14I", 20_000, 0, 0, 0x10, count, 0, 1, largest, width, height, 0, 0, 0, 0)
+    stream = struct.pack("<4s4sIHHIIIIIIII4H", b"vids", b"MJPG", 0, 0, 0, 0, 1000, 50_000, 0, count, largest, 0, 0,
+                         0, 0, width, height)  # fmt: skip
+    bitmap = struct.pack("<IiiHH4sIiiII", 40, width, height, 1, 24, b"MJPG", 3 * width * height, 0, 0, 0, 0)
+    header = _chunk(b"avih", main) + _list(b"strl", _chunk(b"strh", stream) + _chunk(b"strf", bitmap))
+    movie, index, offset = [], [], 4  # offsets count from the list's name
+    for image in images:
+        movie.append(_chunk(b"00dc", image))
+        index.append(struct.pack("<4sIII", b"00dc", 0x10, offset, len(image)))
+        offset += len(movie[-1])
+    body = _list(b"hdrl", header) + _list(b"movi", b"".join(movie)) + _chunk(b"idx1", b"".join(index))
+    path.write_bytes(b"RIFF" + struct.pack("<I", len(body) + 4) + b"AVI " + body)
+
+
+def _jpeg(frame: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(frame).save(stream, "JPEG", quality=95)
+    return stream.getvalue()
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+
+
+def _list(name: bytes, data: bytes) -> bytes:
+    return b"LIST" + struct.pack("<I", len(data) + 4) + name + data

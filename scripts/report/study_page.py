@@ -12,7 +12,7 @@ from scripts.records.experiment import RESULTS
 from scripts.records.names import method_title
 from scripts.records.register import draws, fills, writes
 from scripts.records.tables import interval_text, markdown_rows
-from scripts.report import study_elsewhere, study_tables
+from scripts.report import study_tables
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
 from scripts.report.places import WIDTH
 from scripts.report.study_evidence import (
@@ -44,8 +44,6 @@ def effect_files() -> dict[str, str]:
 
 def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
     """Return what is filled into the page, by its place; `settings` are those of protocol 2."""
-    comparisons = study_elsewhere.read_comparisons()
-    tuned = [comparison for comparison in comparisons if comparison["tuned"] == "both"]
     return {
         "study": lead_text(),
         "answers": study_tables.answers_table(),
@@ -59,10 +57,7 @@ def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
         "networks": study_tables.networks_table(),
         "likelihood": study_tables.likelihood_table(),
-        "blind": study_tables.blind_text(),
         "entries": study_tables.entries_table(entry_settings()),
-        "others": study_elsewhere.counts_text(comparisons),
-        "others_tuned": study_elsewhere.counts_text(tuned),
         "unfinished": unfinished_text(),
         **study_tables.tuning_facts(settings, load_rules()),
     }

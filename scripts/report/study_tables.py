@@ -42,7 +42,6 @@ from scripts.stats.effects import (
 )
 from scripts.stats.hierarchical import left_out
 from scripts.study.rules import PROTOCOL2, Rules
-from scripts.study.store import Record
 from scripts.study.verdict import chance_text, degenerate_splits
 
 ARMS = {
@@ -230,32 +229,16 @@ def effects_csv(settings: Sequence[Setting]) -> str:
 
 
 def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
-    """Return what tuning chose: weight decay, ERM itself, rates; and how many runs end late."""
+    """Return on how many splits tuning chose ERM itself, by method, and how many runs are best in the last epochs."""
     records = [r for s in settings for r in s.records if r["method"] in s.condition.methods]
     rows = [(record["table"], row) for record in records for row in record["seeds"]]
     late = [table for table, row in rows if row["best_epoch"] > rules.epochs - rules.patience]
-    decays, factors = [], []
-    for method in (BASE, METHOD):
-        chosen = [chosen_words(record) for record in records if record["method"] == method]
-        splits = [words for by_split in chosen for words in by_split]
-        above = sum("train.weight_decay=0.0" not in words for words in splits)
-        decays.append(f"{method_title(method)} on {above} of {len(splits)}")
-        rates = [[float(word[9:]) for words in by_split for word in words if word.startswith("train.lr=")]
-                 for by_split in chosen]  # fmt: skip
-        factors.append(f"{np.median([max(each) / min(each) for each in rates]):.1f} for {method_title(method)}")
     methods = dict.fromkeys(method for setting in settings for method in setting.methods)
     counts = {m: np.sum([degenerate_splits(s.records, m) for s in settings], axis=0) for m in methods}
     return {
-        "decay": f"{' splits, '.join(decays)}",
         "degenerate": ", ".join(f"{method_title(m)} {erm} of {splits}" for m, (erm, splits) in counts.items()),
-        "rates": " and ".join(factors),
         "late": f"{len(late)} of {len(rows)} runs, on {len(set(late))} tables",
     }
-
-
-def chosen_words(record: Record) -> list[list[str]]:
-    """Return the words that tuning chose on every split of a cell."""
-    return list({row["split"]: row["options"] for row in record["seeds"]}.values())
 
 
 def pairs_text(settings: Sequence[Setting]) -> str:
@@ -266,9 +249,3 @@ def pairs_text(settings: Sequence[Setting]) -> str:
         f"{sum(total.values())} pairs of a method and a table: {total[IMPROVES]} improve and {total[WORSENS]} worsen, "
         f"{total[EQUIVALENT]} are practically equivalent and {total[INCONCLUSIVE]} inconclusive"
     )
-
-
-def blind_text() -> str:
-    """Return in which settings the rule misses the direction of likelihood's positive control."""
-    missed = [s for s in read_settings(LIKELIHOOD) if (e := s.effect(ENSEMBLE)) and e.direction() == INCONCLUSIVE]
-    return "; ".join(TITLES[s.condition.name] for s in missed) or "none"

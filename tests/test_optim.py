@@ -44,17 +44,6 @@ def test_twenty_steps_equal_pytorchs(name: str, weight_decay: float, sparse: boo
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_the_learning_rate_may_change_between_steps(name: str) -> None:
-    ours, theirs = parameters(), parameters()
-    mine, other = make_optimizer(name, ours, 0.1), THEIRS[name](theirs, 0.1, 0.0)
-    for lr in (0.1, 0.01):
-        mine.lr = other.param_groups[0]["lr"] = lr
-        take_steps(ours, mine, False)
-        take_steps(theirs, other, False)
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-@pytest.mark.parametrize("name", ["adam", "sgd"])
 def test_models_of_a_stack_have_rates_of_their_own(name: str) -> None:
     """Each model of a stack moves as it does where all have its rates, to the last bit where vectors are full."""
     rng = torch.Generator().manual_seed(0)
@@ -93,18 +82,6 @@ def test_reset_makes_it_as_new_and_keeps_the_learning_rate(name: str) -> None:
     take_steps(ours, used, False)
     take_steps(theirs, make_optimizer(name, theirs, 0.02, 0.1), False)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
-
-
-@pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_zero_grad_forgets_and_a_step_without_gradients_does_nothing(name: str) -> None:
-    params = parameters()
-    optimizer = make_optimizer(name, params, 0.1)
-    for parameter in params:
-        parameter.grad = torch.ones_like(parameter)
-    optimizer.zero_grad()
-    optimizer.step()
-    assert all(torch.equal(a, b) for a, b in zip(params, parameters(), strict=True))
-    assert all(parameter.grad is None for parameter in params)
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])

@@ -26,24 +26,6 @@ def test_rows_in_turn(drop_last: bool, sizes: list[int]) -> None:
     assert order.index.tolist() == list(range(sum(sizes)))
 
 
-def test_drop_last_keeps_the_rows_that_come_first() -> None:
-    kept = shuffled(10, 4, np.random.default_rng(3), drop_last=True)
-    whole = shuffled(10, 4, np.random.default_rng(3))
-    assert kept.index.tolist() == whole.index[:8].tolist()
-
-
-def test_epochs_differ_and_seeds_repeat() -> None:
-    rng = np.random.default_rng(0)
-    first, second = shuffled(50, 8, rng), shuffled(50, 8, rng)
-    assert first.index.tolist() != second.index.tolist()
-    assert first.index.tolist() == shuffled(50, 8, np.random.default_rng(0)).index.tolist()
-
-
-def test_batches_cut_the_index() -> None:
-    order = EpochBatches(np.array([5, 3, 1, 0, 2]), np.array([2, 2, 1]))
-    assert [batch.tolist() for batch in order.batches()] == [[5, 3], [1, 0], [2]]
-
-
 # ---- batches of domains
 
 # 40 domains of 1 to 40 rows, in shuffled order and with ids that are not 0, 1, ...
@@ -97,25 +79,6 @@ def test_rows_of_a_domain_are_uniform_at_every_place() -> None:
     assert abs(((counts - 2000) ** 2 / 2000).sum() - 11) < 4 * (2 * 11) ** 0.5
     all_rows = without_replacement(np.array([5, 5]), 5, np.random.default_rng(0))
     assert np.sort(all_rows, axis=1).tolist() == [[0, 1, 2, 3, 4]] * 2
-
-
-def test_group_epochs_differ_and_seeds_repeat() -> None:
-    rng = np.random.default_rng(0)
-    one, other = domain_batches(DOMAIN, 4, 4, rng), domain_batches(DOMAIN, 4, 4, rng)
-    assert one.index.tolist() != other.index.tolist()
-    assert one.index.tolist() == domain_batches(DOMAIN, 4, 4, np.random.default_rng(0)).index.tolist()
-
-
-@pytest.mark.parametrize("drop_last", [False, True])
-def test_balanced_rows_fill_the_batches_of_an_ordinary_epoch(drop_last: bool) -> None:
-    order = domain_balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last)
-    usual = shuffled(len(DOMAIN), 16, np.random.default_rng(0), drop_last=drop_last)
-    assert order.sizes.tolist() == usual.sizes.tolist()
-    assert len(order.index) == len(usual.index)
-    assert (
-        order.index.tolist()
-        == domain_balanced(DOMAIN, 16, np.random.default_rng(0), drop_last=drop_last).index.tolist()
-    )
 
 
 def test_balanced_rows_weigh_one_over_the_size_of_their_domain() -> None:

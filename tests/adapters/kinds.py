@@ -17,12 +17,10 @@ class Adapter(ABC):
     """A way of mixing under test.
 
     Attributes:
-        own: whether it draws or mixes in code of its own, and not by another adapter's.
         in_order: whether rows come in the order of the dataset.
         workers: whether it reads through a DataLoader.
     """
 
-    own: ClassVar[bool] = True
     in_order: ClassVar[bool] = True
     workers: ClassVar[bool] = False
     evaluates: ClassVar[bool] = True
@@ -63,53 +61,6 @@ class Call(Adapter):
         return self.mixing(x, y)
 
 
-class Pair(Call):
-    own = False
-
-    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
-        batch = self.mixing([x, y])
-        assert isinstance(batch, list)
-        return batch[0], batch[1]
-
-
-class Dictionary(Call):
-    own = False
-
-    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
-        batch = self.mixing({"image": x, "more": [x, (x,)], "target": y})
-        assert torch.equal(batch["more"][0], batch["image"])
-        assert torch.equal(batch["more"][1][0], batch["image"])
-        return batch["image"], batch["target"]
-
-
-class Getter(Call):
-    own = False
-
-    def begin(self) -> None:
-        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed, labels_getter=lambda b: b[1]["y"], keep=("id",))
-
-    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
-        names = ["a"] * len(x)
-        inputs, rest = self.mixing((x, {"y": y, "id": names}))
-        assert rest["id"] is names
-        return inputs, rest["y"]
-
-
-class Columns(Call):
-    """A list of categories and numbers, as tabular learners have it (fastai #2112)."""
-
-    own = False
-
-    def begin(self) -> None:
-        self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed, keep=((0, 0),))
-
-    def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
-        categories = torch.arange(len(x))
-        (same, numbers), labels = self.mixing([categories, x], y)
-        assert same is categories
-        return numbers, labels
-
-
 class Collate(Adapter):
     workers = True
 
@@ -148,33 +99,6 @@ class Sampled(Plain):
         self.loader = DataLoader(pairs, batch_sampler=batches, **self.options)
 
 
-class Whole(Sampled):
-    """PairDataset that hands whole batches out."""
-
-    own = False
-
-    def begin(self) -> None:
-        pairs = PairDataset(TensorDataset(self.x, self.y), self.compared, self.bandwidth, 2.0)
-        batches = PairBatchSampler(pairs, self.batch_size, seed=self.seed)
-        self.loader = DataLoader(pairs, sampler=batches, batch_size=None, **self.options)
-
-
-class Rows(Plain):
-    """PairDataset of rows that are dictionaries."""
-
-    own = False
-
-    def begin(self) -> None:
-        rows = [{"image": x, "more": (x,), "target": y} for x, y in zip(self.x, self.y, strict=True)]
-        pairs = PairDataset(rows, self.compared, self.bandwidth, 2.0, seed=self.seed)
-        self.loader = DataLoader(pairs, self.batch_size, **self.options)
-
-    def epoch(self) -> Batches:
-        batches = list(self.loader)
-        assert all(torch.equal(batch["image"], batch["more"][0]) for batch in batches)
-        return [(batch["image"], batch["target"]) for batch in batches]
-
-
 class Outer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -187,20 +111,13 @@ class Outer(nn.Module):
 class Hidden(Call):
     """The second layer of a network that hands its input on."""
 
-    layer: ClassVar[str | None] = "1.inner"
-
     def begin(self) -> None:
         super().begin()
         self.net = nn.Sequential(nn.Identity(), Outer())
 
     def mixed(self, x: Tensor, y: Tensor) -> tuple[Any, Any]:
-        with mixing_at(self.net, self.layer, self.mixing, y) as mixed_y:
+        with mixing_at(self.net, "1.inner", self.mixing, y) as mixed_y:
             return self.net(x), mixed_y
-
-
-class ModelInput(Hidden):
-    own = False
-    layer = None
 
 
 class ByHand(Adapter):
@@ -224,9 +141,5 @@ class ByHand(Adapter):
 
 
 ADAPTERS: dict[str, type[Adapter]] = {
-    kind.__name__: kind
-    for kind in (
-        *(Call, Pair, Dictionary, Getter, Columns, Collate),
-        *(Plain, Rows, Sampled, Whole, Hidden, ModelInput, ByHand),
-    )
+    kind.__name__: kind for kind in (*(Call, Collate, Plain, Sampled, Hidden, ByHand),)
 }

@@ -80,10 +80,3 @@ def test_circles_are_gone_round() -> None:
     drawn = np.stack([rejection.draw_once(angles, kernel, rng, period) for _ in range(2000)])
     rows = BatchPartnerSampler(40.0, period=period).probabilities(angles, angles)
     assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(angles[:, 0].argmax())))
-
-
-def test_bandwidth_zero_pairs_equal_labels_only() -> None:
-    labels = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 10, axis=0)
-    drawn = rejection.draw_once(labels, make_kernel("gaussian", 0.0), np.random.default_rng(0))
-    assert (labels[drawn] == labels).all()
-    assert (drawn != np.arange(200)).any()

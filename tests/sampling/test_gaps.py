@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics.pairwise import nan_euclidean_distances
-from torch.utils.data import DataLoader, TensorDataset
 
-from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, PartnerSampler
+from cmixup import CMixup, InputError, PartnerSampler
 from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.kernels import make_kernel
 from cmixup.sampling.rejection import draw_once
 from cmixup.sampling.space import LabelSpace
-from cmixup.sklearn import CMixupRegressor
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
@@ -65,17 +63,6 @@ def test_a_batch_draws_by_the_same_law() -> None:
     np.testing.assert_allclose(counts, expected, atol=0.04)
 
 
-def test_rows_in_blocks_and_with_no_common_output_in_a_block() -> None:
-    """Above 4,096 rows a row is read in blocks; the first 5,000 rows share nothing with the others."""
-    labels = np.full((9000, 2), np.nan)
-    labels[:5000, 0], labels[5000:, 1] = np.linspace(0, 1, 5000), np.linspace(0, 1, 4000)
-    drawn = PartnerSampler(labels, 0.2, method="rows").draw([0, 4999, 5000, 8999] * 50, np.random.default_rng(0))
-    drawn = drawn.reshape(50, 4)
-    assert drawn[:, :2].max() < 5000
-    assert drawn[:, 2:].min() >= 5000
-    assert len(np.unique(drawn)) > 150
-
-
 def test_bandwidths_look_at_what_is_there() -> None:
     assert resolve_bandwidth(SMALL, ("std", 2.0)) == pytest.approx(2 * np.nanstd(SMALL))
     distance = nan_euclidean_distances(SMALL)[np.triu_indices(10, 1)]
@@ -96,45 +83,6 @@ def test_spaces_compare_what_is_there() -> None:
     circular = PartnerSampler(angles, 10.0, space=LabelSpace(period=(360, None)))
     weight = np.exp(-2 * 2.0**2 / 200)  # two degrees in one of two outputs
     np.testing.assert_allclose(circular.probabilities(1), [weight / (1 + weight), 1 / (1 + weight), 0])
-
-
-@pytest.mark.parametrize("labels", [SMALL, CHEMISTRY], ids=["small", "chemistry"])
-def test_they_train_in_all_four_places(labels: np.ndarray) -> None:
-    x = np.random.default_rng(1).normal(size=(len(labels), 50)).astype(np.float32)
-    y = torch.from_numpy(labels).float()
-    sampler, rng = PartnerSampler(labels, "auto"), np.random.default_rng(0)
-    rows, partners = np.arange(len(labels)), sampler.epoch(rng)
-    assert (~np.isnan(labels[rows]) & ~np.isnan(labels[partners])).any(axis=1).all()
-
-    mixing = CMixup("auto", seed=0, return_mix=True)
-    (_, mixed_y), mix = _split(mixing(torch.from_numpy(x), y))
-    assert torch.equal(mixed_y.isnan(), y.isnan() | y[mix.partner].isnan())
-    assert (~mixed_y.isnan()).any(dim=1).all()
-
-    pairs = PairDataset(TensorDataset(torch.from_numpy(x), y), labels, seed=0)
-    model = torch.nn.Linear(50, labels.shape[1])
-    optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    losses = []
-    for _ in range(10):
-        for a, b in DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, 64, seed=0)):
-            optimizer.zero_grad()
-            loss = known_squared_error(model(a), b)
-            loss.backward()
-            optimizer.step()
-        losses.append(loss.item())
-    assert np.isfinite(losses).all()
-    assert all(torch.isfinite(p).all() for p in model.parameters())
-
-    blend = "trees" if len(labels) < 100 else None  # those of many outputs take seconds
-    estimator = CMixupRegressor((8,), bandwidth=("std", 0.5), members=2, epochs=3, random_state=0, blend=blend)
-    estimator.fit(x, labels)
-    assert estimator.predict(x).shape == labels.shape
-    assert np.isfinite(estimator.predict(x)).all()
-    assert np.isfinite(estimator.score(x, labels))
-
-
-def _split(found: Any) -> Any:
-    return found[:2], found[2]
 
 
 def test_the_loss_and_its_gradient_leave_out_what_is_missing() -> None:

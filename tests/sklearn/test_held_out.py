@@ -52,13 +52,6 @@ def test_no_group_stands_on_both_sides(seen: list[Any], bandwidth: Any, cv: Any)
     assert held_by.any(axis=0).all()
 
 
-def test_equal_rows_of_two_groups_stay_two_rows(seen: list[Any]) -> None:
-    quick().fit(np.tile(X, (2, 1)), np.tile(Y, 2), groups=np.repeat(["a", "b"], 60))
-    ((rows, parts, _),) = seen
-    assert len(rows) == 120
-    assert sorted(len(part.held) for part in parts) == [60, 60]
-
-
 def test_groups_make_folds_of_about_the_share() -> None:
     group, weight = np.repeat(np.arange(30), np.arange(1, 31)), np.ones(465)
     parts = parts_by_group(group, weight, 10, 0.1, 0)
@@ -147,15 +140,6 @@ def test_metadata_is_routed(seen: list[Any]) -> None:
         search.fit(X, Y, groups=GROUPS)
     assert len(seen) == 1 + 4 + 5
     assert all(rows.apart is not None for rows, _, _ in seen)
-
-
-def test_the_encoding_sees_no_validation_rows() -> None:
-    model = CMixupRegressor((8,), epochs=1, members=1, random_state=0, n_pieces=4)
-    x, y = np.random.default_rng(0).normal(size=(220, 2)), np.arange(220.0)
-    model.fit(x[:200], y[:200], X_val=x[200:] * 100, y_val=y[200:])
-    alone = CMixupRegressor((8,), epochs=1, members=1, random_state=0, n_pieces=4).fit(x[:200], y[:200])
-    assert np.array_equal(model._pieces, alone._pieces)
-    assert len(model._pieces)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])

@@ -63,16 +63,6 @@ def test_it_learns() -> None:
     np.testing.assert_allclose(linear.fit(x, line).predict(x), line, atol=0.02)  # a line between rows stays the line
 
 
-def test_a_narrow_bandwidth_is_erm_and_a_wide_one_is_mixup() -> None:
-    at = {s: quick(bandwidth=s).fit(X, Y).predict(X) for s in (0, 5.0, 1e12, np.inf)}
-    with pytest.warns(UserWarning, match="leaves every row its own partner"):
-        at[1e-9] = quick(bandwidth=1e-9).fit(X, Y).predict(X)
-    assert np.array_equal(at[0], at[1e-9])
-    assert np.array_equal(at[1e12], at[np.inf])
-    assert not np.allclose(at[0], at[5.0])
-    assert not np.allclose(at[np.inf], at[5.0])
-
-
 @pytest.mark.parametrize("validated", [10, 1000])
 def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyPatch, validated: int) -> None:
     """On the rows that all members hold out, or on those of the first; every network as it would be alone."""
@@ -235,20 +225,6 @@ def test_several_outputs() -> None:
     stretched = quick(bandwidth=0.3).fit(x, y * [1.0, 1024.0]).predict(x)  # each output in its own units
     assert np.array_equal(stretched, model.predict(x) * [1.0, 1024.0])
     assert quick().fit(X, Y[:, None]).predict(X).shape == (len(X), 1)
-
-
-def test_constant_columns_are_ignored() -> None:
-    x = np.column_stack([X, np.full(len(X), 0.1)])
-    model = quick().fit(x, np.column_stack([Y, np.full(len(Y), 7.1)]))
-    moved = x + np.array([0, 0, 0, 0, 1000.0])
-    assert np.array_equal(model.predict(moved), model.predict(x))
-    assert set(model.predict(moved)[:, 1]) == {7.1}
-
-
-def test_layers() -> None:
-    at = {layer: quick(layer=layer).fit(X, Y).predict(X) for layer in ("input", "hidden", "block1")}
-    assert np.array_equal(at["hidden"], at["block1"])
-    assert not np.allclose(at["hidden"], at["input"])
 
 
 def test_pipeline_search_clone_and_names() -> None:

@@ -53,13 +53,6 @@ def test_without_unknown_training_values_there_is_no_indicator_and_later_ones_ge
     assert out[:, 0].tolist() == [2.0, 5.0]
 
 
-def test_the_three_scalings() -> None:
-    values = [2.0, 4.0, 12.0]
-    assert (number(values, "minmax").shift, number(values, "minmax").scale) == (2.0, 10.0)
-    assert (number(values).shift, number(values).scale) == (6.0, pytest.approx((56 / 3) ** 0.5))
-    assert (number(values, "none").shift, number(values, "none").scale) == (0.0, 1.0)
-
-
 def test_columns_of_no_use_are_dropped_with_their_reason() -> None:
     assert number([3.0, 3.0, 3.0]) == "constant in training"
     assert number([NAN, NAN]) == "nothing known in training"
@@ -92,12 +85,6 @@ def test_levels_without_a_feature_are_zeros_everywhere() -> None:
     out = np.zeros((3, 2))
     found.encode(column(["b", "new", None]), out, "t.csv")
     assert out.tolist() == [[0, 1], [0, 0], [0, 0]]
-
-
-def test_a_level_is_rare_below_the_share_asked_for() -> None:
-    values = column(["a"] * 90 + ["b"] * 10)
-    assert fit_category(values, 0.1) == Category("x", ("a", "b"), False, False)
-    assert fit_category(values, 0.11) == Category("x", ("a",), True, False)
 
 
 def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
@@ -180,10 +167,3 @@ def test_new_rows_that_do_not_fit_are_refused() -> None:
         made.apply(frame().astype({"size": object}).replace({"size": {1.0: "big"}}), "new.csv")
     with pytest.raises(InputError, match=r"new.csv, row 20, column 'size': inf is too large: numbers become float32"):
         made.apply(frame().replace({"size": {5.0: np.inf}}), "new.csv")
-
-
-def test_nothing_to_learn_from() -> None:
-    with pytest.raises(InputError, match=r"t.csv has no feature beside target price \(here: constant in training\)$"):
-        fit(frame()[["here"]], ("price",), "", (), source="t.csv")
-    with pytest.raises(InputError, match=r"t.csv has no feature beside target price$"):
-        fit(frame()[[]], ("price",), "", (), source="t.csv")

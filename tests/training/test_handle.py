@@ -77,14 +77,6 @@ class Listening(ERM):
         self.heard = [(int(epoch), float(value)) for epoch, value in state["heard"]]
 
 
-def test_each_run_of_a_stack_hears_its_own_scores() -> None:
-    runs = [make_run(Listening(), seed) for seed in (0, 1)]
-    results = train(runs, settings(epochs=3))
-    for run, result in zip(runs, results, strict=True):
-        assert result.stack == 2
-        assert run.method.heard == [(row["epoch"], row["val_rmse"]) for row in result.history]
-
-
 @pytest.mark.parametrize("epoch", [1, 4])
 def test_what_a_run_heard_is_there_when_it_goes_on(epoch: int, tmp_path: Path) -> None:
     def make() -> list[Run]:

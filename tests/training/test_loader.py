@@ -47,17 +47,6 @@ def test_gathering_in_chunks_gives_the_same_batches(n_runs: int, limit: int, mon
         assert all(torch.equal(a, b) for a, b in zip(flat(one), flat(other), strict=True))
 
 
-def test_everything_is_gathered_at_once_where_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    splits, orders, draws = epoch(2)
-    fetched: list[int] = []
-    fetch = BatchLoader.fetch
-    monkeypatch.setattr(
-        BatchLoader, "fetch", lambda self, index, *view: (fetched.append(index.shape[1]), fetch(self, index, *view))[1]
-    )
-    list(BatchLoader(splits, CPU).batches(orders, draws))
-    assert fetched == [50, 50]
-
-
 @pytest.mark.parametrize("n_runs", [1, 3])
 def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     splits, orders, draws = epoch(n_runs)
@@ -85,16 +74,6 @@ def test_labels_of_all_runs(n_runs: int) -> None:
     splits, _, _ = epoch(n_runs)
     y = BatchLoader(splits, CPU).y
     assert torch.equal(y, splits[0].y if n_runs == 1 else torch.stack([s.y for s in splits]))
-
-
-def test_inputs_of_higher_rank_keep_their_shape() -> None:
-    n = 6
-    x = torch.arange(n * 2 * 3 * 4, dtype=torch.float32).reshape(n, 2, 3, 4)
-    split = Split(x, torch.zeros(n, 1), torch.zeros(n, dtype=torch.int64))
-    index = torch.tensor([[4, 1, 4]])
-    assert torch.equal(BatchLoader([split], CPU).fetch(index).x, x[[4, 1, 4]])
-    both = BatchLoader([split, split], CPU).fetch(torch.tensor([[4, 1], [0, 5]])).x
-    assert torch.equal(both, torch.stack([x[[4, 1]], x[[0, 5]]]))
 
 
 def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:

@@ -105,28 +105,12 @@ def test_runs_whose_splits_have_equal_shapes_share_a_stack() -> None:
             assert mixed[seed].scores == result.scores
 
 
-def test_runs_of_a_stack_differ() -> None:
-    one, other = train([make_run(composed("mixup"), seed) for seed in (0, 1)], settings())
-    assert states_differ(one.state_dict, other.state_dict)
-    assert one.scores != other.scores
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_a_stack_equals_separate_runs_with_weight_decay(optimizer: str) -> None:
     changes = {"optimizer": optimizer, "weight_decay": 0.1, "epochs": 2}
     together = train([make_run(ERM(), seed) for seed in SEEDS], settings(**changes))
     for seed, ours in zip(SEEDS, together, strict=True):
         assert_states_close(ours.state_dict, train_one(ERM(), seed, **changes).state_dict, 1e-5)
-
-
-def test_each_run_keeps_its_own_best_epoch() -> None:
-    changes = {"epochs": 8, "lr": 0.05}
-    together = train([make_run(ERM(), seed) for seed in range(6)], settings(**changes))
-    for result in together:
-        curve = [row["val_rmse"] for row in result.history]
-        assert result.best_epoch == 1 + int(np.argmin(curve))
-        assert result.scores["val"]["rmse"] == pytest.approx(min(curve), rel=1e-12)
-    assert len({result.best_epoch for result in together}) > 1
 
 
 # ---- the same seed gives the same numbers
@@ -260,15 +244,6 @@ def test_a_subclass_does_not_inherit_what_only_draws() -> None:
     assert per_run(base) == ("pairing", "lam")
     assert per_run(Reads(base.pairing, base.lam)) == ()
     assert per_run(Says(base.pairing, base.lam)) == ("lam",)
-
-
-def test_a_stack_whose_methods_draw_different_things_is_refused() -> None:
-    class More(ERM):
-        def draw(self, order: Any, streams: Any) -> dict[str, np.ndarray]:
-            return {"extra": np.zeros(len(order.index))} if streams.seed else {}
-
-    with pytest.raises(InputError, match=r"same draws, got \[\[\], \['extra'\]\]"):
-        train([make_run(More(), seed, make_data(seed)) for seed in (0, 1)], settings())
 
 
 class Inner(nn.Module):

@@ -64,8 +64,8 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
 
     def led(link: re.Match[str]) -> str:
         """Return a link to runs as one to their page; of one to a folder that only a forge lists, its text."""
-        if "/runs/" in link[2] and ".jsonl" in link[2]:
-            return f'<a href="{link[2].partition(".jsonl")[0]}.html">{link[1]}</a>'
+        if "/runs/" in link[2] and ".csv" in link[2]:
+            return f'<a href="{link[2].partition(".csv")[0]}.html">{link[1]}</a>'
         if not (here / link[2]).is_dir():
             return link[0]
         runs = (here / link[2]).resolve().is_relative_to(ROOT / "results" / "runs")

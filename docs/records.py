@@ -14,26 +14,26 @@ from typing import Any
 
 from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.records.published import EVERY_STUDY, cell_of, read_reports, report_files
+from scripts.records.published import EVERY_STUDY, cell_of, run_files
 from scripts.records.records import options_text
+from scripts.records.run_tables import read_runs
 
 #: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
 #: What is said above the table alone, however many values there are.
-ABOVE = ("unit", "selection_rule", "notes", "device", "kernels", "threads", "versions", "checksums", "rules", "dirty")
+ABOVE = ("unit", "selection_rule", "notes", "device", "threads", "versions", "checksums", "dirty")
 Report = Mapping[str, Any]
 
 
 def pages() -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield name, content and template of every page: of each file of runs, and of their folders."""
     listed: dict[str, list[str]] = defaultdict(list)
-    for path in [*report_files(RESULTS), *report_files(RESULTS, EVERY_STUDY)]:
+    for path in [*run_files(RESULTS), *run_files(RESULTS, EVERY_STUDY)]:
         name = str(path.relative_to(RESULTS.parent)).partition(".")[0]
         _, _, folder, *rest = name.split("/")
-        title = " / ".join(map(names.method_title, rest[1:])) or rest[0]
-        title = f"{title} on {names.dataset_title(rest[0])}" if rest[1:] else title
+        title = names.dataset_title(rest[0])
         yield _page(name, f"{title}: {folder}", _runs(path))
-        listed[folder].append(f'<li><a href="{"/".join(rest)}.html">{escape(title)}</a></li>')
+        listed[folder].append(f'<li><a href="{rest[0]}.html">{escape(title)}</a></li>')
     for folder, items in listed.items():
         yield _page(f"results/runs/{folder}/index", f"Runs of {folder}", f"<ul>{''.join(items)}</ul>")
     links = "".join(f'<li><a href="{folder}/index.html">{folder}</a></li>' for folder in listed)
@@ -48,7 +48,7 @@ def _page(name: str, title: str, body: str) -> tuple[str, dict[str, Any], str]:
 def _runs(path: Path) -> str:
     """Return the runs of a file, a table a cell; those of the study a table an experiment and setting."""
     cells: dict[str, list[Report]] = defaultdict(list)
-    for report in read_reports(path):
+    for report in read_runs(path):
         setting = f"{report['experiment']} {report['options'].get('condition', '')}"
         cells[setting if "condition" in report["options"] else cell_of(report)].append(report)
     file = path.relative_to(RESULTS.parent)

@@ -26,7 +26,6 @@ from scripts.driver.cli import user_errors
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.records.seal import seal_measured
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
 from scripts.report.terminal import print_table
@@ -151,7 +150,6 @@ def check_bandwidths(results: Path = RESULTS) -> str:
     write_figures({"figures/bandwidth.png": bandwidth_figure(curves)}, results)
     write_atomically(file, to_csv(records, list(records[0])))
     write_atomically(results / PAGE, text)
-    seal_measured(results, ["figures/bandwidth.png", file.name, PAGE])
     return text
 
 

@@ -20,10 +20,9 @@ from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import keep_predictions, stored_files, write_reports
+from scripts.records.published import keep_predictions, write_reports
 from scripts.records.records import read_csv
 from scripts.records.rescored import settle_scores
-from scripts.records.seal import check_seal, seal_files
 
 
 def publish_runs(out: Path, results: Path) -> list[Path]:
@@ -31,8 +30,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
 
     Raises:
         InputError: no run to publish, one of edited or unknown code, one without predictions, one with a damaged
-            file, one with the seed that methods are tuned with, or published files that are not what was sealed.
-            Nothing has been written then.
+            file, or one with the seed that methods are tuned with. Nothing has been written then.
     """
     reports = [r for r in load_reports(out / "runs") if r["experiment"] not in NOT_PUBLISHED]
     if not reports:
@@ -48,15 +46,11 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     with holding_alone(results / LOCKS, PUBLISHING):  # files are read, and written with what is new
-        check_seal(results)
         kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
         keep_predictions(results, kept)
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
-        written = write_reports(results, settle_scores(results, reports))
-        stored = {path for report in reports for path in stored_files(results, report)}
-        seal_files(results, {path.relative_to(results).as_posix() for path in stored})
-        return written
+        return write_reports(results, settle_scores(results, reports))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

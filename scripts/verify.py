@@ -1,16 +1,11 @@
-"""Hold published numbers to what is found again, link by link, from the pages down to the cells that are trained again.
+"""Verify the published numbers, from the raw data up.
 
-The links of the chain, which `all` (`make verify`) checks in this order and names the first that does not hold:
-
-- `seal`: every file of results/ is what results/SEAL says.
-- `code`: the code that runs is that of its commit, with no bytecode that is not what its source compiles to.
 - `data`: every raw file that is here has its SHA-256.
 - `scores`: every published score is what its stored predictions give.
 - `pages`: every rendered file is what the records render to.
-- `cells`: published cells, drawn with `seed`, give the same numbers when they are trained again
-  (`scripts.plan.trained_again`).
+- `cells`: published cells, drawn with `seed`, agree within noise when they are trained again (`scripts.plan.rerun`).
 
-What differs is named, a preset whose values have changed too; the status is then 1, and also where nothing could be
+`all` (`make verify`) checks these in turn. What differs is named; the status is then 1, and also where nothing could be
 decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 
 `rescore metric=mae` computes any metric of `cmixup.metrics` of all published runs from their stored predictions.
@@ -19,14 +14,9 @@ decided. Example: `python -m scripts.verify cells count=12 seed=5`.
 from __future__ import annotations
 
 import random
-import re
 import sys
-import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
-
-import torch
 
 from cmixup.errors import InputError, check_choice
 from cmixup.files import sha256_of, write_atomically
@@ -35,22 +25,17 @@ from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.driver.provenance import run_environment, stale_bytecode, unchecked_bytecode
-from scripts.plan.trained_again import train_cells
-from scripts.plan.verification import QUICK, draw_cells, published_cells
+from scripts.plan.rerun import QUICK, beyond_noise, draw_cells, published_cells, rerun_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.records import to_csv
 from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
-from scripts.records.seal import SEAL, broken_files, read_seal, root_line, seal_files
 from scripts.report import rendering
 
-LINKS = ("seal", "code", "data", "scores", "pages", "cells")
-MINUTES = 8  # that all links take on two cores with the default count
+CHECKS = ("data", "scores", "pages", "cells")
 KEYS = {
-    "what": f"all, {', '.join(LINKS)}, or rescore",
+    "what": f"all, {', '.join(CHECKS)}, or rescore",
     "metric": "of rescore: the score that is computed of all published runs, such as mae or worst_mae",
     "out": f"{OUT}; of rescore: rescored_<metric>.csv goes into it",
-    "new": "of seal: seal these files as they are, paths below results/ between commas, or all; default none",
     "count": "cells to draw; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
@@ -60,45 +45,6 @@ KEYS = {
     "jobs": "processes; default one a core",
     "results": "where the published records are; default results/",
 }
-
-
-def check_sealed(results: Path, new: str) -> str:
-    """Name every file of results/ that is not what was sealed; return what was found in words.
-
-    Args:
-        results: the folder results/.
-        new: paths to seal as they are, between commas, or "all".
-
-    Raises:
-        InputError: there is no seal, or with `new` another file does not hold either.
-        Broken: a file does not hold.
-    """
-    if new:
-        named = [part.strip() for part in new.split(",") if part.strip()]
-        print(f"sealed: root {seal_files(results, named, first=named == ['all'])}")
-    if not (sealed := read_seal(results)):
-        raise InputError(f"{results / SEAL} is not there: python -m scripts.verify seal new=all makes the first one")
-    wrong = broken_files(results)
-    return print_wrong(wrong, f"{len(sealed)} files, {len(wrong)} differ; {root_line(results)}")
-
-
-def check_code() -> str:
-    """Name what is not the code of its commit; return commit and digest of what runs here in words."""
-    about, wrong = run_environment(torch.device("cpu")), list[str]()
-    if about["dirty"]:
-        wrong.append("code that was edited, or of unknown commit, so that what runs is not what was committed")
-    wrong += [f"{path} is bytecode that Python runs without a look at its source" for path in unchecked_bytecode()]
-    wrong += [f"{path} is bytecode of another source than stands beside it" for path in stale_bytecode()]
-    return print_wrong(wrong, f"commit {about['commit'][:12] or 'unknown'}, digest {about['code']}")
-
-
-def other_versions() -> str:
-    """Return why no number needs to repeat here: PyTorch or NumPy of another version than that of constraints.txt."""
-    pinned = dict(re.findall(r"(?m)^(torch|numpy)==(\S+)", (RESULTS.parent / "constraints.txt").read_text()))
-    installed = {name: metadata.version(name).partition("+")[0] for name in pinned}
-    other = [name for name in pinned if installed[name] != pinned[name]]
-    words = [f"{name} {installed[name]} (constraints.txt: {pinned[name]})" for name in other]
-    return f"packages: other: {', '.join(words)}" if other else ""
 
 
 def check_data() -> str:
@@ -147,10 +93,10 @@ def check_pages(results: Path) -> str:
 
 
 def check_cells(results: Path, given: Args) -> str:
-    """Train published cells again and name what differs; return in words how many repeat.
+    """Train published cells again and name those that differ by more than noise; return in words how many agree.
 
     Raises:
-        Broken: a number differs, or nothing could be decided.
+        Broken: a cell differs, or nothing could be decided.
     """
     known = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
     datasets, experiments = given.listed("datasets", option_names("dataset")), given.listed("experiments", known)
@@ -160,13 +106,16 @@ def check_cells(results: Path, given: Args) -> str:
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
         print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
         cells = draw_cells(cells, n, seed)
-    judged, wrong, line = train_cells(cells, given.count("jobs"), within_noise=other_versions())
-    lines = [f"{name}: {each}" for name, all_of in wrong.items() for each in all_of]
-    return print_wrong(lines if judged or lines else ["nothing could be decided"], line)
+    found, wrong = rerun_cells(cells, given.count("jobs"))
+    wrong = {**beyond_noise(found), **wrong}
+    decided = {name for name, cell in found.items() if cell.decided} | wrong.keys()
+    lines = [f"{name}: {line}" for name, line in wrong.items()]
+    agree = f"{len(decided) - len(wrong)} of {len(decided)} cells agree within noise"
+    return print_wrong(lines if decided else ["nothing could be decided"], agree)
 
 
 class Broken(Exception):
-    """A link does not hold; the message is what was found in words."""
+    """Something differs; the message is what was found in words."""
 
 
 def print_wrong(wrong: Sequence[str], line: str) -> str:
@@ -182,26 +131,6 @@ def print_wrong(wrong: Sequence[str], line: str) -> str:
     return line
 
 
-def check_chain(links: dict[str, Callable[[], str]], results: Path) -> None:
-    """Check all links in turn, a line for each, and end with the root of results/; the first that breaks ends it.
-
-    Raises:
-        SystemExit: a link does not hold, which the last line names.
-    """
-    print(f"{len(links)} links, about {MINUTES} minutes on two cores", flush=True)
-    began = time.perf_counter()
-    for name, link in links.items():
-        started = time.perf_counter()
-        try:
-            line = link()
-        except (Broken, InputError) as error:
-            print(f"{name:8} {error}", flush=True)
-            print(f"the link `{name}` does not hold", file=sys.stderr)
-            raise SystemExit(1) from None
-        print(f"{name:8} {line} ({time.perf_counter() - started:.0f} s)", flush=True)
-    print(f"the chain holds ({(time.perf_counter() - began) / 60:.1f} minutes)\n{root_line(results)}")
-
-
 def write_scores(metric: str, results: Path, out: Path) -> None:
     """Write one score of all published runs, computed from their predictions, as a CSV file below `out`."""
     rows, path = rescore(metric, results), out / f"rescored_{metric}.csv"
@@ -214,25 +143,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("all", *LINKS, "rescore"))
+        what = check_choice("what", given.get("what", ""), ("all", *CHECKS, "rescore"))
         results = Path(given.get("results") or RESULTS)
-        links: dict[str, Callable[[], str]] = {
-            "seal": lambda: check_sealed(results, given.get("new", "")),
-            "code": check_code,
+        checks: dict[str, Callable[[], str]] = {
             "data": check_data,
             "scores": lambda: check_scores(results),
             "pages": lambda: check_pages(results),
             "cells": lambda: check_cells(results, given),
         }
-        if what == "all":
-            return check_chain(links, results)
         if what == "rescore":
-            return write_scores(given.get("metric", ""), results, given.out)
-        try:
-            print(f"{what}: {links[what]()}")
-        except Broken as error:
-            print(f"{what}: {error}")
-            raise SystemExit(1) from None
+            write_scores(given.get("metric", ""), results, given.out)
+            return
+        for name in checks if what == "all" else [what]:
+            try:
+                print(f"{name}: {checks[name]()}", flush=True)
+            except Broken as error:
+                print(f"{name}: {error}")
+                raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

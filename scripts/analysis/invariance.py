@@ -43,9 +43,9 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
 from scripts.records.register import draws
-from scripts.records.stats import summarise_values
 from scripts.report.figures import new_subplots
 from scripts.report.palette import COLOURS, GREY
+from scripts.stats.intervals import summarise_values
 
 CPU = torch.device("cpu")
 EXPERIMENT, FILE = "table3", "invariance.csv"

@@ -37,8 +37,8 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.register import writes
-from scripts.records.stats import summarise_values
 from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
+from scripts.stats.intervals import summarise_values
 
 KEYS = COMMON
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first

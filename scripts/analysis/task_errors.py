@@ -44,10 +44,10 @@ from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.register import draws, writes
-from scripts.records.stats import clustered_interval
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import new_subplots
 from scripts.report.palette import method_look
+from scripts.stats.intervals import clustered_interval
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
 KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}

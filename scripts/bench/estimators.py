@@ -25,8 +25,8 @@ from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, store
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
 from scripts.records.register import fills
-from scripts.records.stats import Interval, clustered_interval
 from scripts.records.tables import markdown_rows
+from scripts.stats.intervals import Interval, clustered_interval
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
 BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).hexdigest())

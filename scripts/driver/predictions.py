@@ -3,7 +3,7 @@
 An HDF5 file holds those of one run. `seeds: (E,)` lists its seeds; below `val` and `test` lie `rows: (E,)`, how many
 rows each seed has there, and, seed after seed, `target` and `prediction`, both `(M, d_y)` float32, and `domain: (M,)`.
 Predictions of a method's other predictors are called `prediction_<name>`. Published cells are kept in another form
-(`scripts.records.packed`).
+(`scripts.records.prediction_store`).
 """
 
 from __future__ import annotations

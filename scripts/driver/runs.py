@@ -34,7 +34,6 @@ from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
-UNROUNDED = "unrounded_scores"  # of a published run: those of predictions that were not rounded to steps
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
@@ -193,12 +192,8 @@ def number_of(value: float | str | None) -> float:
 
 def with_numbers(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report that JSON gave with numbers for what `strict_json` made of those that are not finite."""
-    of_parts = {
-        key: {part: {name: number_of(v) for name, v in each.items()} for part, each in report[key].items()}
-        for key in ("scores", UNROUNDED)
-        if key in report or key == "scores"
-    }
-    return {**report, **of_parts, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
+    scores = {part: {name: number_of(v) for name, v in own.items()} for part, own in report["scores"].items()}
+    return {**report, "scores": scores, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
 
 
 def read_report(folder: Path) -> dict[str, Any]:

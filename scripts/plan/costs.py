@@ -14,7 +14,7 @@ from scripts.config.parts import GROUPS, config_leaves
 from scripts.driver.job import Job
 from scripts.driver.provenance import device_name
 from scripts.records.experiment import RESULTS
-from scripts.records.published import read_reports
+from scripts.records.published import published_reports
 
 LEAST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test, and says little of a long one
 
@@ -66,8 +66,7 @@ def _similar_seconds(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict
 @functools.cache
 def _published_cpu(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
     """Return the reports of published CPU runs of a dataset and method, each after `_trained_values`, read once."""
-    files = sorted((results / "runs").glob(f"*/{dataset}/{method}.jsonl"))
-    reports = (report for path in files for report in read_reports(path))
+    reports = (r for r in published_reports(results, tables=[dataset]) if r["method"] == method)
     return [(_trained_values(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
 
 

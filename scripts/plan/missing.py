@@ -25,7 +25,7 @@ from scripts.plan.costs import run_minutes
 from scripts.plan.time_budget import Missing
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS, Experiment, load_experiment
-from scripts.records.published import published_seeds, report_files
+from scripts.records.published import published_seeds, run_files
 
 MACHINE = ("seeds=", "logger=", "out=", "device=", "rerun=")  # of a command line: where and how it is run
 NOWHERE = "/nowhere"  # a folder without runs
@@ -106,7 +106,7 @@ def _why_wanting(dataset: str, *, fetching: bool) -> str:
 def state_fingerprint(results: Path = RESULTS) -> str:
     """Return what the list depends on, as a short text: sources, configurations, the map and what is published."""
     digest = hashlib.sha256(sources_digest().encode())
-    for path in (RESULTS / "artefacts.yaml", *report_files(results)):
+    for path in (RESULTS / "artefacts.yaml", *run_files(results)):
         digest.update(path.read_bytes() if path.is_file() else b"")
     return digest.hexdigest()[:16]
 

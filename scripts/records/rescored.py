@@ -27,7 +27,7 @@ from cmixup.losses import joined, mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored
-from scripts.driver.runs import UNROUNDED, number_of, strict_json
+from scripts.driver.runs import number_of, strict_json
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     EVERY_STUDY,
@@ -36,13 +36,13 @@ from scripts.records.published import (
     cell_name,
     predictions_file,
     published_reports,
-    read_reports,
-    reports_file,
+    runs_file,
     unrounded_scores,
     with_predictions,
 )
 from scripts.records.reads import remember_reads
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
+from scripts.records.run_tables import UNROUNDED, read_runs
 from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores
 
@@ -151,9 +151,9 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
         reports: of runs that are to be published; those without predictions stay as they are.
     """
     made = list[dict[str, Any]]()
-    published = functools.lru_cache(maxsize=1)(lambda path: {one["run"]: one for one in read_reports(path)})
+    published = functools.lru_cache(maxsize=1)(lambda path: {one["run"]: one for one in read_runs(path)})
     for report, parts in with_predictions(results, reports):
-        old = published(reports_file(results, report)).get(report["run"])
+        old = published(runs_file(results, report["experiment"], report["dataset"])).get(report["run"])
         plain = {key: value for key, value in report.items() if key != UNROUNDED}
         if old and strict_json(unrounded_scores(old)) == strict_json(unrounded_scores(report)):
             kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}

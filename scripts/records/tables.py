@@ -15,7 +15,7 @@ import pandas as pd
 from cmixup.metrics import lower_is_better
 from scripts.records.names import Titles
 from scripts.records.records import scores_by_seed, select_records
-from scripts.records.stats import FEW, Interval, Summary, compare_methods, summarise_values
+from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, summarise_values
 
 Row = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ class Block:
         cells: by method and metric, methods in the order of their rows.
         intervals: `compare` minus each other method, by method and metric.
         notes: what a reader must know.
-        runs: the file of each method's runs below results/runs, without its ending; none where it has no runs.
+        runs: the table of each method's runs below results/runs; none where it has no runs.
         titles: how all of them are printed.
     """
 
@@ -145,7 +145,7 @@ def make_block(
             )  # fmt: skip
     intervals = {m: {s: found.intervals[m] for s, found in compared.items() if m in found.intervals} for m in methods}
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
-    runs = {method: f"{place}/{dataset}/{method}" for method, place in places.items()}
+    runs = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
     if 0 < max((len(v) for of in values.values() for v in of.values()), default=0) < FEW:
         few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
         notes = [*notes, few]
@@ -201,7 +201,7 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
             head, rows = metric_rows(block, metric)
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
-                    row[0] = f"[{row[0]}](../runs/{block.runs[method]}.jsonl)"
+                    row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
             parts += ["", *markdown_rows(head, rows)]
         for note in block.notes:
             parts += ["", note]

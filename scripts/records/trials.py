@@ -21,7 +21,6 @@ from cmixup.metrics import metric_of
 from scripts.config.compose import read_part
 from scripts.driver.locks import LOCKS, holding_alone
 from scripts.records.records import Report, validation_score
-from scripts.records.seal import seal_measured
 
 FILE = "tuned.jsonl"  # below results/
 
@@ -45,12 +44,11 @@ def read_trials(path: Path) -> list[dict[str, Any]]:
 
 
 def add_trial(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to those of a file, unless it is there already, and seal it; others may do so meanwhile."""
+    """Add a record to those of a file, unless it is there already; others may do so meanwhile."""
     with holding_alone(path.parent / LOCKS, path.name):
         lines = [json.dumps(one) for one in read_trials(path)]
         if (line := json.dumps(record)) not in lines:
             write_atomically(path, "".join(f"{one}\n" for one in [*lines, line]))
-            seal_measured(path.parent, [path.name])
 
 
 def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:

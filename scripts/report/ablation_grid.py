@@ -14,9 +14,9 @@ from typing import Any
 
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.stats import Interval, clustered_interval, paired_or_none
 from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.sweep import decimals_for, option_value, scores_by_seed
+from scripts.stats.intervals import Interval, clustered_interval, paired_or_none
 
 Report = Mapping[str, Any]
 Point = tuple[Any, ...]  # a value of each option of the grid

@@ -10,7 +10,6 @@ from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.register import writes
 from scripts.records.rescored import filled_records
-from scripts.records.stats import Interval, Summary
 from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text, z_text
 from scripts.report.evidence import (
     Evidence,
@@ -21,6 +20,7 @@ from scripts.report.evidence import (
     sample_of,
 )
 from scripts.report.tables import make_table, standard_records
+from scripts.stats.intervals import Interval, Summary
 
 HEAD = """# Ours, the paper's and the authors' code, preset released
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from cmixup import CMixup
-from scripts.records.stats import Interval
 from scripts.report.figures import legend_below, new_subplots
 from scripts.report.palette import COLOURS, GREEN, PURPLE, method_look
+from scripts.stats.intervals import Interval
 
 # Of verdicts, in their order: no method's.
 OF_VERDICTS = (GREEN, PURPLE, "#4d4d4d", "#b0b0b0")

@@ -21,7 +21,7 @@ from scripts.records.experiment import RESULTS, Experiment, load_experiment, pap
 from scripts.records.records import options_text
 from scripts.records.register import fills
 from scripts.records.rescored import filled_records
-from scripts.records.stats import (
+from scripts.stats.intervals import (
     Interval,
     Summary,
     clustered_interval,

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from scripts.records import names
 from scripts.records.register import fills
-from scripts.records.stats import Interval
 from scripts.records.tables import markdown_rows
 from scripts.report.evidence import Evidence, is_higher, is_lower, minus, published_evidence
 from scripts.report.sentences_domains import DOMAINS, ONE_ORDER, changed
 from scripts.report.sentences_tables import FINDINGS, bandwidth_gains
+from scripts.stats.intervals import Interval
 
 Row = tuple[str, Interval, int]  # what is subtracted from what, the difference, decimals
 EVERY_PRESET = ("paper", "released", "default", "tuned", "tuned_default")

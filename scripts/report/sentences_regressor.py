@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.records.stats import Interval, clustered_interval
 from scripts.report.evidence import Evidence, is_higher, is_lower, require, sentence
+from scripts.stats.intervals import Interval, clustered_interval
 
 FILE = "benchmarks/estimators.csv"
 PAGE = "docs/scikit_learn.md"

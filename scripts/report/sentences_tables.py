@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from scripts.plan.asked import swept_values
-from scripts.records.stats import Interval, of_interval
 from scripts.records.tables import interval_text
 from scripts.report.agreement import means_agree
 from scripts.report.evidence import (
@@ -19,6 +18,7 @@ from scripts.report.evidence import (
     sentence,
 )
 from scripts.report.places import joined_words
+from scripts.stats.intervals import Interval, of_interval
 
 FINDINGS, REPRODUCING = "results/findings.md", "docs/reproducing.md"
 PRESETS = ("paper", "released", "tuned")

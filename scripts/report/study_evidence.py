@@ -15,7 +15,7 @@ import numpy as np
 from cmixup.losses import SQUARED, STD
 from scripts.driver.predictions import Parts, Scored
 from scripts.records.experiment import RESULTS
-from scripts.records.packed import read_cells
+from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file
 from scripts.records.reads import remember_reads
 from scripts.records.study_errors import error_scores, normal_scores, row_key

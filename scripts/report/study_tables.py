@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from scripts.records.names import method_title as config_title
-from scripts.records.stats import Interval
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report.study_evidence import (
     AGAIN,
@@ -41,6 +40,7 @@ from scripts.stats.effects import (
     percent_differences,
 )
 from scripts.stats.hierarchical import left_out
+from scripts.stats.intervals import Interval
 from scripts.study.rules import PROTOCOL2, Rules
 from scripts.study.verdict import chance_text, degenerate_splits
 

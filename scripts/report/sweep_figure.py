@@ -16,11 +16,11 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
 from scripts.records.register import draws
-from scripts.records.stats import Interval, paired_or_none
 from scripts.report.figures import legend_below
 from scripts.report.palette import COLOURS, method_look
 from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
 from scripts.report.tables import published_sweeps
+from scripts.stats.intervals import Interval, paired_or_none
 
 ERM, ERM_TITLE = "erm", "ERM"
 MOST_NAMED = 3  # values that a title names

@@ -19,8 +19,8 @@ from scripts.plan.asked import asked_seeds, recorded_under, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.experiment import stands_for
-from scripts.records.stats import LEVEL, Effect, Interval, of_interval, unpaired_effect
 from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
+from scripts.stats.intervals import LEVEL, Effect, Interval, of_interval, unpaired_effect
 
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
 REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "inconclusive"

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from scripts.records.stats import Interval, clustered_interval, standard_error
 from scripts.stats.hierarchical import Posterior, fit_effects
+from scripts.stats.intervals import Interval, clustered_interval, standard_error
 from scripts.stats.quadrature import Estimate
 
 BASE = "erm"  # the method that all others are compared with

@@ -33,10 +33,10 @@ from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import LOCKS, holding_alone
 from scripts.driver.predictions import Parts, Scored, scored_predictions
 from scripts.driver.provenance import run_environment
-from scripts.driver.runs import UNROUNDED
 from scripts.plan.schedule import Item, stacks_of, train_items
-from scripts.records.packed import read_cells
+from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file, published_reports
+from scripts.records.run_tables import UNROUNDED
 from scripts.records.study_errors import error_scores, normal_scores, rounded_predictions
 from scripts.stats.effects import BASE
 from scripts.study.rules import WEIGHTS, Rules, Run, StudyCell

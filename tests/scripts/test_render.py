@@ -19,12 +19,12 @@ from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import records_frame
-from scripts.records.stats import Summary, summarise_values
 from scripts.report.agreement import against_paper
 from scripts.report.agreement import mean_std as mean_text
 from scripts.report.overfitting import overfitting_figure
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
+from scripts.stats.intervals import Summary, summarise_values
 
 
 def report(seed: int = 0, **changes) -> dict:
@@ -53,7 +53,7 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(1), done=False)
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish_runs(tmp_path / "out", tmp_path / "results")
-    assert written == tmp_path / "results/runs/table1/airfoil/erm.jsonl"
+    assert written == tmp_path / "results/runs/table1/airfoil.csv"
     found = published_records(tmp_path / "results")
     assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),

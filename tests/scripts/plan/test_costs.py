@@ -1,6 +1,5 @@
 """The minutes of a cell, and with them the plan of the main job, come from runs like it and from no others."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from scripts.plan import cells, costs
 from scripts.plan.cells import Choice, plan_cells
 from scripts.plan.costs import estimate_minutes, run_minutes
 from scripts.records.experiment import load_experiment
+from scripts.records.published import published_reports, write_reports
 
 HERE = device_name(torch.device("cpu"))
 
@@ -27,13 +27,12 @@ def job_of(*words: str) -> Job:
 
 def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed: int = 0) -> None:
     """Publish a run of a job that took so many seconds, whatever is published there already."""
-    name = "/".join(job.config[part]["name"] for part in ("dataset", "method"))
-    path = results / "runs" / "some" / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed,
-              "scores": {}, "facts": {}, "run": f"some/{name}/seed={seed}"}  # fmt: skip
-    with path.open("a") as stream:
-        stream.write(json.dumps(report) + "\n")
+    dataset, method, model = (job.config[part]["name"] for part in ("dataset", "method", "model"))
+    number = len(published_reports(results))
+    report = {"experiment": "some", "dataset": dataset, "method": method, "model": model, "preset": "paper",
+              "config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed,
+              "options": {}, "scores": {}, "facts": {}, "run": f"some/{dataset}/{number}/seed={seed}"}  # fmt: skip
+    write_reports(results, [report])
     costs._published_cpu.cache_clear()
 
 

@@ -1,12 +1,15 @@
-"""Published cells: a line a seed, kept beside the others; the layer is chosen where reports become records."""
+"""Published cells: a row a seed, kept beside the others; the layer is chosen where reports become records."""
 
-import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pytest
 
+from cmixup.errors import InputError
 from scripts.driver.predictions import Scored
-from scripts.records.packed import read_cells
+from scripts.records.experiment import RESULTS
+from scripts.records.prediction_store import read_cells
 from scripts.records.published import (
     cell_name,
     cell_of,
@@ -30,13 +33,50 @@ def one(seed: int, layer: str = "input", value: float = 2.0) -> dict:
     )  # fmt: skip
 
 
-def test_a_seed_that_is_published_again_replaces_its_line_alone(tmp_path: Path) -> None:
+def test_a_seed_that_is_published_again_replaces_its_row_alone(tmp_path: Path) -> None:
     (path,) = write_reports(tmp_path, [one(10), one(2)])
-    assert path == tmp_path / "runs" / "table1/airfoil/k_mixup.jsonl"
+    assert path == tmp_path / "runs" / "table1/airfoil.csv"
     write_reports(tmp_path, [one(2, value=7.0), one(0)])
-    assert [json.loads(line)[0] for line in path.read_text().splitlines()[1:]] == [0, 2, 10]
-    assert [r["scores"]["val"]["rmse"] for r in published_reports(tmp_path)] == [2.0, 7.0, 2.0]
+    assert pd.read_csv(path).set_index("seed").val_rmse.to_dict() == {0: 2.0, 2: 7.0, 10: 2.0}
     assert published_reports(tmp_path)[2] == one(10)  # as it was made
+
+
+def test_a_table_holds_every_bit_and_what_differs_inside_a_cell(tmp_path: Path) -> None:
+    """Options keep their types, runs of one cell may differ in notes, trials have their own rows."""
+    options = {"method.bandwidth": ["std", 0.03], "train.epochs": 3, "train.label_scaling": "standard"}
+    given = [
+        report(seed=-1, scores={"val": {"rmse": 0.1 + 0.2}, "test": {"rmse": float("nan"), "worst_rmse": 1e-300}},
+               options=options, unrounded_scores={"val": {"rmse": 1 / 3}}, notes=["one"],
+               run="table1/airfoil/c/seed=-1"),
+        report(seed=0, options=options, facts={"kept": 5e-324, "bandwidth": 1.75}, run="table1/airfoil/c/seed=0"),
+        {"experiment": "table1", "dataset": "airfoil", "model": "", "method": "erm", "preset": "paper",
+         "options": {"condition": "random", "trial": 7}, "seed": 3, "run": "table1/airfoil/d/trial=07/seed=3",
+         "scores": {"val": {"rmse": 2.0}}, "facts": {},
+         "words": ['method.layer="input"', 'method.bandwidth=["std", 1]']},
+    ]  # fmt: skip
+    write_reports(tmp_path, given)
+    found = {r["run"]: r for r in published_reports(tmp_path)}
+    for one_given in given:
+        back = found[one_given["run"]]
+        assert {key: repr(back[key]) for key in one_given} == {key: repr(one_given[key]) for key in one_given}
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b'{"shared": {}, "cells": []}', b"\xff"])
+def test_a_damaged_table_is_one_line_that_names_it(damage: bytes, tmp_path: Path) -> None:
+    (path,) = write_reports(tmp_path, [one(0)])
+    path.with_suffix(".json").write_bytes(damage)
+    with pytest.raises(InputError, match=r"airfoil\.csv is no table of runs"):
+        published_reports(tmp_path)
+
+
+def test_one_line_of_pandas_answers_for_a_table_and_for_the_study() -> None:
+    table = pd.read_csv(RESULTS / "runs/table1/airfoil.csv").query(
+        "preset == 'released' and method in ['cmixup', 'erm']"
+    )
+    assert table.groupby("method").test_rmse.count().to_dict() == {"cmixup": 10, "erm": 10}
+    study = pd.read_csv(RESULTS / "runs/study_protocol2/penguin_mass.csv.xz").query("options == 'condition=random'")
+    assert study[study.trial.isna() & (study.method == "erm")].test_nrmse.between(0, 1).all()
+    assert (study.trial.notna()).any()
 
 
 def test_the_layer_that_is_better_on_validation_is_chosen_over_all_published_seeds(tmp_path: Path) -> None:

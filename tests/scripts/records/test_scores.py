@@ -15,7 +15,7 @@ from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions
 from scripts.driver.runs import load_reports
-from scripts.records.packed import read_cells
+from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
 from scripts.records.rescored import CACHE, compute_score, fill_metrics, rescore, settle_scores
 from scripts.verify import main
@@ -149,12 +149,12 @@ def test_a_changed_record_is_named(
 def test_runs_from_before_steps_may_differ_by_these_alone_and_keep_their_scores(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = {path: path.read_bytes() for path in published.rglob("*.jsonl")}
+    before = {path: path.read_bytes() for path in published.rglob("runs/**/*.*")}
     (new,) = [r for r in published_reports(published) if (r["dataset"], r["seed"]) == ("crime", 1)]
     assert new["unrounded_scores"].keys() == new["scores"].keys()
     as_trained = {**{k: v for k, v in new.items() if k != "unrounded_scores"}, "scores": new["unrounded_scores"]}
     write_reports(published, settle_scores(published, [as_trained]))  # the same run published again
-    assert {path: path.read_bytes() for path in published.rglob("*.jsonl")} == before
+    assert {path: path.read_bytes() for path in published.rglob("runs/**/*.*")} == before
     for share, status in ((1.0001, 0), (1.0004, 1)):
         (rmse, *_), old = [new["scores"]["test"]["rmse"]], {k: v for k, v in new.items() if k != "unrounded_scores"}
         old["scores"] = {**old["scores"], "test": {**old["scores"]["test"], "rmse": share * rmse}}
@@ -191,7 +191,7 @@ def test_a_changed_prediction_is_named(published: Path, capsys: pytest.CaptureFi
 def test_runs_without_predictions_are_counted_and_none_at_all_is_no_success(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = sorted((published / "predictions").glob("table3/*/*.xz"))
+    files = sorted((published / "predictions").glob("table3/*.xz"))
     files[0].unlink()
     assert verify(published) == 0
     assert "no predictions are kept of 2 runs: table3 crime" in capsys.readouterr().err

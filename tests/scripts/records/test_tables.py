@@ -114,7 +114,7 @@ def test_markdown_shows_ours_paper_and_difference():
 
 def test_the_published_page_leads_from_methods_with_runs_to_their_records():
     text = table_page(ResultTable("Title", [block(records())]), linked=True)
-    assert "| [ERM](../runs/table1/airfoil/erm.jsonl) | 2 | 3.10" in text
+    assert "| [ERM](../runs/table1/airfoil.csv) | 2 | 3.10" in text
     assert "| mixup | — |" in text
 
 

@@ -10,10 +10,10 @@ from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import records_frame
-from scripts.records.stats import of_interval
 from scripts.report.evidence import Evidence
 from scripts.report.paper_map import effect_lines, missing_datasets, state_words
 from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all
+from scripts.stats.intervals import of_interval
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])

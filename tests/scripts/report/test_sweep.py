@@ -14,10 +14,10 @@ from scripts.plan.asked import asked_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.records.stats import Interval, paired_or_none
 from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points
 from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
 from scripts.report.tables import published_sweeps
+from scripts.stats.intervals import Interval, paired_or_none
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")

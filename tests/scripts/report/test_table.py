@@ -3,9 +3,9 @@
 import pytest
 
 from scripts.records.names import titles_of
-from scripts.records.stats import Summary
 from scripts.records.tables import Block, Score
 from scripts.report.tables import rank_lines, ranks_beside_paper
+from scripts.stats.intervals import Summary
 
 
 def block(dataset: str, metric: str, ours: dict, paper: dict) -> Block:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from scripts.records.experiment import RESULTS
-from scripts.records.stats import Interval
 from scripts.report.theory import (
     PAGE,
     QUANTITIES,
@@ -19,6 +18,7 @@ from scripts.report.theory import (
     theorem_figure,
     theory_figures,
 )
+from scripts.stats.intervals import Interval
 
 TRUE_MSE = QUANTITIES[1][1]
 

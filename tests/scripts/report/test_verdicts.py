@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
-from scripts.records.stats import Effect, Summary, of_interval, paired_or_none, unpaired_effect
 from scripts.report.verdicts import DIFFERS, REPRODUCES, UNKNOWN, equivalence_state, gain_state
+from scripts.stats.intervals import Effect, Summary, of_interval, paired_or_none, unpaired_effect
 
 PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 

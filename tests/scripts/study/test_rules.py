@@ -137,7 +137,7 @@ def test_on_other_networks_erm_alone_is_tuned(name: str) -> None:
 
 def test_models_with_default_settings_have_the_rows_of_the_networks(rules: Rules) -> None:
     models = load_rules(BASELINES)
-    assert models.experiment == "study_sea_level"  # as published records say
+    assert models.experiment == "study_baselines"
     for condition in models.conditions:
         (ours,) = models.cells(["dutch_school_tests"], [condition.name], ["ridge"])
         (theirs,) = rules.cells(["dutch_school_tests"], [condition.name], ["erm"])

@@ -1,0 +1,252 @@
+"""Published cells trained again on the CPU, in a temporary folder, and compared within noise.
+
+A cell is the runs of an experiment, dataset, method, preset and options that trained as one stack. The same bits are
+promised at the commit, versions and processor of its record and nowhere else, so its seeds are compared together.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cmixup.errors import InputError
+from scripts.config.compose import compose_train, override_words
+from scripts.config.parts import GROUPS
+from scripts.driver.job import Job, plan_job
+from scripts.driver.runs import is_done, read_report
+from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
+from scripts.records.published import published_reports, unrounded_scores
+from scripts.records.records import Report
+from scripts.records.run_tables import cell_of
+from scripts.stats.intervals import Summary, holm_adjusted, summarise_values
+
+QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
+LEVEL = 0.001  # of the t tests, over all cells that are compared
+CLOSE = 0.02  # of the published mean
+ERRORS = 2  # standard errors of the mean difference
+FEWEST = 3  # seeds
+ROUNDING = 1e-6  # of the published mean: scores are of float32 predictions
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Published runs that trained together.
+
+    Attributes:
+        name: the runs' folder, without the seed.
+        seeds: all seeds of their job, in its order.
+        reports: the published reports by seed.
+    """
+
+    name: str
+    seeds: tuple[int, ...]
+    reports: Mapping[int, Report]
+
+    @property
+    def first(self) -> Report:
+        """The report of the lowest seed, for what all seeds share."""
+        return self.reports[min(self.reports)]
+
+    @property
+    def stack(self) -> list[tuple[dict[str, Any], tuple[int, ...]]]:
+        """Options and seeds of every cell that trained in the same stack, in its order."""
+        alone = [{"options": self.first["options"], "seeds": self.seeds}]
+        return [(dict(c["options"]), tuple(c["seeds"])) for c in self.first.get("stack_cells", alone)]
+
+
+def published_cells(
+    results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = (), models: Sequence[str] = (QUICK,)
+) -> list[Cell]:
+    """Return the published cells of some networks in the order of their names.
+
+    Args:
+        results: the folder results/.
+        datasets, experiments: only these; all if empty.
+        models: only these networks.
+
+    Raises:
+        InputError: there is none.
+    """
+    found: dict[tuple[str, tuple[int, ...], str], dict[int, Report]] = {}
+    for report in published_reports(results, experiments, datasets):
+        if report["model"] in models:
+            others = json.dumps(report.get("stack_cells"), sort_keys=True)
+            key = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]])), others
+            found.setdefault(key, {})[report["seed"]] = report
+    if not found:
+        raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
+    return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
+
+
+def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
+    """Return `n` cells (or all, if there are fewer), drawn without repetition with `seed`."""
+    chosen = random.Random(seed).sample(range(len(cells)), min(n, len(cells)))  # noqa: S311 - no secret
+    return [cells[k] for k in sorted(chosen)]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The published score of each seed and the one found again: the test score by which the cell selects."""
+
+    pairs: Sequence[tuple[float, float]]
+
+    @cached_property
+    def published(self) -> float:
+        """The published mean."""
+        return summarise_values([published for published, _ in self.pairs]).mean
+
+    @cached_property
+    def difference(self) -> Summary:
+        """The differences again - published, seed by seed."""
+        return summarise_values([again - published for published, again in self.pairs])
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean difference."""
+        return self.difference.std / math.sqrt(self.difference.n)
+
+    @property
+    def decided(self) -> bool:
+        """Whether there are enough seeds to judge by."""
+        return len(self.pairs) >= FEWEST
+
+    @property
+    def p(self) -> float:
+        """The p value of the two-sided t test that the mean difference is 0; 0 where a score is not finite."""
+        from scipy.special import stdtr  # scipy.stats is slow to import
+
+        if abs(self.difference.mean) <= ROUNDING * abs(self.published):
+            return 1.0
+        if not self.error > 0:
+            return 0.0
+        return float(2 * stdtr(self.difference.n - 1, -abs(self.difference.mean) / self.error))
+
+    @property
+    def close(self) -> bool:
+        """Whether the mean is near the published one, by its size or by the spread of the differences."""
+        return abs(self.difference.mean) <= max(CLOSE * abs(self.published), ERRORS * self.error)
+
+    def __str__(self) -> str:
+        found, n = self.difference, len(self.pairs)
+        same = ", the same digits" if all(published == again for published, again in self.pairs) else ""
+        seeds = f"{n} seed{'s' if n > 1 else ''}, mean {self.published:.4g} -> {self.published + found.mean:.4g}{same}"
+        if not self.decided:
+            return f"{seeds}; not decided by fewer than {FEWEST} seeds"
+        return f"{seeds}, {100 * found.mean / self.published:+.2f} ± {100 * self.error / self.published:.2f} %"
+
+
+def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
+    """Return the cells that differ by more than noise, each with what is wrong; those of too few seeds are left out.
+
+    A cell differs if its mean difference is significant by Holm's correction (1979) over the cells, or if its mean is
+    neither within 2 % of the published one nor within two standard errors of it.
+    """
+    decided = {name: cell for name, cell in cells.items() if cell.decided}
+    adjusted = holm_adjusted([cell.p for cell in decided.values()])
+    wrong: dict[str, str] = {}
+    for (name, cell), p in zip(decided.items(), adjusted, strict=True):
+        if p <= LEVEL:
+            wrong[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
+        elif not cell.close:
+            wrong[name] = f"{cell}: further than {100 * CLOSE:g} % and than {ERRORS} standard errors"
+    return wrong
+
+
+def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Paired], dict[str, str]]:
+    """Train cells again, printing a line for each.
+
+    Args:
+        cells: which.
+        workers: processes; 0 is one a core.
+
+    Returns:
+        The scores of each cell that gave any, and what is wrong with others, both by the cell's name.
+
+    Raises:
+        InputError: the files of a dataset cannot be had.
+    """
+    found, wrong = dict[str, Paired](), dict[str, str]()
+    with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
+        stacks, cell_of_job = _plan_stacks(cells, Path(folder), wrong)
+        for dataset in {job.dataset.name: job.dataset for stack in stacks for _, job in stack}.values():
+            if not dataset.synthetic:
+                dataset.fetch()
+
+        def on_finish(item: Item, problem: Problem | None) -> str:
+            lines = []
+            for job in item.jobs:
+                if cell := cell_of_job.get(_job_key(job)):  # others only fill the stack
+                    pairs = _score_pairs(cell, job)
+                    if problem or len(pairs) < len(cell.reports):
+                        wrong[cell.name] = problem.text if problem else "some seeds gave no result"
+                    if pairs:
+                        found[cell.name] = Paired([*(found[cell.name].pairs if cell.name in found else ()), *pairs])
+                    lines.append(f"{cell.name}: {wrong.get(cell.name) or found[cell.name]}")
+            return "\n".join(lines)
+
+        train_items(items_of(stacks), "verifying", workers=workers, on_finish=on_finish)
+    return found, wrong
+
+
+JobKey = tuple[Path, tuple[int, ...]]
+
+
+def _job_key(job: Job) -> JobKey:
+    return job.folder, tuple(job.seeds)
+
+
+def _plan_stacks(
+    cells: Sequence[Cell], out: Path, wrong: dict[str, str]
+) -> tuple[list[list[Planned]], dict[JobKey, Cell]]:
+    """Return the stacks that train the cells again, and the cell of each job that is one of them.
+
+    What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
+    """
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:  # a stack that several cells share is trained once
+        first = cell.first
+        key = [*(first[part] for part in (*GROUPS, "preset", "experiment")), cell.stack]
+        groups.setdefault(json.dumps(key, sort_keys=True), []).append(cell)
+    stacks, found = list[list[Planned]](), dict[JobKey, Cell]()
+    for number, group in enumerate(groups.values()):
+        try:
+            lines = [*_commands(group[0], out / str(number))]
+            stack = [(words, plan_job(compose_train(words))) for words in lines]
+        except InputError as error:
+            wrong |= {cell.name: str(error).splitlines()[0] for cell in group}
+            continue
+        stacks.append(list(stack))
+        wanted = {(json.dumps(cell.first["options"], sort_keys=True), cell.seeds): cell for cell in group}
+        for (options, seeds), (_, job) in zip(group[0].stack, stack, strict=True):
+            if cell_again := wanted.get((json.dumps(options, sort_keys=True), seeds)):
+                found[_job_key(job)] = cell_again
+    return stacks, found
+
+
+def _commands(cell: Cell, out: Path) -> list[list[str]]:
+    """Return the command lines of scripts.train that train the stack of a cell again, in its order."""
+    report = cell.first
+    words = [f"{key}={report[key]}" for key in (*GROUPS, "preset", "experiment")]
+    own = [f"threads={report['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
+    return [
+        [*words, *override_words(options), f"seeds=[{','.join(map(str, seeds))}]", *own]
+        for options, seeds in cell.stack
+    ]
+
+
+def _score_pairs(cell: Cell, job: Job) -> list[tuple[float, float]]:
+    """Return the published score of each seed and the one of the run that was trained again."""
+    folders = {seed: job.run_folder(seed) for seed in cell.reports}
+    again = {seed: read_report(folder) for seed, folder in folders.items() if is_done(folder)}
+    return [(_test_score(cell.reports[seed]), _test_score(report)) for seed, report in again.items()]
+
+
+def _test_score(report: Report) -> float:
+    return float(unrounded_scores(report)["test"][report["selection"]])

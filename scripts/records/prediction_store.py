@@ -1,0 +1,286 @@
+"""Predictions as a store keeps them: whole steps, labels once a dataset, and a checksum over all of it.
+
+<results>/predictions/targets/<dataset>.xz                  labels and domains of rows, by their SHA-256
+<results>/predictions/<experiment>/<dataset>.xz             predictions, by cell, seed and split
+
+A file is one xz stream with a SHA-256 of its content, which is a line of JSON and numbers behind it. The line names the
+version (`FORMAT`), the rows, and the order of the numbers. Predictions are whole steps (`predictions.step_sizes`), kept
+as their distance from the label, from the mean of the file's earlier predictions of the same rows, or from the mean of
+the nearest of these, whichever is smallest; what equals earlier ones is kept as their place. A number is unsigned, its
+sign the lowest bit, and all lowest bytes come first, then all second bytes. A float32 is kept whole where steps would
+lose it: infinite, not a number, or too far away, too much alike, or beside predicted standard deviations, whose scores
+are no means of errors. The same predictions give the same bytes, and packing again what was read changes nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import lzma
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from cmixup.losses import mean_names
+from datasets.common.damaged import naming
+from scripts.driver.predictions import Parts, Scored, in_steps, smallest_type, step_sizes
+from scripts.records.reads import note_read
+
+FORMAT = "cmixup predictions 2"
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
+#: Kinds: from the label, from the mean of all earlier ones, a float32 kept whole; `SAME + k` is the k-th of the rows
+#: again, and a list of places the distance from the mean of the earlier ones there.
+LABEL, MEAN, WHOLE, SAME = 0, 1, 2, 3
+NEAREST = (1, 2, 3, 5, 8, 16)  # how many of the nearest earlier ones a mean is taken of
+FARTHEST = 2**30  # steps that are kept as such
+Kind = int | list[int]
+Cells = dict[str, dict[int, dict[str, Scored]]]  # by name of the cell, seed and split
+
+
+class Rows(NamedTuple):
+    """What is known of some rows: `target` `(n, d_y)` float32, `domain` `(n,)` integers, and the size of a step."""
+
+    target: np.ndarray
+    domain: np.ndarray
+    steps: np.ndarray
+
+
+def targets_file(results: Path, dataset: str) -> Path:
+    """Return where the labels of a dataset's rows are kept."""
+    return results / "predictions" / "targets" / f"{dataset}.xz"
+
+
+def rows_key(one: Scored) -> str:
+    """Return what names some rows: the start of the SHA-256 of their labels and domains."""
+    target, domain = np.ascontiguousarray(one.target, "<f4"), one.domain.astype("<i8")
+    return hashlib.sha256(repr(target.shape).encode() + target.tobytes() + domain.tobytes()).hexdigest()[:20]
+
+
+def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
+    """Write the predictions of some cells, whole or not at all, and those of their labels that are not there yet."""
+    runs = [(name, seed, part, one) for name, seeds in sorted(cells.items()) for seed, parts in sorted(seeds.items())
+            for part, one in parts.items()]  # fmt: skip
+    keys = [rows_key(one) for *_, one in runs]
+    known = _keep_rows(_targets_of(path), dict(zip(keys, (one for *_, one in runs), strict=True)))
+    order, steps, whole, listed = sorted(set(keys)), list[np.ndarray](), list[np.ndarray](), list[Any]()
+    earlier = {key: Earlier(known[key]) for key in order}
+    for key, (name, seed, part, one) in zip(keys, runs, strict=True):
+        kinds = []
+        normal = len(mean_names(one.prediction)) < len(one.prediction)
+        for values in one.prediction.values():
+            kind, numbers = earlier[key].encode(values, whole=normal)
+            kinds.append(kind)
+            if len(numbers):
+                (whole if kind == WHOLE else steps).append(numbers)
+        listed.append([name, seed, part, order.index(key), list(one.prediction), kinds])
+    _write_numbers(
+        path, {"format": FORMAT, "rows": order, "runs": listed}, [_joined_values(steps), _joined_values(whole)]
+    )
+
+
+def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
+    """Return the predictions of cells by name, seed and split, all or those of some names; nothing if there is no file.
+
+    Raises:
+        InputError: the file is not one of these, or its labels are not there.
+    """
+    if not path.is_file():
+        return {}
+    note_read(path)
+    with naming(path, "a file of predictions"):
+        head, rest = _read_whole(path)
+        every, found = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
+        sizes = [(every[place].rows.target.size, kind) for *_, place, _, kinds in head["runs"] for kind in kinds]
+        steps, rest = _from_planes(rest, sum(size for size, kind in sizes if _has_steps(kind)))
+        whole, rest = _from_planes(rest, sum(size for size, kind in sizes if kind == WHOLE))
+        if rest:
+            raise ValueError("there are more numbers than runs")
+        for name, seed, part, place, predictors, kinds in head["runs"]:
+            rows, prediction = every[place].rows, {}
+            for predictor, kind in zip(predictors, kinds, strict=True):
+                size = rows.target.size if _has_steps(kind) else 0
+                most = rows.target.size if kind == WHOLE else 0
+                prediction[predictor] = every[place].decode(kind, whole[:most] if most else steps[:size])
+                steps, whole = steps[size:], whole[most:]
+            if not names or name in names:
+                found.setdefault(name, {}).setdefault(seed, {})[part] = Scored(prediction, rows.target, rows.domain)
+    return found
+
+
+class Earlier:
+    """The predictions of some rows that a file has, in its order, from which the distance of later ones is kept.
+
+    Args:
+        rows: which.
+    """
+
+    def __init__(self, rows: Rows):
+        self.rows = rows
+        self._known: list[np.ndarray] = []
+        if rows.steps.all():
+            self._label = np.rint(rows.target.astype(np.float64) / rows.steps)
+            self._sum = np.zeros_like(self._label)
+
+    def encode(self, values: np.ndarray, *, whole: bool = False) -> tuple[Kind, np.ndarray]:
+        """Return how predictions are kept, and by which unsigned numbers; `whole` keeps them whole."""
+        stepped = None if whole else in_steps(values, self.rows.steps)
+        if stepped is None:
+            return WHOLE, np.ascontiguousarray(values, "<f4").ravel().view("<u4")
+        steps = np.rint(stepped / self.rows.steps)
+        for k, known in enumerate(self._known):
+            if np.array_equal(known, steps):
+                return SAME + k, np.zeros(0, "<u4")
+        tried = [(kind, steps - self._base(kind)) for kind in self._kinds(steps)]
+        kind, away = min(tried, key=lambda one: np.log1p(np.abs(one[1])).sum())  # about the bits that they take
+        if np.abs(away).max(initial=0) > FARTHEST:
+            return WHOLE, np.ascontiguousarray(values, "<f4").ravel().view("<u4")
+        self._add(steps)
+        signed = away.T.ravel().astype(np.int64)
+        return kind, ((signed << 1) ^ (signed >> 63)).astype("<u4")
+
+    def decode(self, kind: Kind, numbers: np.ndarray) -> np.ndarray:
+        """Return the predictions that `encode` was given."""
+        n, width = self.rows.target.shape
+        if kind == WHOLE:
+            return numbers.view("<f4").reshape(n, width)
+        if isinstance(kind, int) and kind >= SAME:
+            steps = self._known[kind - SAME]
+        else:
+            unsigned = numbers.astype(np.int64).reshape(width, n).T
+            steps = ((unsigned >> 1) ^ -(unsigned & 1)) + self._base(kind)
+            self._add(steps)
+        return np.ascontiguousarray((steps * self.rows.steps).astype(np.float32))
+
+    def _kinds(self, steps: np.ndarray) -> list[Kind]:
+        """Return the ways to keep steps that may be the shortest."""
+        if not self._known:
+            return [LABEL]
+        near = np.argsort([np.abs(steps - known).sum() for known in self._known], kind="stable").tolist()
+        return [LABEL, MEAN, *(near[:n] for n in NEAREST if n < len(near))]
+
+    def _base(self, kind: Kind) -> np.ndarray:
+        if kind == LABEL:
+            return self._label
+        if kind == MEAN:
+            return np.rint(self._sum / len(self._known))
+        assert isinstance(kind, list), kind
+        return np.rint(sum(self._known[place] for place in kind) / len(kind))
+
+    def _add(self, steps: np.ndarray) -> None:
+        self._known.append(steps)
+        self._sum = self._sum + steps
+
+
+def _has_steps(kind: Kind) -> bool:
+    return isinstance(kind, list) or kind < WHOLE
+
+
+def read_rows(path: Path) -> dict[tuple[str, int, str], str]:
+    """Return the keys of the rows (`rows_key`) by cell, seed and split of a file of predictions."""
+    if not path.is_file():
+        return {}
+    note_read(path)
+    with naming(path, "a file of predictions"):
+        head = _read_whole(path)[0]
+        return {(name, seed, part): head["rows"][place] for name, seed, part, place, *_ in head["runs"]}
+
+
+def _keep_rows(path: Path, given: Mapping[str, Scored]) -> dict[str, Rows]:
+    """Return what is known of rows by their keys; those that are new are written beside the others."""
+    known = _read_targets(path) if path.is_file() else {}
+    new = {key: Rows(one.target, one.domain, step_sizes(one.target)) for key, one in given.items() if key not in known}
+    every = {key: {**known, **new}[key] for key in sorted({**known, **new})}
+    if new:
+        about = {key: [*one.target.shape, _step_exponents(one.steps)] for key, one in every.items()}
+        numbers = [one.target.astype("<f4").T.ravel().view("<u4") for one in every.values()]
+        domains = [one.domain.astype("<i4").view("<u4") for one in every.values()]
+        _write_numbers(path, {"format": FORMAT, "targets": about}, [_joined_values(numbers), _joined_values(domains)])
+    return every
+
+
+def _step_exponents(steps: np.ndarray) -> list[int]:
+    return [int(np.log2(step)) if step else 0 for step in steps] if steps.all() else []
+
+
+def _targets_of(path: Path) -> Path:
+    """Return where the labels are of a file of predictions, `<results>/predictions/<experiment>/<dataset>.xz`."""
+    return targets_file(path.parents[2], path.stem)
+
+
+def _rows_of(path: Path, keys: Collection[str]) -> list[Rows]:
+    targets = _targets_of(path)
+    note_read(targets)
+    if not targets.is_file():
+        raise InputError(f"{path} needs the labels in {targets}, which is not there")
+    found = _read_targets(targets)
+    if missing := [key for key in keys if key not in found]:
+        raise InputError(f"{path} needs labels that {targets} does not have: {missing[0]}")
+    return [found[key] for key in keys]
+
+
+def _read_targets(path: Path) -> dict[str, Rows]:
+    about = path.stat()
+    return _targets(path, about.st_mtime_ns, about.st_size)
+
+
+@functools.lru_cache(maxsize=4)
+def _targets(path: Path, written: int, size: int) -> dict[str, Rows]:  # noqa: ARG001, keys
+    with naming(path, "a file of labels"):
+        head, rest = _read_whole(path)
+        shapes = [(n, width) for n, width, _ in head["targets"].values()]
+        numbers, rest = _from_planes(rest, sum(n * width for n, width in shapes))
+        domains, rest = _from_planes(rest, sum(n for n, _ in shapes))
+        if rest:
+            raise ValueError("there are more numbers than rows")
+        found, at, row = dict[str, Rows](), 0, 0
+        for key, (n, width, exponents) in head["targets"].items():
+            target = np.ascontiguousarray(numbers[at : at + n * width].view("<f4").reshape(width, n).T)
+            steps = 2.0 ** np.array(exponents, dtype=np.float64) if exponents else np.zeros(width)
+            found[key] = Rows(target, smallest_type(domains[row : row + n].view("<i4")), steps)
+            at, row = at + n * width, row + n
+    return found
+
+
+def _joined_values(values: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(values) if values else np.zeros(0, "<u4")
+
+
+def _write_numbers(path: Path, head: Mapping[str, Any], numbers: list[np.ndarray]) -> None:
+    content = json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(map(_to_planes, numbers))
+    packed = lzma.compress(content, lzma.FORMAT_XZ, lzma.CHECK_SHA256, filters=FILTERS)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, packed)
+
+
+def _read_whole(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the first line and the rest of a file's content, which its checksum says is whole."""
+    packed = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    content = packed.decompress(path.read_bytes())
+    if not packed.eof or packed.unused_data:
+        raise ValueError("it was cut, or more was written behind it")
+    line, _, rest = content.partition(b"\n")
+    head = json.loads(line)
+    if head["format"] != FORMAT:
+        raise ValueError(f"its format is {head['format']!r}, and this version reads {FORMAT!r}")
+    return head, rest
+
+
+def _to_planes(values: np.ndarray) -> bytes:
+    """Return how many bytes each of some unsigned numbers needs, then the lowest byte of each, and so on."""
+    width = max(1, -(-int(values.max(initial=0)).bit_length() // 8))
+    return bytes([width]) + values.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width].T.tobytes()
+
+
+def _from_planes(content: bytes, n: int) -> tuple[np.ndarray, bytes]:
+    """Return `n` unsigned numbers and what is left of the content."""
+    width, end = content[0], 1 + n * content[0]
+    if not 1 <= width <= 4 or len(content) < end:
+        raise ValueError("there are fewer numbers than its first line says")
+    found = np.zeros((n, 4), np.uint8)
+    found[:, :width] = np.frombuffer(content[1:end], np.uint8).reshape(width, n).T
+    return found.view("<u4").ravel(), content[end:]

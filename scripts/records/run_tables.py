@@ -1,0 +1,212 @@
+"""Published runs as tables: one CSV an experiment and dataset, a row a run, and beside it a JSON of what runs share.
+
+    pd.read_csv("results/runs/table1/airfoil.csv").query("method == 'cmixup' and preset == 'released'").test_rmse
+
+A row has the run's seed, its scores (`val_rmse`, `test_rmse`, `test_worst_rmse`, ...) and what else is a number of its
+own (`train_effective_fraction`, `best_epoch`, `seconds`). A trial of a search is a row with its number in `trial`. Of
+runs that were chosen by a search, and of their trials, `hyperparameters` has the words that were tried.
+
+The JSON has the experiment, the dataset, `shared`, what all cells have in common, and `cells`, what each has beside
+it: the options as typed values, the configuration, commit, versions, device and checksums. The column `cell` is the
+place in that list. Numbers are written so that reading gives the same bits (pandas: `float_precision="round_trip"`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import lzma
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cmixup.errors import InputError
+from cmixup.files import write_atomically
+from scripts.records.reads import note_read
+from scripts.records.records import options_text
+
+Report = dict[str, Any]
+UNROUNDED = "unrounded_scores"  # of a published run: those of predictions that were not rounded to steps
+BEGIN = ("cell", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "trial", "seed", "split")
+END = ("best_epoch", "seconds", "hyperparameters")
+TEXTS, SETTINGS = ("model", "method", "preset", "layer"), ("bandwidth", "alpha")
+NUMBERS = ("seed", "split", "best_epoch", "seconds")
+PARTS = ("val", "test")
+FACTS = "train"  # begins the columns of facts, as the split of their tidy records
+#: Of a run's report, what nobody asks of a published one.
+DROPPED = ("format", "status", "failure", "learned_nothing", "label_scaling", "started", "stack")
+COLUMNS = {*BEGIN, *END, "words", "scores", "facts", UNROUNDED, "experiment", "dataset", "run"}
+READ_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OSError,
+    EOFError,
+    csv.Error,
+    lzma.LZMAError,
+)
+RUN_NAME = re.compile(r"(?:/trial=\d+)?/seed=-?\d+$")
+WORD = re.compile(r" (?=[\w.+/]+=)")  # stands between words of the command line, whose values may have blanks
+
+
+def cell_of(report: Mapping[str, Any]) -> str:
+    """Return the name of a report's cell: its run without the trial and the seed."""
+    return RUN_NAME.sub("", str(report["run"]))
+
+
+def shared_file(path: Path) -> Path:
+    """Return the JSON that goes with a table of runs, `TABLE.csv` or `TABLE.csv.xz`."""
+    return path.with_name(f"{path.name.partition('.')[0]}.json")
+
+
+def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
+    """Write the runs of an experiment on a dataset, in order of their cells, trials and seeds, as CSV and JSON."""
+    ordered = sorted(reports, key=_order)
+    entries: dict[str, int] = {}
+    rows = []
+    for report in ordered:
+        entry = json.dumps(_cell_entry(report), sort_keys=True)
+        rows.append({"cell": entries.setdefault(entry, len(entries)), **_row_of(report)})
+    names = dict.fromkeys(name for row in rows for name in row)
+    scores = [name for name in names if name not in (*BEGIN, *END)]
+    order = {f"{part}_": k for k, part in enumerate((*PARTS, FACTS))}
+    scores.sort(key=lambda name: next((k for start, k in order.items() if name.startswith(start)), len(order)))
+    columns = [*(name for name in BEGIN if name in names), *scores, *(name for name in END if name in names)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    cells = [json.loads(entry) for entry in entries]
+    shared = _common(cells)
+    first = ordered[0]
+    lines = ",\n".join(json.dumps(_without(cell, shared)) for cell in cells)
+    about = {"experiment": first["experiment"], "dataset": first["dataset"], "shared": shared}
+    write_atomically(shared_file(path), f'{json.dumps(about)[:-1]},\n"cells": [\n{lines}\n]}}\n')
+    packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
+    write_atomically(path, packed)
+
+
+def read_runs(path: Path) -> list[Report]:
+    """Return the reports of a table's runs in the order of its rows; none where it does not exist.
+
+    Raises:
+        InputError: the CSV or the JSON beside it is none of these.
+    """
+    if not path.is_file():
+        return []
+    about = shared_file(path)
+    for each in (path, about):
+        note_read(each)
+    try:
+        whole = json.loads(about.read_text())
+        cells = [_merged(whole["shared"], cell) for cell in whole["cells"]]
+        place = {"experiment": whole["experiment"], "dataset": whole["dataset"]}
+        with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
+            rows = csv.DictReader(stream)
+            columns = _score_columns(rows.fieldnames or ())
+            return [_report_of(row, cells, place, columns) for row in rows]
+    except READ_ERRORS as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+        raise InputError(f"{path} is no table of runs, or {about.name} does not go with it: {reason}") from None
+
+
+def _order(report: Mapping[str, Any]) -> tuple[str, int, int]:
+    return cell_of(report), report["options"].get("trial", -1), report["seed"]
+
+
+def _cell_entry(report: Mapping[str, Any]) -> Report:
+    """Return what a report shares with the others of its cell."""
+    kept = {key: value for key, value in report.items() if key not in COLUMNS and key not in DROPPED}
+    if "config" in kept:
+        kept["config"] = {key: value for key, value in kept["config"].items() if key not in ("seed", "seeds")}
+    options = {key: value for key, value in report["options"].items() if key != "trial"}
+    return {"run": cell_of(report), "options": options, **kept}
+
+
+def _row_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    row = {key: report[key] for key in (*BEGIN, *END) if key in report}
+    options = dict(report["options"])
+    row |= {"trial": options.pop("trial")} if "trial" in options else {}
+    row["options"] = options_text(options)
+    row |= {"hyperparameters": " ".join(report["words"])} if "words" in report else {}
+    for part in PARTS:
+        row |= {f"{part}_{name}": value for name, value in report["scores"].get(part, {}).items()}
+        row |= {f"unrounded_{part}_{name}": v for name, v in report.get(UNROUNDED, {}).get(part, {}).items()}
+    row |= {f"{FACTS}_{name}": value for name, value in report["facts"].items() if name != "bandwidth"}
+    return row
+
+
+def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
+    """Return the columns of scores and facts: key in the report, split, name and column of each."""
+    found = []
+    for column in names:
+        kind, _, rest = column.partition("_")
+        if kind in (*PARTS, FACTS):
+            found.append(("facts" if kind == FACTS else "scores", kind, rest, column))
+        elif kind == "unrounded":
+            part, _, name = rest.partition("_")
+            found.append((UNROUNDED, part, name, column))
+    return found
+
+
+def _report_of(
+    row: Mapping[str, str], cells: Sequence[Report], place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
+) -> Report:
+    cell = cells[int(row["cell"])]
+    report = {**place, "scores": {}, "facts": {}, **cell}
+    for key, part, name, column in columns:
+        if text := row[column]:
+            report.setdefault(key, {}).setdefault(part, {})[name] = float(text)
+    report["facts"] = report["facts"].get(FACTS, {})
+    report |= {name: row[name] for name in TEXTS if name in row}
+    report |= {name: _number(row[name]) for name in NUMBERS if row.get(name)}
+    report |= {name: _number(row[name]) for name in SETTINGS if name in row}  # None of methods that have none
+    if report.get("bandwidth") is not None:
+        report["facts"]["bandwidth"] = report["bandwidth"]
+    if "hyperparameters" in row:
+        report["words"] = WORD.split(row["hyperparameters"])
+    trial = f"/trial={int(row['trial']):02}" if row.get("trial") else ""
+    if trial:
+        report["options"] = {**cell["options"], "trial": int(row["trial"])}
+    return report | {"run": f"{cell['run']}{trial}/seed={report['seed']}"}
+
+
+def _number(text: str) -> float | int | None:
+    return None if not text else int(text) if text.removeprefix("-").isdecimal() else float(text)
+
+
+def _common(values: Sequence[Report]) -> Report:
+    """Return what mappings have in common, however deep."""
+    first, others = values[0], values[1:]
+    found = {}
+    for key, value in first.items():
+        if not all(key in other for other in others):
+            continue
+        if all(other[key] == value for other in others):
+            found[key] = value
+        elif isinstance(value, dict) and all(isinstance(other[key], dict) for other in others):
+            found[key] = _common([value, *(other[key] for other in others)])
+    return found
+
+
+def _without(value: Report, shared: Report) -> Report:
+    """Return what a mapping has beside `shared`, the reverse of `_merged`."""
+    found = {}
+    for key, own in value.items():
+        if key not in shared:
+            found[key] = own
+        elif own != shared[key]:
+            found[key] = _without(own, shared[key])
+    return found
+
+
+def _merged(shared: Report, own: Report) -> Report:
+    found = dict(shared)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _merged(found[key], value) if both else value
+    return found

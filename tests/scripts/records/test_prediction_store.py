@@ -1,0 +1,123 @@
+"""Stored predictions: what is read is what was packed, to a step; damage is one line that names the file."""
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from scripts.driver.predictions import Scored, in_steps, step_sizes
+from scripts.records.prediction_store import Cells, read_cells, read_rows, rows_key, write_cells
+
+PLACE = "predictions/table1/airfoil.xz"
+
+
+def cells(rng: np.random.Generator) -> Cells:
+    """Two cells of three seeds, with rows of their own, two targets, and another predictor on test."""
+    found: Cells = {}
+    for seed in range(3):
+        for part, n, names in (("val", 30, [""]), ("test", 40 + seed, ["", "20_steps"])):
+            target = rng.normal([5.0, -300.0], [1.0, 40.0], size=(n, 2)).astype(np.float32)
+            domain = rng.integers(-2, 300, size=n)
+            for cell in ("fcn3 paper", "fcn3 paper a=1"):
+                near = {name: (target + rng.normal(size=(n, 2)) * [0.3, 9.0]).astype(np.float32) for name in names}
+                found.setdefault(cell, {}).setdefault(seed, {})[part] = Scored(near, target, domain)
+    return found
+
+
+def test_predictions_come_back_to_a_step_and_labels_as_they_were(tmp_path: Path) -> None:
+    given = cells(np.random.default_rng(0))
+    write_cells(tmp_path / PLACE, given)
+    back = read_cells(tmp_path / PLACE)
+    assert back.keys() == given.keys()
+    for cell, seed, part in ((c, s, p) for c in given for s in given[c] for p in given[c][s]):
+        one, found = given[cell][seed][part], back[cell][seed][part]
+        np.testing.assert_array_equal(found.target, one.target)
+        np.testing.assert_array_equal(found.domain, one.domain)
+        assert list(found.prediction) == list(one.prediction)
+        for name, values in one.prediction.items():
+            steps = step_sizes(one.target)
+            assert (np.log2(steps) % 1 == 0).all()
+            assert (steps <= 2e-3 * one.target.std(axis=0)).all()
+            assert (np.abs(found.prediction[name] - values) <= steps / 2).all()
+            np.testing.assert_array_equal(found.prediction[name], in_steps(values, steps))
+            assert found.prediction[name].dtype == found.target.dtype == np.float32
+    assert list(read_cells(tmp_path / PLACE, ["fcn3 paper"])) == ["fcn3 paper"]
+    rows = read_rows(tmp_path / PLACE)
+    assert rows["fcn3 paper", 1, "val"] == rows_key(given["fcn3 paper"][1]["val"])
+    assert len(rows) == 12
+    assert read_cells(tmp_path / "predictions/table1/none.xz") == {}
+
+
+def test_packing_again_what_was_read_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_cells(tmp_path / PLACE, cells(np.random.default_rng(1)))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.xz")}
+    write_cells(tmp_path / PLACE, read_cells(tmp_path / PLACE))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.xz")} == before
+    assert sorted(path.parent.name for path in before) == ["table1", "targets"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38, -1e30])
+def test_what_steps_would_lose_is_kept_whole(bad: float, tmp_path: Path) -> None:
+    target = np.arange(8, dtype=np.float32)[:, None]
+    wild = Scored({"": np.where(target == 3, np.float32(bad), np.float32(1 / 3))}, target, np.zeros(8, int))
+    still = Scored({"": np.full((4, 1), 1 / 3, np.float32)}, np.ones((4, 1), np.float32), np.zeros(4, int))
+    empty = Scored({"": np.zeros((0, 1), np.float32)}, np.zeros((0, 1), np.float32), np.zeros(0, int))
+    write_cells(tmp_path / PLACE, {"a": {0: {"val": wild, "test": still}, 1: {"val": empty, "test": still}}})
+    back = read_cells(tmp_path / PLACE)["a"]
+    np.testing.assert_array_equal(back[0]["val"].prediction[""], wild.prediction[""])
+    np.testing.assert_array_equal(back[1]["test"].prediction[""], still.prediction[""])
+    assert back[1]["val"].prediction[""].shape == (0, 1)
+
+
+def test_the_same_rows_and_the_same_predictions_cost_little(tmp_path: Path) -> None:
+    """Labels are kept once a dataset, runs that are the same once a file, and like runs by their difference."""
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(5000, 1)).astype(np.float32)
+    ours = target + rng.normal(size=target.shape).astype(np.float32)
+    size = {}
+    for name, runs in {
+        "one": [ours],
+        "same": [ours] * 9,
+        "like": [ours + np.float32(0.001) * k for k in range(9)],
+    }.items():
+        path = tmp_path / name / PLACE
+        rows = {k: {"test": Scored({"": each}, target, np.zeros(5000, int))} for k, each in enumerate(runs)}
+        write_cells(path, {"fcn3 paper": rows})
+        size[name] = path.stat().st_size
+    assert size["same"] < size["one"] + 200
+    assert size["like"] < 3 * size["one"]
+    assert (tmp_path / "one/predictions/targets/airfoil.xz").stat().st_size < 1.1 * target.nbytes
+
+
+def test_every_flip_and_every_cut_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    target = np.arange(4, dtype=np.float32)[:, None]
+    write_cells(tmp_path / PLACE, {"a": {0: {"val": Scored({"": target + 1}, target, np.zeros(4, int))}}})
+    rng, labels = np.random.default_rng(0), tmp_path / "predictions/targets/airfoil.xz"
+    for path, word in ((tmp_path / PLACE, "a file of predictions"), (labels, "a file of labels")):
+        whole = path.read_bytes()
+        for bit in rng.choice(8 * len(whole), size=min(500, 8 * len(whole)), replace=False):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            with pytest.raises(InputError, match=rf"{path.name} is not {word}: "):
+                read_cells(tmp_path / PLACE)
+        for content in (whole[:-1], whole[: len(whole) // 2], b"", whole + b"x", whole + whole):
+            path.write_bytes(content)
+            with pytest.raises(InputError, match=rf"{path.name} is not {word}: "):
+                read_cells(tmp_path / PLACE)
+        path.write_bytes(whole)
+    labels.unlink()
+    with pytest.raises(InputError, match=r"airfoil.xz needs the labels in .*airfoil.xz, which is not there"):
+        read_cells(tmp_path / PLACE)
+
+
+def test_another_format_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / PLACE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(lzma.compress(b'{"format": "cmixup predictions 9", "rows": [], "runs": []}\n'))
+    with pytest.raises(
+        InputError, match="format is 'cmixup predictions 9', and this version reads 'cmixup predictions 2'"
+    ):
+        read_cells(path)

@@ -1,0 +1,140 @@
+"""Summaries and paired intervals against values worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cmixup.errors import InputError
+from scripts.stats.intervals import (
+    Summary,
+    clustered_interval,
+    compare_methods,
+    holm_adjusted,
+    paired_or_none,
+    standard_error,
+    summarise_values,
+    welch_interval,
+)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_value_that_is_not_finite_leaves_no_mean(bad: float) -> None:
+    found = summarise_values([1.0, bad, 3.0])
+    assert math.isnan(found.mean)
+    assert math.isnan(found.std)
+    assert found.n == 3
+    interval = paired_or_none({0: 1.0, 1: bad}, {0: 2.0, 1: 3.0})
+    assert interval is not None
+    assert math.isnan(interval.mean)
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+
+
+def test_summary_uses_n_minus_one():
+    found = summarise_values([1.0, 2.0, 4.0])
+    assert found.mean == pytest.approx(7 / 3)
+    assert found.std == pytest.approx(math.sqrt(((4 / 3) ** 2 + (1 / 3) ** 2 + (5 / 3) ** 2) / 2))
+    assert found.n == 3
+    assert math.isnan(summarise_values([1.0]).std)
+    with pytest.raises(InputError, match="values"):
+        summarise_values([])
+
+
+def test_paired_interval_takes_shared_seeds_only():
+    first = {0: 1.0, 1: 3.0, 2: 5.0, 9: 100.0}
+    second = {0: 0.5, 1: 2.0, 2: 3.5, 8: -100.0}
+    found = paired_or_none(first, second)
+    # Differences 0.5, 1.0, 1.5: mean 1, std 0.5; t(0.975, 2) = 4.302653.
+    half = 4.302653 * 0.5 / math.sqrt(3)
+    assert (found.mean, found.n) == (1.0, 3)
+    assert found.low == pytest.approx(1 - half, abs=1e-5)
+    assert found.high == pytest.approx(1 + half, abs=1e-5)
+
+
+def test_paired_interval_needs_two_seeds():
+    assert paired_or_none({0: 1.0, 1: 2.0}, {1: 3.0}) is None
+
+
+def test_clustered_interval_by_hand():
+    found = clustered_interval([1.0, 3.0, 2.0, 6.0], ["a", "a", "b", "c"])
+    # Mean 3; sums about it -2, -1, 3: sqrt(3 / 2 * 14) / 4 = 1.145644; t(0.975, 2) = 4.302653.
+    assert (found.mean, found.n) == (3.0, 3)
+    assert found.low == pytest.approx(3 - 4.302653 * 1.145644, abs=1e-5)
+    assert found.high == pytest.approx(3 + 4.302653 * 1.145644, abs=1e-5)
+
+
+def test_copies_of_a_value_in_its_cluster_narrow_nothing():
+    once = clustered_interval([1.0, 2.0, 4.0], "abc")
+    many = clustered_interval([1.0, 2.0, 4.0] * 5, "abc" * 5)
+    assert (many.low, many.high) == pytest.approx((once.low, once.high))
+    assert once == paired_or_none({0: 1.0, 1: 2.0, 2: 4.0}, {0: 0.0, 1: 0.0, 2: 0.0})
+
+
+def test_clusters_must_fit_and_be_several():
+    assert clustered_interval([1.0, 2.0], "aa") is None
+    with pytest.raises(InputError, match="clusters must name one for each of 2 values, got 1"):
+        clustered_interval([1.0, 2.0], "a")
+
+
+def test_welchs_interval_is_that_of_the_textbook() -> None:
+    # Variances of the means 0.04 and 0.09, 4.87 degrees of freedom: t = 2.5898, times sqrt(0.13).
+    found = welch_interval(Summary(5.0, 0.4, 4), Summary(3.0, 0.6, 4))
+    assert found is not None
+    assert (found.mean, found.n) == (2.0, 4)
+    freedom = 0.13**2 / (0.04**2 / 3 + 0.09**2 / 3)
+    assert freedom == pytest.approx(5.2268, abs=1e-4)
+    assert found.high - found.mean == pytest.approx(2.5375 * math.sqrt(0.13), abs=1e-3)
+    assert welch_interval(Summary(5.0, math.nan, 1), Summary(3.0, 0.6, 4)) is None
+    assert welch_interval(Summary(5.0, 0.0, 4), Summary(5.0, 0.0, 4)).low == 0.0  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_intervals_are_scipys(level: float) -> None:
+    from scipy.stats import ttest_ind, ttest_rel
+
+    first, second = np.random.default_rng(0).normal([[1.0], [0.5]], [[1.0], [2.0]], size=(2, 9))
+    found = paired_or_none(dict(enumerate(first)), dict(enumerate(second)), level)
+    assert found is not None
+    theirs = ttest_rel(first, second).confidence_interval(level)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    if level == 0.95:
+        free = welch_interval(summarise_values(first.tolist()), summarise_values(second[:5].tolist()))
+        theirs = ttest_ind(first, second[:5], equal_var=False).confidence_interval()
+        assert free is not None
+        assert (free.low, free.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_holm_by_hand() -> None:
+    assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
+    assert holm_adjusted([]) == []
+
+
+def test_a_standard_error_is_that_of_the_interval() -> None:
+    found = clustered_interval([1.0, 2.0, 4.0], "abc")
+    assert found is not None
+    assert standard_error(found) == pytest.approx(math.sqrt(7 / 3 / 3))  # the variance of 1, 2 and 4 is 7 / 3
+    narrow = clustered_interval([1.0, 2.0, 4.0], "abc", level=0.9)
+    assert narrow is not None
+    assert standard_error(narrow, 0.9) == pytest.approx(standard_error(found))
+
+
+def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
+    values = {
+        "erm": {0: 3.0, 1: 3.2},
+        "mixup": {},
+        "cmixup": {0: 2.8, 1: 2.6, 2: 9.0},
+        "noise": {0: 4.0, 1: 5.0, 2: 4.5},
+        "failed": {0: 1.0, 1: 1.0, 2: math.nan},
+    }
+    found = compare_methods(values, "cmixup")
+    assert found.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
+    assert compare_methods(values, "cmixup", lower_is_better=False).best == "cmixup"
+    assert compare_methods({m: v for m, v in values.items() if m == "erm"}, "cmixup").best is None
+    assert found.summaries["erm"] == Summary(3.1, pytest.approx(0.02**0.5), 2)
+    assert set(found.summaries) == set(values) - {"mixup"}
+    assert set(found.intervals) == {"noise", "failed"}  # ERM shares two seeds alone
+    assert found.intervals["noise"].mean == pytest.approx((2.8 - 4.0 + 2.6 - 5.0 + 9.0 - 4.5) / 3)

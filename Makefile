@@ -92,8 +92,7 @@ reproduce-bandwidth-check: $(VENV)/.ready ## What the paper's bandwidths do
 	$(PY) -m scripts.bandwidth check=1
 
 reproduce-all: $(VENV)/.ready ## Train what is missing, then all [DRY_RUN=1]
-	$(PY) -m scripts.queue again=1 "seeds=$(SEEDS)" "jobs=$(JOBS)" "device=$(DEVICE)" "out=$(OUT)" "minutes=$(MINUTES)" \
-	    "dry_run=$(DRY_RUN)"
+	$(PY) -m scripts.reproduce all "seeds=$(SEEDS)" "device=$(DEVICE)" "out=$(OUT)" "dry_run=$(DRY_RUN)"
 
 ##@ Check and publish results
 

@@ -1,6 +1,7 @@
 """Train every cell of a table or figure that can be trained here, then print and write it.
 
-All of them: `python -m scripts.queue again=1`.
+`all` does so for every table and figure; runs that are done are not trained again, so it goes on where it stopped, and
+`dry_run=1` prints what is missing and about how long it takes.
 
 Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 methods=erm,cmixup preset=paper
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,15 +19,16 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
-from scripts.driver.cli import bandwidth_warnings, user_errors
+from scripts.driver.cli import bandwidth_warnings, job_label, user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console
 from scripts.driver.runs import load_reports
-from scripts.plan.asked import Choice
 from scripts.plan.cells import TOO_LONG, collect_reports, plan_cells, published_lines, train_cells
+from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned
+from scripts.plan.selection import Choice
 from scripts.records.curves import read_curves
-from scripts.records.experiment import Experiment, load_experiment
+from scripts.records.experiment import Experiment, all_experiments, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.ablation_grid import grid_page
@@ -36,7 +37,7 @@ from scripts.report.tables import make_table
 from scripts.report.terminal import print_table
 
 KEYS = {
-    "experiment": "a file of configs/experiment, such as table1; may stand alone",
+    "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
     "seeds": "a count (10 means 0..9), a list 0,3,5 or a range 0..9; default the experiment's",
     "datasets": "names between commas; default all of the experiment",
     "methods": "names between commas; default all of the experiment",
@@ -44,6 +45,7 @@ KEYS = {
     "device": "auto, cpu, cuda or cuda:1; default auto",
     "rerun": "1: train again what is done",
     "budget": "minutes that a cell may take, 0: any; default the experiment's",
+    "dry_run": "1: print what would be trained and about how long it takes, and train nothing",
     "out": OUT,
 }
 
@@ -189,22 +191,49 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
         raise InputError(f"not trained: {untrained[0]}{others}")
 
 
+def print_plan(experiment: Experiment, choice: Choice) -> None:
+    """Print a line for each cell that is missing, with its minutes on one core, and for each that is not trained."""
+    cells, missing = plan_cells(experiment, choice, fetching=False)
+    pending = [(job, estimate_minutes(job)) for _, job in cells if job.pending]
+    for job, minutes in pending:
+        print(f"{experiment.name}: {job_label(job)}: {len(job.pending)} runs, about {minutes:.1f} min")
+    for line in missing:
+        print(f"{experiment.name}: not trained: {line}")
+    runs = sum(len(job.pending) for job, _ in pending)
+    print(f"{experiment.name}: {runs} runs are missing, about {sum(m for _, m in pending):.0f} minutes on one core")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        words = list(sys.argv[1:] if argv is None else argv)
-        if words[:1] == ["all"]:  # the last version's word
-            print("scripts.reproduce all is now scripts.queue again=1, and will end with this version", file=sys.stderr)
-            queue = [sys.executable, "-m", "scripts.queue", "again=1", *words[1:]]
-            sys.exit(subprocess.run(queue, check=False).returncode)
-        given = parse_args(words, KEYS, __doc__, names=("experiment",))
+        given = parse_args(argv, KEYS, __doc__, names=("experiment",))
         name = given.get("experiment", "")
-        experiment = load_experiment(name)
-        unlimited = given.get("budget") == "0"
-        budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
-        kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
-        more = f"python -m scripts.reproduce {shlex.join([name, *kept])} budget=0    trains all of these"
-        reproduce_experiment(replace(experiment, budget_minutes=budget), choice_of(experiment, given), more)
+        if name != "all":
+            reproduce_by_words(name, given)
+            return
+        every, failed = all_experiments(), list[str]()
+        for experiment in every:
+            try:
+                reproduce_by_words(experiment.name, given)
+            except InputError as error:
+                failed.append(f"{experiment.name}: {error}")
+                print(failed[-1], file=sys.stderr)
+        if failed:
+            raise InputError(f"{len(failed)} of {len(every)} experiments are not whole: {'; '.join(failed)}")
+
+
+def reproduce_by_words(name: str, given: Args) -> None:
+    """Reproduce one experiment as the command line narrows it, or with `dry_run` print what is missing."""
+    experiment = load_experiment(name)
+    unlimited = given.get("budget") == "0"
+    budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
+    experiment, choice = replace(experiment, budget_minutes=budget), choice_of(experiment, given)
+    if given.switch("dry_run"):
+        print_plan(experiment, choice)
+        return
+    kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
+    more = f"python -m scripts.reproduce {shlex.join([name, *kept])} budget=0    trains all of these"
+    reproduce_experiment(experiment, choice, more)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.config.compose import compose_train, is_tuned, option_names, tune_command, tuned_values
+from scripts.config.compose import compose_train, is_tuned, option_names, part_file, tune_command, tuned_values
 from scripts.config.parts import target_of
 from scripts.driver.cli import job_label
 from scripts.driver.job import plan_job
 from scripts.driver.runs import is_done, read_report
-from scripts.plan.asked import AskedCell, Choice, asked_cells, recorded_under
 from scripts.plan.costs import estimate_minutes
 from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
+from scripts.plan.selection import Choice, SelectedCell, recorded_under, selected_cells
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.published import published_reports
@@ -24,7 +25,7 @@ from scripts.records.records import choose_variants
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
 
-def to_train(experiment: Experiment, choice: Choice, cell: AskedCell) -> list[int]:
+def to_train(experiment: Experiment, choice: Choice, cell: SelectedCell) -> list[int]:
     """Return the seeds of a cell that are trained: those of a sweep's lines are not where they are published."""
     if not experiment.sweep or cell.swept or choice.rerun:
         return cell.seeds
@@ -46,13 +47,22 @@ def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, An
 _published = functools.cache(published_reports)
 
 
-def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], list[str]]:
-    """Return the cells that can be trained here, the longest first, and a line for each other with the reason."""
+def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True) -> tuple[list[Planned], list[str]]:
+    """Return the cells that can be trained here, the longest first, and a line for each other with the reason.
+
+    Args:
+        experiment, choice: which cells.
+        fetching: whether data are fetched; without it a dataset counts as here.
+
+    Raises:
+        InputError: no dataset of the choice has its preset.
+    """
+    _check_preset(choice)
     methods = [m for m in choice.methods if m in option_names("method")]
     missing = [f"{names.method_title(m)}: not in this version" for m in choice.methods if m not in methods]
     datasets = []
     for dataset in choice.datasets:
-        if lacks := _missing_files(dataset):
+        if lacks := _missing_files(dataset, fetching=fetching):
             missing.append(f"{names.dataset_title(dataset)}: {lacks}")
         else:
             datasets.append(dataset)
@@ -61,7 +71,7 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], l
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     found: list[tuple[float, Planned]] = []
-    for cell in asked_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
+    for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
         if is_tuned(choice.preset) and tuned_values(cell.dataset, cell.method, choice.preset) is None:
             shown = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
             missing.append(f"{shown}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
@@ -79,10 +89,21 @@ def plan_cells(experiment: Experiment, choice: Choice) -> tuple[list[Planned], l
     return [planned for _, planned in sorted(found, key=lambda pair: -pair[0])], missing
 
 
-def _missing_files(dataset: str) -> str:
-    """Return why a dataset cannot be trained here, or nothing; files that can be had are fetched."""
+def _check_preset(choice: Choice) -> None:
+    """Refuse a preset that none of the datasets has, before any file or network is asked."""
+    known = {
+        name for d in choice.datasets if d in option_names("dataset") for name in part_file("dataset", d)["presets"]
+    }
+    if not is_tuned(choice.preset) and known and choice.preset not in known:
+        raise InputError(f"preset must be one of {', '.join(sorted(known))}, got {choice.preset!r}")
+
+
+def _missing_files(dataset: str, *, fetching: bool) -> str:
+    """Return why a dataset cannot be trained here, or nothing; with `fetching` files that can be had are fetched."""
     if dataset not in option_names("dataset"):
         return "not in this version"
+    if not fetching:
+        return ""
     try:
         target_of(compose_train([f"dataset={dataset}"]).dataset)().fetch()
     except FetchError as error:

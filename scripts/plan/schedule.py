@@ -1,18 +1,14 @@
-"""The one scheduler: items are trained by several processes, within some minutes where asked, with one display."""
+"""The one scheduler: items are trained by several processes, with one display."""
 
 from __future__ import annotations
 
 import errno
-import itertools
-import math
 import multiprocessing
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -25,33 +21,25 @@ from scripts.driver.cli import job_label
 from scripts.driver.devices import pick_device
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, plan_job, stack_key
-from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import finish_marking
-from scripts.driver.workers import Died, work_off
+from scripts.driver.workers import work_off
 
 Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
-Tell = Callable[[Any], None]
+Report = Callable[[Any], None]
 
 #: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
 #: 14, 12, 10 (a busy machine); 60 leave a sweep of 12 values and 10 seeds to two processes.
 STACK_MODELS = 60
-RESERVE = 5.0  # seconds to write a run in, before the time is up
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)  # every item would end so
-FAILED, PUT_OFF, NO_DATA, DISK_FULL = "failed", "put off", "no data", "disk full"
-STOPPED, TAKEN = "stopped", "taken"
-
-
-class OutOfTime(Exception):
-    """The time is up; what has been trained is in a checkpoint."""
+FAILED, NO_DATA, DISK_FULL = "failed", "no data", "disk full"
 
 
 class Problem(NamedTuple):
     """Why an item has not ended.
 
     Attributes:
-        kind: FAILED by its own fault; PUT_OFF, NO_DATA and DISK_FULL by what the machine lacks for the moment; STOPPED
-            in a checkpoint, as the time was up; TAKEN by another process.
+        kind: NO_DATA or DISK_FULL by what the machine lacks for the moment, or FAILED.
         text: what went wrong.
     """
 
@@ -67,20 +55,16 @@ class Item:
         name: what progress and problems call it; no two share one.
         commands: command lines of scripts.train.
         epochs: that it trains in all, for the time left.
-        minutes: about how long it takes on one core.
         jobs: what the commands plan, where it has been planned.
-        call: trains in the worker in place of the commands, as `call(until, tell)`; see `train_item`. A partial of a
+        call: trains in the worker in place of the commands, as `call(report)`; see `train_item`. A partial of a
             function at the top of a module.
-        lock: below the locks of `out`, where an item that another process trains is left to it.
     """
 
     name: str
     commands: Sequence[Sequence[str]]
     epochs: int = 0
-    minutes: float = 0.0
     jobs: tuple[Job, ...] = ()
-    call: Callable[[float, Tell], None] | None = None
-    lock: str = ""
+    call: Callable[[Report], None] | None = None
 
     def word(self, key: str, default: str = "") -> str:
         """Return the value of a key of its first command line."""
@@ -149,62 +133,37 @@ def workers_at_once(*, cpu: bool) -> int:
     return max(1, torch.cuda.device_count()) * int(each)
 
 
-def train_item(task: tuple[Item, float], tell: Tell) -> Problem | None:
+def train_item(item: Item, report: Report) -> Problem | None:
     """Train an item in a worker; returns what went wrong, such as seeds that diverged.
 
     Args:
-        task: the item, and when to stop, in seconds since 1970: a run that saves checkpoints stops in one then.
-        tell: called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
+        item: which.
+        report: called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
     """
-    item, until = task
-    tell(("begin",))
+    report(("begin",))
     try:
-        if not item.lock:
-            return _train_commands(item, until, tell)
-        with holding_locks(Path(item.word("out")) / LOCKS, [item.lock]) as mine:
-            return _train_commands(item, until, tell) if mine else Problem(TAKEN, "another process trains it")
-    except OutOfTime:
-        return Problem(STOPPED, "the time is up")
+        if item.call:
+            item.call(report)
+        else:
+            _train_commands(item.commands, report)
     except FetchError as error:
         return Problem(NO_DATA, str(error))
     except OSError as error:
-        return Problem(DISK_FULL if error.errno in NO_ROOM else PUT_OFF, str(error))
+        return Problem(DISK_FULL if error.errno in NO_ROOM else FAILED, str(error))
     except (Diverged, InputError) as error:
         return Problem(FAILED, str(error))
-
-
-def _train_commands(item: Item, until: float, tell: Tell) -> Problem | None:
-    if item.call:
-        item.call(until, tell)
-        return None
-    worker = multiprocessing.current_process().name
-    jobs = [plan_job(compose_train(own_device(command, worker))) for command in item.commands]
-    if item.lock and not any(job.pending for job in jobs):
-        return Problem(TAKEN, "another process has trained it")
-    epochs, saves = jobs[0].settings.epochs, jobs[0].config["checkpoint_every"]
-    times = [time.time()]
-
-    def on_epoch(epoch: int, history: list[dict[str, float]]) -> None:
-        tell(("epoch", epoch, epochs, history[0]))
-        times.append(time.time())
-        longest = max(later - earlier for earlier, later in itertools.pairwise(times))
-        if saves and epoch < epochs and times[-1] + 1.5 * longest + RESERVE > until:
-            raise OutOfTime
-
-    execute_together(jobs, on_epoch, lambda step, steps: tell(("search", step, steps)))
     return None
 
 
-def first_fitting(minutes: Sequence[float], left: float) -> int:
-    """Return which of the items that take so long to begin with: the first that fits the time left, else the first."""
-    return next((k for k, each in enumerate(minutes) if each <= left), 0)
+def _train_commands(commands: Sequence[Sequence[str]], report: Report) -> None:
+    worker = multiprocessing.current_process().name
+    jobs = [plan_job(compose_train(own_device(command, worker))) for command in commands]
+    epochs = jobs[0].settings.epochs
 
+    def on_epoch(epoch: int, history: list[dict[str, float]]) -> None:
+        report(("epoch", epoch, epochs, history[0]))
 
-def _problem_of(told: Any) -> Problem | None:
-    """Return what a worker ended with as a problem: its own word, its death, or an error that nobody expected."""
-    if told is None or isinstance(told, Problem):
-        return told
-    return Problem(PUT_OFF if isinstance(told, Died) else FAILED, str(told))
+    execute_together(jobs, on_epoch, lambda step, steps: report(("search", step, steps)))
 
 
 def train_items(
@@ -212,7 +171,6 @@ def train_items(
     title: str,
     *,
     workers: int = 0,
-    minutes: float = math.inf,
     unit: str = "epochs",
     on_finish: Callable[[Item, Problem | None], str] = lambda *_: "",
 ) -> list[str]:
@@ -221,10 +179,9 @@ def train_items(
     Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk.
 
     Args:
-        items: in the order in which they are begun; with `minutes` one that fits goes before one that does not.
+        items: in the order in which they are begun.
         title: what the progress display says.
         workers: processes at a time; 0 is one a core, or one a GPU.
-        minutes: how long it may take: nothing is begun afterwards, and runs that save checkpoints stop in one.
         unit: of what `epochs` of the items count.
         on_finish: called for each item when it has ended, with what went wrong or None; it returns a line to print, or
             nothing.
@@ -236,22 +193,17 @@ def train_items(
     for out in {job.out for job in jobs}:
         finish_marking(out)  # of stacks that have no pending run, too
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
-    until, waiting, problems = time.time() + 60 * minutes, list(pending), list[str]()
+    waiting, problems = list(pending), list[str]()
 
     def choose() -> str | None:
-        rest = (until - time.time() - RESERVE) / 60
-        return (
-            waiting.pop(first_fitting([pending[name].minutes for name in waiting], rest))
-            if waiting and rest > 0
-            else None
-        )
+        return waiting.pop(0) if waiting else None
 
-    def tell(name: str, ended: bool, told: Any) -> None:
+    def handle(name: str, ended: bool, message: Any) -> None:
         if not ended:
-            shown, *values = told
+            shown, *values = message
             getattr(display, shown)(name, *values)
             return
-        problem = _problem_of(told)
+        problem = message if message is None or isinstance(message, Problem) else Problem(FAILED, str(message))
         if problem and problem.kind in (NO_DATA, DISK_FULL):
             lost = pending[name].word("dataset")
             waiting[:] = [n for n in waiting if problem.kind == NO_DATA and pending[n].word("dataset") != lost]
@@ -267,8 +219,7 @@ def train_items(
         cpu = all(pick_device(item.word("device", "auto")).type == "cpu" for item in pending.values())
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
-        within = f" within {minutes:g} minutes" if math.isfinite(minutes) else ""
-        display.say(f"training {runs}{len(pending)} stacks{within}, {workers} at a time; the processes are starting")
-        tasks = {name: (replace(item, jobs=()), until) for name, item in pending.items()}
-        work_off(tasks, train_item, workers, tell, choose)
+        display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
+        tasks = {name: replace(item, jobs=()) for name, item in pending.items()}
+        work_off(tasks, train_item, workers, handle, choose)
     return problems

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
-from scripts.plan.asked import asked_methods, recorded_under
+from scripts.plan.selection import recorded_under, selected_methods
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, all_experiments
@@ -48,7 +48,7 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
     figure, axes = new_subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
         gaps: dict[str, float] = {}
-        for method in asked_methods(experiment, dataset, experiment.methods):
+        for method in selected_methods(experiment, dataset, experiment.methods):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.config.compose import part_file
-from scripts.plan.asked import asked_methods
+from scripts.plan.selection import selected_methods
 from scripts.records import names
 from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
@@ -93,7 +93,7 @@ def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
         queries = [
             recorded_query(experiment.name, {**same, "preset": preset, "method": method})
             for preset in artefact.presets
-            for method in asked_methods(experiment, dataset, experiment.methods)
+            for method in selected_methods(experiment, dataset, experiment.methods)
         ]
         if not any(evidence.find(query) for query in queries):
             lines.append(f"{names.dataset_title(dataset)} ({missing_reason(dataset)})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from scripts.plan.asked import swept_values
+from scripts.plan.selection import swept_values
 from scripts.records.tables import interval_text
 from scripts.report.agreement import means_agree
 from scripts.report.evidence import (

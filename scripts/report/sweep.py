@@ -11,7 +11,7 @@ from typing import Any
 
 from cmixup.errors import InputError
 from scripts.config.compose import part_file
-from scripts.plan.asked import asked_methods, recorded_under, shared_options
+from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.records.tables import interval_text, markdown_rows, mean_text
@@ -154,7 +154,7 @@ def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) 
         if len(swept) < 2:
             continue
         lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
-        for other in asked_methods(experiment, dataset, [m for m in experiment.methods if m != method]):
+        for other in selected_methods(experiment, dataset, [m for m in experiment.methods if m != method]):
             where = (recorded_under(experiment, other, dataset), other)
             runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
             if runs := [r for r in runs if r["seed"] in seeds]:

@@ -14,7 +14,7 @@ import pandas as pd
 from cmixup.metrics import lower_is_better, with_everywhere
 from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
-from scripts.plan.asked import asked_methods, recorded_under, shared_options
+from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
 from scripts.records.published import published_reports
@@ -45,7 +45,7 @@ def make_table(
     mine = experiment_records(experiment, records, preset)
     there = set(mine["dataset"])
     present = [dataset for dataset in (*experiment.datasets, experiment.fallback) if dataset in there]
-    rows = {dataset: asked_methods(experiment, dataset, methods or experiment.methods) for dataset in present}
+    rows = {dataset: selected_methods(experiment, dataset, methods or experiment.methods) for dataset in present}
     epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
     paper = paper_rows(experiment)
     columns = {dataset: experiment.metrics_of.get(dataset, experiment.metrics) for dataset in present}
@@ -214,7 +214,7 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
     found = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
-        cells = asked_methods(experiment, dataset, experiment.methods)
+        cells = selected_methods(experiment, dataset, experiment.methods)
         for method in cells:
             if (dataset, method) not in there:
                 reasons.setdefault(why_missing(dataset, preset), []).append(names.method_title(method))

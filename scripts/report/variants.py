@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from scripts.plan.asked import Variant, variant_identity, variant_rows
+from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, all_experiments, paper_rows

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.config.arguments import parse_seeds
-from scripts.plan.asked import asked_seeds, recorded_under, swept_values
+from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
 from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.experiment import stands_for
@@ -205,7 +205,7 @@ def _is_idle(pair: Pair, evidence: Evidence) -> bool:
 def _planned_seeds(name: str, dataset: str) -> int:
     """Return how many seeds the file of an experiment plans on a dataset."""
     experiment = experiment_of(name)
-    return len(asked_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
+    return len(selected_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
 
 
 def _equivalence_margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:

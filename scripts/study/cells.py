@@ -105,15 +105,13 @@ def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
 
 
 def train_group(
-    store: Path, cells: Sequence[StudyCell], until: float, report: Callable[[Any], None], *,  # noqa: ARG001
-    rules: Rules, stored: Path,
+    store: Path, cells: Sequence[StudyCell], report: Callable[[Any], None], *, rules: Rules, stored: Path
 ) -> None:  # fmt: skip
     """Train cells of one table and setting in a worker, and report each that is done.
 
     Args:
         store: the folder of the cells.
         cells: which.
-        until: not used: a cell is done or it is not.
         report: called with what the display shows of them.
         rules: of the study.
         stored: the store with ERM's runs, which are not trained again.

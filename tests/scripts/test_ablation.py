@@ -10,7 +10,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.plan.asked import Variant, variant_identity, variant_rows
+from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.report.variants import variant_tables

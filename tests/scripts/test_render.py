@@ -13,7 +13,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.runs import mark_done
-from scripts.plan.asked import asked_methods
+from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
@@ -201,15 +201,15 @@ def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
         if (experiment.name, r["dataset"]) == ("table5", "shapenet1d") and r["method"].startswith("cmixup_"):
             assert any("On tasks (ShapeNet1D) only C-Mixup's distance is there" in note for note in experiment.notes)
             continue
-        assert r["method"] in asked_methods(experiment, r["dataset"], experiment.methods) or experiment.variants
+        assert r["method"] in selected_methods(experiment, r["dataset"], experiment.methods) or experiment.variants
         assert r["metric"] in metrics or experiment.variants
     assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)
 
 
 def test_the_papers_cmixup_stands_beside_the_batch_form_where_that_is_what_it_trains():
     experiment = load_experiment("table3")
-    assert asked_methods(experiment, "crime", ["erm", "cmixup"]) == ["erm", "cmixup"]
-    assert asked_methods(experiment, "rcf_mnist", ["erm", "cmixup"]) == ["erm", "cmixup_batch", "cmixup"]
+    assert selected_methods(experiment, "crime", ["erm", "cmixup"]) == ["erm", "cmixup"]
+    assert selected_methods(experiment, "rcf_mnist", ["erm", "cmixup"]) == ["erm", "cmixup_batch", "cmixup"]
     records = records_frame(
         report(seed, dataset=dataset, method=method, experiment="table3", scores={"test": {"rmse": value + seed / 100}})
         for seed in (0, 1, 2)

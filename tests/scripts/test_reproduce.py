@@ -1,8 +1,7 @@
 """The table command: what it plans, and a whole small run of it."""
 
-import sys
+import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -14,7 +13,7 @@ from scripts.config.compose import compose_train, option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.job import plan_job
 from scripts.plan import cells
-from scripts.plan.asked import variant_rows
+from scripts.plan.selection import variant_rows
 from scripts.records.experiment import load_experiment
 from scripts.records.tables import table_page
 from scripts.report.tables import make_table
@@ -95,7 +94,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     assert sorted([len(job.seeds) for job in item.jobs] for item in trained) == [[1], [1], [3, 3, 3]]
     for item in trained:
         assert [compose_train(words).seeds for words in item.commands] == [job.seeds for job in item.jobs]
-    (erm,) = (cell for cell in cells.asked_cells(experiment, given) if cell.method == "erm")
+    (erm,) = (cell for cell in cells.selected_cells(experiment, given) if cell.method == "erm")
     assert cells.to_train(experiment, given, erm) == [2]
     assert cells.to_train(experiment, replace(given, rerun=True), erm) == [0, 1, 2]
 
@@ -261,16 +260,38 @@ def test_no_number_of_a_wide_table_is_cut(capsys):
     assert line.split()[2:6] == ["10", "9.623", "\u00b1", "3.028"]
 
 
-def test_the_old_word_all_is_the_queue_s(monkeypatch, capsys):
-    asked = []
-    monkeypatch.setattr(
-        reproduce.subprocess, "run", lambda command, **_: (asked.append(command), SimpleNamespace(returncode=3))[1]
-    )
-    with pytest.raises(SystemExit) as stop:
-        reproduce.main(["all", "dry_run=1", "seeds=2"])
-    assert stop.value.code == 3
-    assert asked == [[sys.executable, "-m", "scripts.queue", "again=1", "dry_run=1", "seeds=2"]]
-    assert capsys.readouterr().err.startswith("scripts.reproduce all is now scripts.queue again=1")
+def test_all_goes_through_the_experiments_and_names_those_that_are_not_whole(monkeypatch, capsys):
+    every = [replace(load_experiment("table1"), name=name) for name in ("a", "b", "c")]
+    monkeypatch.setattr(reproduce, "all_experiments", lambda: every)
+    made = []
+
+    def reproduce_by_words(name, given):
+        made.append(name)
+        if name == "b":
+            raise InputError("not trained: NO2")
+
+    monkeypatch.setattr(reproduce, "reproduce_by_words", reproduce_by_words)
+    with pytest.raises(SystemExit):
+        reproduce.main(["all", "seeds=2"])
+    assert made == ["a", "b", "c"]
+    assert "1 of 3 experiments are not whole: b: not trained: NO2" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_what_is_missing_and_trains_and_fetches_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cells, "train_items", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(dataset_class("no2"), "fetch", lambda _: pytest.fail("fetched"))
+    words = ["table1", "seeds=2", "datasets=no2", "methods=erm,mixup", "preset=paper", "device=cpu", f"out={tmp_path}"]
+    reproduce.main([*words, "dry_run=1"])
+    *found, total = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in found] == ["table1", "table1"]
+    assert re.fullmatch(r"table1: 4 runs are missing, about \d+ minutes on one core", total)
+
+
+def test_an_unknown_preset_is_refused_before_files_are_asked_for(monkeypatch, capsys):
+    monkeypatch.setattr(dataset_class("no2"), "fetch", lambda _: pytest.fail("fetched"))
+    with pytest.raises(SystemExit):
+        reproduce.main(["table1", "preset=foo", "datasets=no2", "device=cpu"])
+    assert "preset must be one of default, paper, released, got 'foo'" in capsys.readouterr().err
 
 
 # ---- an ablation

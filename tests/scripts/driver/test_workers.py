@@ -1,6 +1,5 @@
 """A worker that dies costs its own work, and all end with their parent."""
 
-import math
 import multiprocessing
 import os
 import signal
@@ -40,7 +39,7 @@ def work(name: str, tell: Callable[[Any], None]) -> str | None:
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers do what `work` says, without three seconds of imports."""
-    monkeypatch.setattr(schedule, "train_item", lambda task, tell: work(task[0].name, tell))
+    monkeypatch.setattr(schedule, "train_item", lambda item, tell: work(item.name, tell))
     monkeypatch.setattr(workers.multiprocessing, "get_context", lambda _: FORK)
 
 
@@ -60,7 +59,7 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
         "fails: ValueError: a mistake",
         "refuses: bad value",
     ]
-    assert ended == {"a": "", "b": "", "c": "", "dies": "put off", "refuses": "failed", "fails": "failed"}
+    assert ended == {"a": "", "b": "", "c": "", "dies": "failed", "refuses": "failed", "fails": "failed"}
     assert multiprocessing.active_children() == []
 
 
@@ -117,7 +116,7 @@ def test_a_worker_that_is_gone_says_so() -> None:
 def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=mixrl", "debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
     heard: list[tuple[Any, ...]] = []
-    assert train_item((Item("a", [given]), math.inf), heard.append) is None
+    assert train_item(Item("a", [given]), heard.append) is None
     row = heard[-1][-1]
     assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
     assert row["epoch"] == 2

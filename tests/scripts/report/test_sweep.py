@@ -10,7 +10,7 @@ import yaml
 
 from cmixup.errors import InputError
 from scripts.config.compose import part_file
-from scripts.plan.asked import asked_methods, swept_values
+from scripts.plan.selection import selected_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
@@ -163,7 +163,7 @@ def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(exp
             own = part_file("dataset", dataset)["presets"][preset]
             assert own[key] in values
             other = "mixup" if own["layer"] == "input" else "manifold_mixup"
-            assert asked_methods(experiment, dataset, experiment.methods) == ["erm", other, "cmixup"]
+            assert selected_methods(experiment, dataset, experiment.methods) == ["erm", other, "cmixup"]
 
 
 def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path: Path) -> None:

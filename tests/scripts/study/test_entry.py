@@ -39,7 +39,7 @@ def synthetic_words(self: Rules, cell: StudyCell) -> list[str]:
 
 def in_this_process(items: Any, *_: object, **__: object) -> list[str]:
     for item in items:
-        item.call(float("inf"), lambda _: None)
+        item.call(lambda _: None)
     return []
 
 

@@ -74,7 +74,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class AskedCell:
+class SelectedCell:
     """A dataset and a method of an experiment.
 
     Attributes:
@@ -104,20 +104,20 @@ class AskedCell:
         ]  # fmt: skip
 
 
-def asked_cells(experiment: Experiment, choice: Choice) -> list[AskedCell]:
+def selected_cells(experiment: Experiment, choice: Choice) -> list[SelectedCell]:
     """Return the cells that a choice leaves of an experiment, a dataset after another."""
     return [
-        AskedCell(
+        SelectedCell(
             dataset,
             method,
             recorded_under(experiment, method, dataset),
-            asked_seeds(experiment, dataset, choice.seeds),
+            selected_seeds(experiment, dataset, choice.seeds),
             _cell_changes(experiment, choice.preset, dataset, method),
             bool(swept_values(experiment, dataset, method)),
             list(experiment.overrides),
         )
         for dataset in choice.datasets
-        for method in asked_methods(experiment, dataset, choice.methods)
+        for method in selected_methods(experiment, dataset, choice.methods)
     ]
 
 
@@ -147,7 +147,7 @@ def swept_values(experiment: Experiment, dataset: str, method: str) -> list[Any]
     return list(sweep["values"][dataset]) if sweep and method == sweep["method"] else []
 
 
-def asked_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> list[int]:
+def selected_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> list[int]:
     """Return those of `seeds` that are trained on `dataset`."""
     return list(seeds[: experiment.seeds_of.get(dataset)])
 
@@ -158,7 +158,7 @@ def grid_points(experiment: Experiment, dataset: str) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
 
-def asked_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:
+def selected_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:
     """Return the ones among `methods` that are trained on `dataset`, each after the one that stands for it."""
     mine = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]
     stand_in = experiment.paper_trains.get(dataset, {})

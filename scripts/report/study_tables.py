@@ -115,10 +115,10 @@ def networks_table() -> str:
 
 def answers() -> list[tuple[str, Row]]:
     """Return a row with its part for every setting and form of C-Mixup, the most probable improvement first."""
-    found = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
+    rows = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
     for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
-        found += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
-    return sorted(found, key=lambda pair: -pair[1].effect.posterior.new.chances.gain)
+        rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
+    return sorted(rows, key=lambda pair: -pair[1].effect.posterior.new.chances.gain)
 
 
 def answers_table() -> str:

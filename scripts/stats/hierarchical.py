@@ -139,15 +139,15 @@ def left_out(differences: Mapping[str, Sequence[float]], overlap: float) -> dict
     The table's noise is in the prediction. Of a model that fits, these are uniform: half of them lie between 0.25 and
     0.75. What all tables have pooled of the noise is used for each of them.
     """
-    seen, found = observe_splits(list(differences.values())), {}
+    seen, places = observe_splits(list(differences.values())), {}
     for t, name in enumerate(differences):
-        others, own = seen.part(np.arange(len(seen.mean)) != t), seen.part(np.array([t]))
+        others, table = seen.part(np.arange(len(seen.mean)) != t), seen.part(np.array([t]))
         grid = solve_posterior(others, overlap_values(overlap))
-        relative = np.stack([own.relative(growth, to=others) for growth in grid.growth])
+        relative = np.stack([table.relative(growth, to=others) for growth in grid.growth])
         one = replace(grid, relative=relative)
-        variance, weight = mean_components(own, one)
+        variance, weight = mean_components(table, one)
         spread = variance + (grid.variance * relative[:, 0] ** 2)[:, None, None, None]
         centre = (grid.mu * relative[:, 0])[:, None, None, None]
         whole = Mixture(grid.weight[:, None, None, None] * weight, centre, np.sqrt(spread))
-        found[name] = float(whole.below(seen.mean[t]))
-    return found
+        places[name] = float(whole.below(seen.mean[t]))
+    return places

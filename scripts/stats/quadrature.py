@@ -40,8 +40,8 @@ class Observed:
 
     def relative(self, growth: float, to: Observed | None = None) -> np.ndarray:
         """Return r_t `(T,)`: the noise to the power of `growth`, over the mean of that on the tables of `to`."""
-        own, other = (np.maximum(each.noise, TINY) ** growth for each in (self, to or self))
-        return own / other.mean()
+        scale, others = (np.maximum(tables.noise, TINY) ** growth for tables in (self, to or self))
+        return scale / others.mean()
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Estimate:
     Attributes:
         mean, low, high: the posterior mean and the ends of the central 95 % interval.
         below: the probability that the effect is below 0.
-        chances: of the size that was asked for.
+        chances: of a size.
     """
 
     mean: float
@@ -81,8 +81,8 @@ def student_nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     """
     if not np.isfinite(freedom):
         return np.ones(1), np.ones(1)
-    found, weights = roots_genlaguerre(NODES, freedom / 2 - 1)
-    return found * 2 / freedom, weights / weights.sum()
+    nodes, weights = roots_genlaguerre(NODES, freedom / 2 - 1)
+    return nodes * 2 / freedom, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,8 @@ class Mixture:
     def below(self, value: float | np.ndarray) -> np.ndarray:
         """Return the probability of a smaller effect, for each of `value`."""
         z = (np.asarray(value)[..., None] - self.mean) / np.maximum(self.deviation, 1e-12)
-        found: np.ndarray = (self.weight * ndtr(z)).sum(axis=-1)
-        return found
+        share: np.ndarray = (self.weight * ndtr(z)).sum(axis=-1)
+        return share
 
     def quantile(self, share: float) -> float:
         """Return the effect below which a share of the probability lies, by bisection."""

@@ -151,7 +151,7 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
         if not trial:
             if report.get("checksums", {}) != dict(load(run.split).checksums):
                 raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
-            kept = kept or read_cells(predictions_file(store, report))[cell_name(report)]
+            kept = kept or dict(read_cells(predictions_file(store, report))[cell_name(report)])
         known[run, tuple(report["words"])] = Outcome(about, {} if trial else kept[report["seed"]])
     return known
 
@@ -205,12 +205,11 @@ def train_cell(
                 trials.append({**run_head(cell, rules, tuning.at.seed, k), **about})
         chosen = tuple(rules.final_words(cell.method, best))
         finals += [(run, chosen) for run in tuning.finals]
-    ended = outcomes(finals)
+    runs = [(run, words, one) for (run, words), one in zip(finals, outcomes(finals), strict=True)]
     shared = {**_data_facts(load(finals[0][0].split), std), "seconds": time.perf_counter() - started,
               **run_environment(make(finals[0][1]).device)}  # fmt: skip
     if file := rules.methods[cell.method].get("file"):
         shared["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
-    runs = [(run, words, one) for (run, words), one in zip(finals, ended, strict=True)]
     return [*final_runs(cell, rules, runs, shared), *((trial, None) for trial in trials)]
 
 

@@ -64,8 +64,8 @@ class BatchMethod(Method):
         """Return the mean squared error of what the function makes of every network's batch."""
         alone = batch.draws["point"].ndim == 1
         parts = batch.x, batch.y, batch.draws["point"], batch.draws["function_seed"]
-        each = zip(*(part[None] if alone else part for part in parts), strict=True)
-        changed = [self._changed(x, y, int(point[0]), int(seed[0])) for x, y, point, seed in each]
+        networks = zip(*(part[None] if alone else part for part in parts), strict=True)
+        changed = [self._changed(x, y, int(point[0]), int(seed[0])) for x, y, point, seed in networks]
         if len({len(x) for x, _ in changed}) > 1:
             raise InputError("batch must return as many rows for every network, got several numbers")
         x, y = (rows[0] if alone else torch.stack(rows) for rows in zip(*changed, strict=True))

@@ -34,7 +34,7 @@ def scores_of(experiment: Experiment, reports: Iterable[Report], dataset: str, p
     for report in reports:
         if (report["experiment"], report["dataset"], report["preset"]) == (experiment.name, dataset, preset):
             runs[report["method"], tuple(option_value(report, option) for option in experiment.grid)].append(report)
-    return {key: scores_by_seed(each, experiment.metrics[0]) for key, each in runs.items()}
+    return {key: scores_by_seed(members, experiment.metrics[0]) for key, members in runs.items()}
 
 
 def shapley_parts(value: Callable[[frozenset[str]], float], factors: Sequence[str]) -> dict[str, float]:
@@ -78,9 +78,9 @@ def account_gain(
     if any(corner(chosen) not in scores for chosen in corners):
         return None
     seeds = sorted(set.intersection(*(set(scores[corner(chosen)]) for chosen in corners)))
-    each = [shapley_parts(lambda chosen, s=seed: scores[corner(chosen)][s], factors) for seed in seeds]  # type: ignore[misc]
-    totals = [math.fsum(parts.values()) for parts in each]
-    values = {factor: [parts[factor] for parts in each] for factor in factors} | {"total": totals}
+    by_seed = [shapley_parts(lambda chosen, s=seed: scores[corner(chosen)][s], factors) for seed in seeds]  # type: ignore[misc]
+    totals = [math.fsum(parts.values()) for parts in by_seed]
+    values = {factor: [parts[factor] for parts in by_seed] for factor in factors} | {"total": totals}
     return {name: clustered_interval(v, seeds) if len(seeds) > 1 else None for name, v in values.items()}
 
 
@@ -106,7 +106,7 @@ def grid_page(experiment: Experiment, reports: Sequence[Report], preset: str, mi
 
 def _grid_block(experiment: Experiment, scores: Scores) -> list[str]:
     methods = [m for m in experiment.methods if m != BASE and any(method == m for method, _ in scores)]
-    decimals = decimals_for(value for each in scores.values() for value in each.values())
+    decimals = decimals_for(value for by_seed in scores.values() for value in by_seed.values())
     points = sorted(
         {point for _, point in scores}, key=lambda p: [_value_place(experiment, k, v) for k, v in enumerate(p)]
     )
@@ -122,24 +122,24 @@ def _grid_block(experiment: Experiment, scores: Scores) -> list[str]:
 def _account_lines(experiment: Experiment, scores: Scores) -> list[str]:
     about, options = experiment.account, list(experiment.grid)
     start, body = tuple(about["start"]), []
-    decimals = decimals_for(value for each in scores.values() for value in each.values())
+    decimals = decimals_for(value for by_seed in scores.values() for value in by_seed.values())
     for method, goals in about["goals"].items():
         published = f"{about['published'][method] - about['reference']:+.{decimals}f}"
         for goal in map(tuple, goals):
-            found = account_gain(scores, options, method, start, goal)
-            if found:
-                cells = [interval_text(found[o], decimals) if o in found else "" for o in ("total", *options, METHOD)]
+            parts = account_gain(scores, options, method, start, goal)
+            if parts:
+                cells = [interval_text(parts[o], decimals) if o in parts else "" for o in ("total", *options, METHOD)]
                 body.append([names.method_title(method), ", ".join(map(str, goal)), published, *cells])
     if not body:
         return []
     title = names.dataset_title(about["dataset"])
-    told = (
+    text = (
         f"From ERM at {', '.join(map(str, start))} to each method at its goal on {title}: the change of the score, and "
         "the part of every option and of the method, averaged over all orders of changing them (Shapley values), mean "
         f"[95 % t interval over seeds]. Published: the method's printed score minus {about['reference']}."
     )
     head = ["method", "goal", "published", "here", *(_short_option(option) for option in options), METHOD]
-    return ["", "### Where the gains come from", "", told, "", *markdown_rows(head, body)]
+    return ["", "### Where the gains come from", "", text, "", *markdown_rows(head, body)]
 
 
 def _short_option(option: str) -> str:

@@ -97,11 +97,11 @@ def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
                 ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
             theirs = {"dataset": dataset, "method": method, "metric": metric, "bandwidth": bandwidth}
             try:
-                shown, _ = against_authors(evidence, ours, theirs, 3)
+                texts, _ = against_authors(evidence, ours, theirs, 3)
             except Unsupported:
                 continue
             name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
-            body.append([name, names.metric_title(metric), *shown])
+            body.append([name, names.metric_title(metric), *texts])
     yield from markdown_rows([names.dataset_title(dataset), "score", *AUTHORS_HEAD], body)
 
 
@@ -113,9 +113,9 @@ def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: in
     """
     other, mine = evidence.authors(**theirs), evidence.runs(**ours)
     shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
-    found = sample_difference(shared, other)
+    difference = sample_difference(shared, other)
     first = f"{mean_std(other.summary, decimals)}, n = {other.summary.n}"
-    return [first, mean_std(shared.summary, decimals), interval_text(found, decimals, bold=True)], found
+    return [first, mean_std(shared.summary, decimals), interval_text(difference, decimals, bold=True)], difference
 
 
 def mean_std(value: Summary, decimals: int) -> str:

@@ -50,9 +50,9 @@ def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]
     """
     kept = list(reports)
     for key, value in where.items():
-        found = sorted({str(r[key]) for r in kept})
-        if value and value not in found:
-            raise InputError(f"{key} must be one of {', '.join(found)} in these runs, got {value!r}")
+        known = sorted({str(r[key]) for r in kept})
+        if value and value not in known:
+            raise InputError(f"{key} must be one of {', '.join(known)} in these runs, got {value!r}")
         kept = [r for r in kept if not value or r[key] == value]
     return kept
 
@@ -80,9 +80,9 @@ def collect_sweeps(
     reports = narrowed_reports(reports, {"method": method})
     if option.startswith("method."):
         reports = [r for r in reports if r["method"] != ERM] or reports
-    found = sorted({str(r["method"]) for r in reports})
-    if len(found) > 1 and option != "method":
-        raise InputError(f"these runs are of several methods, {', '.join(found)}: say which with method=")
+    methods = sorted({str(r["method"]) for r in reports})
+    if len(methods) > 1 and option != "method":
+        raise InputError(f"these runs are of several methods, {', '.join(methods)}: say which with method=")
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(json.dumps(_other_options(report, option), sort_keys=True), []).append(report)
@@ -112,8 +112,8 @@ def _of_erm(rest: Mapping[str, Any], option: str) -> dict[str, Any]:
 
 def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric: str) -> dict[int, float]:
     """Return ERM's test scores by seed at a value of an option, at its only one where ERM does not have the option."""
-    own = option == "method" or option.startswith("method.")
-    return {r["seed"]: r["scores"]["test"][metric] for r in erm if own or option_value(r, option) == value}
+    lacks_option = option == "method" or option.startswith("method.")
+    return {r["seed"]: r["scores"]["test"][metric] for r in erm if lacks_option or option_value(r, option) == value}
 
 
 def _other_options(report: Mapping[str, Any], option: str) -> dict[str, Any]:
@@ -187,12 +187,12 @@ def to_rows(groups: Sequence[Sweep]) -> str:
     for group in groups:
         chosen = best_point(group, {p.value: p.interval.mean for p in group.points})
         for p in group.points:
-            found = p.interval
-            low, high = (found.low, found.high) if found.n > 1 else (None, None)
+            interval = p.interval
+            low, high = (interval.low, interval.high) if interval.n > 1 else (None, None)
             std = summarise_values(list(p.scores.values())).std
             change = paired_or_none(p.scores, p.erm) if p.erm and p.erm != p.scores else None
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
-            line = (group.title, group.option, value_text(p.value), found.n, group.metric, found.mean, std, low, high,
-                    p.on_val, p == chosen, *minus)  # fmt: skip
+            line = (group.title, group.option, value_text(p.value), interval.n, group.metric, interval.mean, std, low,
+                    high, p.on_val, p == chosen, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)

@@ -75,8 +75,8 @@ def card_text(name: str, kind: type[Dataset]) -> str:
     """Return the section of one dataset: what its class says of origin, shapes, split, licence and citation."""
     text = inspect.cleandoc(kind.__doc__ or "")
     head, _, rest = text.partition("\n\n")
-    found = dict(read_fields(rest.partition("\n\n")[0]))
-    lines = [f"- **{field}**: {found[field]}" for field in FIELDS if field in found]
+    fields = dict(read_fields(rest.partition("\n\n")[0]))
+    lines = [f"- **{field}**: {fields[field]}" for field in FIELDS if field in fields]
     return f"### `{name}`\n\n{head}\n\n" + "\n".join(lines)
 
 

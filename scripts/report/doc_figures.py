@@ -18,11 +18,11 @@ DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.
 @draws
 def doc_figures() -> dict[str, Figure]:
     """Return what a block of the page calls `figure`, by the path of the picture below it, below results/."""
-    found = {}
+    figures = {}
     with contextlib.chdir(ROOT):
         for code, path in DRAWN.findall((ROOT / "docs" / "bandwidth.md").read_text()):
             block: dict[str, Figure] = {}
             exec(compile(code, path, "exec"), block)  # noqa: S102 - our own page
-            found[path] = block["figure"]
+            figures[path] = block["figure"]
             pyplot.close(block["figure"])
-    return found
+    return figures

@@ -31,9 +31,9 @@ def percent_axis(axis: Any, values: Sequence[float]) -> None:
     low, high = min(*values, -1.0), max(*values, 1.0)
     getattr(axis.axes, f"set_{which}lim")(1.5 * low, 1.5 * high)
     wide = max(-low, high) > 30
-    shown = [tick for tick in PERCENT if 1.5 * low <= tick <= 1.5 * high and not (wide and abs(tick) == 3)]
-    axis.set_major_locator(FixedLocator(shown))
-    axis.set_major_formatter(FixedFormatter([f"{tick}".replace("-", "\N{MINUS SIGN}") for tick in shown]))
+    ticks = [tick for tick in PERCENT if 1.5 * low <= tick <= 1.5 * high and not (wide and abs(tick) == 3)]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([f"{tick}".replace("-", "\N{MINUS SIGN}") for tick in ticks]))
     axis.set_minor_locator(NullLocator())
 
 

@@ -100,10 +100,10 @@ def minus(first: Sample, second: Sample) -> Interval:
     Raises:
         Unsupported: a side has too few values.
     """
-    found = sample_difference(first, second)
-    if found is None:
+    difference = sample_difference(first, second)
+    if difference is None:
         raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
-    return found
+    return difference
 
 
 class Evidence:
@@ -120,10 +120,10 @@ class Evidence:
         self._cells: dict[tuple[str, ...], dict[tuple[str, str], dict[int, float]]] = {}
         columns = [records[name].map(_as_text) for name in (*CELL, "model", "layer")]
         for *key, model, layer, seed, value in zip(*columns, records["seed"], records["value"], strict=True):
-            found = self._cells.setdefault(tuple(key), {}).setdefault((model, layer), {})
-            if int(seed) in found:
+            scores = self._cells.setdefault(tuple(key), {}).setdefault((model, layer), {})
+            if int(seed) in scores:
                 raise InputError(f"records hold seed {seed} twice for {key}: runs that differ in nothing else")
-            found[int(seed)] = float(value) if isinstance(value, int | float) else math.nan
+            scores[int(seed)] = float(value) if isinstance(value, int | float) else math.nan
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
              metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
@@ -133,10 +133,10 @@ class Evidence:
             Unsupported: there are none, or of several models or layers.
         """
         key = experiment, dataset, preset, method, _as_text(options or {}), split, metric
-        found = list(self._cells.get(key, {}).values())
-        if len(found) != 1:
-            raise Unsupported(f"{len(found) or 'no'} records of {' '.join(filter(None, key))}")
-        return sample_of(found[0], f"seeds of {dataset}")
+        cells = list(self._cells.get(key, {}).values())
+        if len(cells) != 1:
+            raise Unsupported(f"{len(cells) or 'no'} records of {' '.join(filter(None, key))}")
+        return sample_of(cells[0], f"seeds of {dataset}")
 
     def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
              options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
@@ -200,8 +200,8 @@ class Evidence:
             raise Unsupported(f"{file} has no {column} of {_as_text(where)}")
         if take:
             runs = rows.sort_values("epoch").groupby("seed")[column]
-            found = runs.last() if take == "last" else runs.min()
-            return sample_of(found.to_dict(), f"seeds of {file.format(**where).rpartition('/')[0]}")
+            values = runs.last() if take == "last" else runs.min()
+            return sample_of(values.to_dict(), f"seeds of {file.format(**where).rpartition('/')[0]}")
         by_seed = "seed" in rows and not rows["seed"].duplicated().any()
         units = rows["seed"].astype(int) if by_seed else rows.index
         return sample_of(

@@ -137,11 +137,11 @@ def noise_rows(e: Evidence) -> Iterator[Row]:
 def invariance_rows(e: Evidence) -> Iterator[Row]:
     """Yield the divergence of representations between domains, minus ERM's."""
     for dataset in DOMAINS:
-        found = {
+        samples = {
             method: e.rows("invariance.csv", "value", preset="paper", split="train", domains="all", dataset=dataset,
                            method=method)
             for method in ("erm", "mixup", "manifold_mixup", "cmixup")
         }  # fmt: skip
         for method in ("mixup", "manifold_mixup", "cmixup"):
             about = f"{names.method_title(method)}'s divergence minus ERM's, {names.dataset_title(dataset)}"
-            yield about, minus(found[method], found["erm"]), 2
+            yield about, minus(samples[method], samples["erm"]), 2

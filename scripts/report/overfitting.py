@@ -20,11 +20,11 @@ from scripts.report.palette import COLOURS, GREY
 @draws
 def overfitting_figures() -> dict[str, Figure]:
     """Return the figure of every experiment and preset whose curves are published."""
-    curves, found = published_curves(), {}
+    curves, figures = published_curves(), {}
     for experiment in all_experiments():
         for preset in sorted({c.preset for c in curves if c.experiment == experiment.name and experiment.figure}):
-            found[f"figures/{experiment.name}_{preset}.png"] = overfitting_figure(experiment, curves, preset)
-    return found
+            figures[f"figures/{experiment.name}_{preset}.png"] = overfitting_figure(experiment, curves, preset)
+    return figures
 
 
 def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
@@ -62,9 +62,9 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
                 axis.plot(epochs, mean, color=colour, label=label)
                 axis.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-            shown = names.metric_title(metric)
-            left.set_ylabel(f"test {shown}")
-            right.set_ylabel(f"test minus training {shown}")
+            score = names.metric_title(metric)
+            left.set_ylabel(f"test {score}")
+            right.set_ylabel(f"test minus training {score}")
         left.set_title(f"{names.dataset_title(dataset)}: test error", fontsize=10)
         right.set_title(
             f"test minus training error at the end:\n{', '.join(f'{name} {gap:.4f}' for name, gap in gaps.items())}",

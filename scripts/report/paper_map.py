@@ -46,17 +46,17 @@ def map_parts() -> dict[str, dict[str, str]]:
     }
 
 
-def state_words(found: Sequence[Finding]) -> str:
+def state_words(findings: Sequence[Finding]) -> str:
     """Return the states in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
     groups: dict[str, list[Finding]] = {}
-    for finding in found:
+    for finding in findings:
         groups.setdefault(finding.where, []).append(finding)
     parts = []
     for word in ORDER:
         about = [text for where, mine in groups.items() for text in _state_places(where, mine, word)]
-        shown = f"{word}** ({NO_MIXING})" if word == IDLE else f"{word}**"
+        text = f"{word}** ({NO_MIXING})" if word == IDLE else f"{word}**"
         if about:
-            parts.append(f"**{shown}: {', '.join(about)}")
+            parts.append(f"**{text}: {', '.join(about)}")
     return "; ".join(parts) or "not run"
 
 
@@ -71,14 +71,14 @@ def _state_places(where: str, mine: Sequence[Finding], word: str) -> list[str]:
     return [f"{where} ({len(held)} of {len(mine)})"]
 
 
-def decided_by(artefact: Artefact, found: Sequence[Finding]) -> str:
+def decided_by(artefact: Artefact, findings: Sequence[Finding]) -> str:
     """Return what decides on an artefact: the methods compared and how many seeds, or what its entry says."""
     seconds: dict[str, list[str]] = {}
     for first, second in [*artefact.gain, *artefact.level]:
         seconds.setdefault(names.method_title(first), []).append(names.method_title(second))
     pairs = [f"{first} minus {' and '.join(others)}" for first, others in seconds.items()]
-    counts = ", ".join(map(str, sorted({f.n for f in found}, reverse=True)))
-    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})" if found else "—"
+    counts = ", ".join(map(str, sorted({f.n for f in findings}, reverse=True)))
+    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})" if findings else "—"
 
 
 def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
@@ -114,10 +114,10 @@ def map_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     """Return the map as Markdown."""
     body = []
     for artefact in load_artefacts(results):
-        found = find_all(artefact, evidence)
+        findings = find_all(artefact, evidence)
         body.append([
             artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or state_words(found), decided_by(artefact, found),
+            artefact.words or state_words(findings), decided_by(artefact, findings),
             ", ".join(missing_datasets(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
@@ -137,18 +137,18 @@ def short_lines(evidence: Evidence, results: Path = RESULTS) -> str:
     return "\n".join(row.replace("---:", "---") for row in markdown_rows(SHORT_HEAD, body))
 
 
-def effect_lines(found: Sequence[Finding], decides: str = "") -> list[list[str]]:
+def effect_lines(findings: Sequence[Finding], decides: str = "") -> list[list[str]]:
     """Return the cells on a statement, a line for each dataset and pair of methods, with all its presets.
 
     Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the states.
     """
-    if not any(f.paper for f in found):
-        below = sum(bool(f.ours and f.ours.high < 0) for f in found)
-        counts = {word: sum(f.state == word for f in found) for word in ORDER}
+    if not any(f.paper for f in findings):
+        below = sum(bool(f.ours and f.ours.high < 0) for f in findings)
+        counts = {word: sum(f.state == word for f in findings) for word in ORDER}
         states = [f"**{word}**: {count}" for word, count in counts.items() if count]
-        return [[decides, "—", f"{below} of {len(found)} intervals below 0", "; ".join(states)]]
+        return [[decides, "—", f"{below} of {len(findings)} intervals below 0", "; ".join(states)]]
     lines: dict[tuple[str, str], list[Finding]] = {}
-    for one in found:
+    for one in findings:
         lines.setdefault((one.where, one.label), []).append(one)
     return [
         [
@@ -180,5 +180,5 @@ def _paper_effect(one: Finding) -> str:
     """Return the paper's effect with its standard error, if it prints a spread."""
     if one.paper is None:
         return "—"
-    shown = f"{one.paper.mean:+.{one.decimals}f}"
-    return f"{shown} ({one.paper.error:.{one.decimals}f})" if one.paper.error else shown
+    text = f"{one.paper.mean:+.{one.decimals}f}"
+    return f"{text} ({one.paper.error:.{one.decimals}f})" if one.paper.error else text

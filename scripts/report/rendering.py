@@ -38,8 +38,8 @@ class Rendered:
 
 def find_modules() -> list[str]:
     """Return the files of scripts/ that have an entry, as names of modules."""
-    found = sorted(path for path in (ROOT / "scripts").rglob("*.py") if ENTRY.search(path.read_text()))
-    return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
+    paths = sorted(path for path in (ROOT / "scripts").rglob("*.py") if ENTRY.search(path.read_text()))
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
 
 
 def run_entries(*kinds: str) -> Rendered:

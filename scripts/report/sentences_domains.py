@@ -25,19 +25,21 @@ def changed(e: Evidence, dataset: str, method: str, options: dict[str, object], 
 @sentence(FINDINGS)
 def skillcraft_bandwidths(e: Evidence) -> str:
     """SkillCraft at the paper's bandwidth and at wider ones."""
-    own = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train").mean
-    found, paper = bandwidth_gains(e), e.paper("table3", "skillcraft", "cmixup").mean
+    self_drawn = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train").mean
+    gains, paper = bandwidth_gains(e), e.paper("table3", "skillcraft", "cmixup").mean
     six, lowest = (
-        found["skillcraft", 6.0],
+        gains["skillcraft", 6.0],
         e.runs("figure_bandwidth", "skillcraft", "paper", "cmixup", {"method.bandwidth": 6.0}),
     )
-    p = of_interval(six).chance * len(found)
-    require(own > 0.99 and is_lower(six) and p < 0.05 and lowest.mean > paper, "SkillCraft: better at 6, not in size")
+    p = of_interval(six).chance * len(gains)
+    require(
+        self_drawn > 0.99 and is_lower(six) and p < 0.05 and lowest.mean > paper, "SkillCraft: better at 6, not in size"
+    )
     return (
-        f"**SkillCraft: not with the paper's bandwidth, and not in size.** With that (5e-4) {own:.1%} of the draws are "
-        f"a row itself, which is ERM. At 6 C-Mixup minus ERM is {interval_text(six)} (p is {p:.3f} after Bonferroni's "
-        f"correction for {len(found)} bandwidths), but 6 was chosen by the test error, and its {lowest.mean:.3f} stays "
-        f"above the published {paper:.3f}."
+        f"**SkillCraft: not with the paper's bandwidth, and not in size.** With that (5e-4) {self_drawn:.1%} of the "
+        f"draws are a row itself, which is ERM. At 6 C-Mixup minus ERM is {interval_text(six)} (p is {p:.3f} after "
+        f"Bonferroni's correction for {len(gains)} bandwidths), but 6 was chosen by the test error, and its "
+        f"{lowest.mean:.3f} stays above the published {paper:.3f}."
     )
 
 
@@ -95,8 +97,12 @@ def authors_domains(e: Evidence) -> str:
     """The authors' code on Crime and SkillCraft."""
     cells = {"Crime (bandwidth 4)": ("crime", 4.0), "SkillCraft (bandwidth 5e-4)": ("skillcraft", 0.0005),
              "SkillCraft (bandwidth 1)": ("skillcraft", 1.0)}  # fmt: skip
-    found = {title: e.authors(d, "cmixup", bandwidth=width) for title, (d, width) in cells.items()}
+    samples = {title: e.authors(d, "cmixup", bandwidth=width) for title, (d, width) in cells.items()}
     paper = {title: e.paper("table3", d, "cmixup").mean for title, (d, _) in cells.items()}
-    require(all(own.mean > paper[title] for title, own in found.items()), "the authors' code stays above the paper")
-    words = joined_words([f"{own.mean:.3f} on {title}, published {paper[title]:.3f}" for title, own in found.items()])
+    require(
+        all(sample.mean > paper[title] for title, sample in samples.items()), "the authors' code stays above the paper"
+    )
+    words = joined_words(
+        [f"{sample.mean:.3f} on {title}, published {paper[title]:.3f}" for title, sample in samples.items()]
+    )
     return f"The authors' code, run by us on ten seeds, does not reach the published C-Mixup either: {words}."

@@ -11,8 +11,8 @@ PAGE = "docs/scikit_learn.md"
 
 def behind_catboost(e: Evidence, model: str) -> Interval:
     """Return a model's log error minus CatBoost's on the tables set aside, with its interval over tables."""
-    found = e.rows(FILE, "behind", cluster="table", part="reserved", model=model)
-    interval = clustered_interval(list(found.values.values()), list((found.clusters or {}).values()))
+    sample = e.rows(FILE, "behind", cluster="table", part="reserved", model=model)
+    interval = clustered_interval(list(sample.values.values()), list((sample.clusters or {}).values()))
     require(interval is not None, f"{model} was fitted on two tables or more")
     assert interval
     return interval

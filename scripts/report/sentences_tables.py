@@ -41,8 +41,8 @@ def readme_paper(e: Evidence) -> str:
     shift = [e.gain("table3", one, "released", "cmixup") for one in ("crime", "skillcraft")]
     require(n_lower(lead) == 0 and n_lower(shift) == 2, "better than ERM on new domains alone, preset released")
     require(is_lower(bandwidth_gains(e)["skillcraft", 6.0]), "better on SkillCraft at a bandwidth of 6")
-    own = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train")
-    require(own.mean > 0.99, "every row of SkillCraft is its own partner, preset paper")
+    self_drawn = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train")
+    require(self_drawn.mean > 0.99, "every row of SkillCraft is its own partner, preset paper")
     return (
         f"In part. In distribution, C-Mixup beats training without mixing on none of {len(lead)} datasets (preset "
         "released). Out of distribution, in pooled error, it wins on Crime where rows keep one order (preset "
@@ -69,11 +69,11 @@ def airfoil_cmixup(e: Evidence) -> str:
 @sentence(FINDINGS)
 def no2_methods(e: Evidence) -> str:
     """No mixing method is better than ERM on NO2."""
-    found = [e.gain("table1", "no2", *pair) for pair in itertools.product(PRESETS, MIXINGS)]
-    require(n_lower(found) == 0, "no method is better than ERM on NO2")
+    gains = [e.gain("table1", "no2", *pair) for pair in itertools.product(PRESETS, MIXINGS)]
+    require(n_lower(gains) == 0, "no method is better than ERM on NO2")
     return (
-        f"On NO2 no mixing method is better than ERM (none of {len(found)} intervals under three presets), and "
-        f"{sum(map(is_higher, found))} are worse."
+        f"On NO2 no mixing method is better than ERM (none of {len(gains)} intervals under three presets), and "
+        f"{sum(map(is_higher, gains))} are worse."
     )
 
 
@@ -137,12 +137,12 @@ def grid_options() -> list[Query]:
 def tasks_cmixup(e: Evidence) -> str:
     """C-Mixup against the other meta-learners, over the objects of the test tasks."""
     ours = e.rows(TASK_ERRORS, "cmixup_meta", cluster="object")
-    found = {m: minus(ours, e.rows(TASK_ERRORS, m, cluster="object")) for m in TASK_METHODS}
-    require(all(d.low <= 0 <= d.high for d in found.values()), "every interval over objects contains 0")
+    gains = {m: minus(ours, e.rows(TASK_ERRORS, m, cluster="object")) for m in TASK_METHODS}
+    require(all(d.low <= 0 <= d.high for d in gains.values()), "every interval over objects contains 0")
     paper = [e.paper("table2", "pascal1d", method, metric="mse").mean for method in ("cmixup_meta", "maml")]
     return (
-        f"Over objects all {len(found)} intervals of C-Mixup minus another method contain 0. Minus MAML it is "
-        f"{interval_text(found['maml'])}, {paper[0] - paper[1]:+.3f} in the paper on its own data."
+        f"Over objects all {len(gains)} intervals of C-Mixup minus another method contain 0. Minus MAML it is "
+        f"{interval_text(gains['maml'])}, {paper[0] - paper[1]:+.3f} in the paper on its own data."
     )
 
 
@@ -165,13 +165,13 @@ def tasks_intervals(e: Evidence) -> str:
 @sentence(FINDINGS)
 def distances(e: Evidence) -> str:
     """Label distance against every other one."""
-    found = [minus(e.runs("table1", d, "paper", "cmixup"), e.runs("table5", d, "paper", other))
+    gains = [minus(e.runs("table1", d, "paper", "cmixup"), e.runs("table5", d, "paper", other))
              for d in ("airfoil", "no2") for other in DISTANCES]  # fmt: skip
-    level = sum(d.low <= 0 <= d.high for d in found)
-    require(level == len(found), "no distance differs significantly from the labels'")
+    level = sum(d.low <= 0 <= d.high for d in gains)
+    require(level == len(gains), "no distance differs significantly from the labels'")
     return (
         "Label distance and every other distance (of inputs, of representations, of both with labels) are not "
-        f"significantly different on Airfoil and NO2: {level} of {len(found)} intervals contain 0 (preset paper)"
+        f"significantly different on Airfoil and NO2: {level} of {len(gains)} intervals contain 0 (preset paper)"
     )
 
 
@@ -179,26 +179,26 @@ def distances(e: Evidence) -> str:
 def batch_forms(e: Evidence) -> str:
     """Partners from a second batch against partners from all rows."""
     places = {"airfoil": "id", "no2": "id", "crime": "ood", "skillcraft": "ood"}
-    found = [minus(e.runs(f"table_batch_{kind}", d, preset, "cmixup_batch"),
+    gains = [minus(e.runs(f"table_batch_{kind}", d, preset, "cmixup_batch"),
                    e.runs("table1" if kind == "id" else "table3", d, preset, "cmixup"))
              for (d, kind), preset in itertools.product(places.items(), PRESETS)]  # fmt: skip
-    level = sum(d.low <= 0 <= d.high for d in found)
-    require(level == len(found), "the batch form never differs significantly from C-Mixup")
+    level = sum(d.low <= 0 <= d.high for d in gains)
+    require(level == len(gains), "the batch form never differs significantly from C-Mixup")
     return (
         "Drawing partners from a second batch instead of the whole training set makes no difference that ten seeds "
-        f"show: {level} of {len(found)} intervals contain 0 (Airfoil, NO2, Crime and SkillCraft, three presets)"
+        f"show: {level} of {len(gains)} intervals contain 0 (Airfoil, NO2, Crime and SkillCraft, three presets)"
     )
 
 
 def swept_gains(e: Evidence, experiment: str, option: str, tables: dict[str, str]) -> dict[tuple[str, float], Interval]:
     """Return C-Mixup minus ERM, preset paper, by dataset and value of a swept option."""
-    found = {}
+    gains = {}
     for dataset, table in tables.items():
         for value in swept_values(experiment_of(experiment), dataset, "cmixup"):
             query = {"experiment": experiment, "dataset": dataset, "preset": "paper", "method": "cmixup"}
             ours = e.find({**query, "options": {option: value}}) or e.runs(**query)  # the preset's own value
-            found[dataset, float(value)] = minus(ours, e.runs(table, dataset, "paper", "erm"))
-    return found
+            gains[dataset, float(value)] = minus(ours, e.runs(table, dataset, "paper", "erm"))
+    return gains
 
 
 def bandwidth_gains(e: Evidence) -> dict[tuple[str, float], Interval]:
@@ -209,24 +209,24 @@ def bandwidth_gains(e: Evidence) -> dict[tuple[str, float], Interval]:
 @sentence(FINDINGS)
 def bandwidth_gain(e: Evidence) -> str:
     """At which bandwidths C-Mixup is better than ERM."""
-    found = bandwidth_gains(e)
-    better = [key for key, d in found.items() if is_lower(d)]
-    sure = [key for key in better if of_interval(found[key]).chance * len(found) < 0.05]
+    gains = bandwidth_gains(e)
+    better = [key for key, d in gains.items() if is_lower(d)]
+    sure = [key for key in better if of_interval(gains[key]).chance * len(gains) < 0.05]
     require({dataset for dataset, _ in better} == {"skillcraft"}, "better on SkillCraft alone")
     values = joined_words([f"{value:g}" for _, value in better])
     return (
-        f"Of {len(found)} bandwidths (twelve on each of four datasets, preset paper) {len(better)} are better than "
+        f"Of {len(gains)} bandwidths (twelve on each of four datasets, preset paper) {len(better)} are better than "
         f"ERM, both on SkillCraft: {values}. After Bonferroni's correction for all of them {len(sure)} is. "
-        f"{sum(map(is_higher, found.values()))} are worse than ERM, not corrected"
+        f"{sum(map(is_higher, gains.values()))} are worse than ERM, not corrected"
     )
 
 
 @sentence(FINDINGS)
 def alpha_none(e: Evidence) -> str:
     """At no alpha is C-Mixup better than ERM."""
-    found = swept_gains(e, "figure_alpha", "method.alpha", {"airfoil": "table1", "no2": "table1"})
-    require(n_lower(list(found.values())) == 0, "no alpha is better than ERM")
-    return f"No alpha of {len(found)} (six on Airfoil and NO2, preset paper) makes C-Mixup better than ERM"
+    gains = swept_gains(e, "figure_alpha", "method.alpha", {"airfoil": "table1", "no2": "table1"})
+    require(n_lower(list(gains.values())) == 0, "no alpha is better than ERM")
+    return f"No alpha of {len(gains)} (six on Airfoil and NO2, preset paper) makes C-Mixup better than ERM"
 
 
 @sentence("docs/bandwidth.md")
@@ -234,9 +234,9 @@ def bandwidths_idle(e: Evidence) -> str:
     """Which published bandwidths mix as mixup does, or not at all."""
     every = list(e.rows("bandwidth.csv", "effective_fraction").values.values())
     wide = [one for one in every if one > 0.9]
-    own = e.rows("bandwidth.csv", "self_probability", dataset="skillcraft", bandwidth=0.0005)
+    self_drawn = e.rows("bandwidth.csv", "self_probability", dataset="skillcraft", bandwidth=0.0005)
     require(e.rows("bandwidth.csv", "effective_fraction", dataset="crime").mean > 0.99, "Crime's mix as mixup does")
-    require(own.mean > 0.99, "SkillCraft's pairs rows with themselves")
+    require(self_drawn.mean > 0.99, "SkillCraft's pairs rows with themselves")
     return (
         f"Not every published bandwidth does something: of {len(every)} (of the datasets at hand), {len(wide)} leave "
         "more than nine tenths of the rows as partners. On Crime the pairs are those of plain mixup, on SkillCraft "

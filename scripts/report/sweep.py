@@ -68,9 +68,9 @@ class Sweep:
 
 def seed_interval(scores: Mapping[int, float]) -> Interval:
     """Return the mean over seeds with its 95 % t interval; with one seed all three are its score."""
-    found = clustered_interval(list(scores.values()), list(scores))
+    interval = clustered_interval(list(scores.values()), list(scores))
     mean = summarise_values(list(scores.values())).mean
-    return found or Interval(mean, mean, mean, len(scores))
+    return interval or Interval(mean, mean, mean, len(scores))
 
 
 def option_value(report: Report, option: str) -> Any:
@@ -131,8 +131,8 @@ def option_number(value: Any) -> float | None:
 
 
 def _value_order(value: Any) -> tuple[int, float, str]:
-    found = option_number(value)
-    return (1, 0.0, str(value)) if found is None else (0, found, "")
+    number = option_number(value)
+    return (1, 0.0, str(value)) if number is None else (0, number, "")
 
 
 def value_text(value: Any) -> str:
@@ -146,7 +146,7 @@ def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) 
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
     shared = shared_options(experiment)
-    found = []
+    sweeps = []
     for dataset in experiment.datasets:
         here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
         mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
@@ -159,9 +159,9 @@ def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) 
             runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
             if runs := [r for r in runs if r["seed"] in seeds]:
                 lines[other] = scores_by_seed(runs, metric)
-        own = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
-        found.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, own))
-    return found
+        published = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
+        sweeps.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, published))
+    return sweeps
 
 
 def _without_option(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def decimals_for(scores: Iterable[float]) -> int:
     return 4 if max(map(abs, scores)) < 0.1 else 3
 
 
-def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, missing: Sequence[str] = ()) -> str:
+def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, missing: Sequence[str] = ()) -> str:
     """Return the table of a sweep, a block a dataset."""
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     legend = (
@@ -182,7 +182,7 @@ def sweep_page(experiment: Experiment, found: Sequence[Sweep], preset: str, miss
         "rows (1 is mixup); bold is the preset's own value."
     )
     parts = [f"# {experiment.title}, preset {preset}{about}", "", legend]
-    for sweep in found:
+    for sweep in sweeps:
         d = decimals_for(p.interval.mean for p in sweep.points)
         option = sweep.option.rpartition(".")[2]
         head = [option, "partners", "verdict", "n", names.metric_title(sweep.metric)]
@@ -205,14 +205,14 @@ def limit_lines(sweep: Sweep) -> list[str]:
     lines = []
     ends = [("smallest", sweep.points[0]), ("largest", sweep.points[-1])]
     for (word, point), method in zip(ends, sweep.lines, strict=False):  # lines may be missing
-        found = paired_or_none(point.scores, sweep.lines[method])
-        if found is None:
+        difference = paired_or_none(point.scores, sweep.lines[method])
+        if difference is None:
             continue
-        inside = "contains" if found.low <= 0 <= found.high else "excludes"
+        inside = "contains" if difference.low <= 0 <= difference.high else "excludes"
         verdict = f" ({point.verdict})" if point.verdict else ""
-        text = interval_text(found, decimals_for([point.interval.mean]))
+        text = interval_text(difference, decimals_for([point.interval.mean]))
         lines.append(
             f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {value_text(point.value)}{verdict}, minus "
-            f"{names.method_title(method)}: {text}, n = {found.n}; the interval {inside} 0."
+            f"{names.method_title(method)}: {text}, n = {difference.n}; the interval {inside} 0."
         )
     return lines

@@ -66,21 +66,25 @@ def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]
     if not all(differences):
         means = {name: seed_interval(scores).mean for name, scores in others.items()}
         return Panel(x, ticks, log, [p.interval for p in points], means)
-    found = [each for each in differences if each]
+    paired = [pair for pair in differences if pair]
     pairs = {name: paired_or_none(scores, erm) for name, scores in others.items() if name != ERM_TITLE}
-    less = {name: each.mean for name, each in pairs.items() if each}
-    return Panel(x, ticks, log, found, less, ERM_TITLE, finding_words([p.value for p in points], found))
+    less = {name: pair.mean for name, pair in pairs.items() if pair}
+    return Panel(x, ticks, log, paired, less, ERM_TITLE, finding_words([p.value for p in points], paired))
 
 
 def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str:
     """Return at which values of an option a difference's interval excludes 0, in words."""
     parts = []
-    for word, found in (
+    for word, outside in (
         ("lower", [v for v, d in zip(values, differences, strict=True) if d.high < 0]),
         ("higher", [v for v, d in zip(values, differences, strict=True) if d.low > 0]),
     ):
-        if found:
-            some = ", ".join(map(value_text, found)) if len(found) <= MOST_NAMED else f"{len(found)} of {len(values)}"
+        if outside:
+            some = (
+                ", ".join(map(value_text, outside))
+                if len(outside) <= MOST_NAMED
+                else f"{len(outside)} of {len(values)}"
+            )
             parts.append(f"{word} at {some}")
     return "; ".join(parts) or f"no clear difference at any of {len(values)}"
 

@@ -66,8 +66,8 @@ def make_table(
     known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
     in_table = {r["dataset"] for r in paper}
     for k, block in enumerate(blocks):
-        own = mine[mine["dataset"] == block.dataset]
-        notes = [*layer_notes(own, block), *nothing_learned_notes(own, block)]
+        rows_of_block = mine[mine["dataset"] == block.dataset]
+        notes = [*layer_notes(rows_of_block, block), *nothing_learned_notes(rows_of_block, block)]
         notes += [
             f"The paper's {titles.methods[theirs]} is {titles.methods[ours]} on this dataset."
             for theirs, ours in experiment.paper_trains.get(block.dataset, {}).items()
@@ -84,17 +84,17 @@ def make_table(
 def layer_notes(records: pd.DataFrame, block: Block) -> list[str]:
     """Return a sentence that says where each method of a block mixes."""
     layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in block.cells}
-    parts = [f"{block.titles.methods[method]} {' and '.join(found)}" for method, found in layers.items() if found]
+    parts = [f"{block.titles.methods[m]} {' and '.join(where)}" for m, where in layers.items() if where]
     return [f"Mixed at: {', '.join(parts)}."] if parts else []
 
 
 def nothing_learned_notes(records: pd.DataFrame, block: Block) -> list[str]:
     """Return a sentence that names methods and seeds of a block with runs that learned nothing."""
-    found = records[records["metric"] == LEARNED_NOTHING]
-    seeds = {m: sorted(set(found["seed"][found["method"] == m])) for m in block.cells}
+    failed = records[records["metric"] == LEARNED_NOTHING]
+    seeds = {m: sorted(set(failed["seed"][failed["method"] == m])) for m in block.cells}
     parts = [f"{block.titles.methods[m]} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
-    said = "By validation no better than the mean of the training labels"
-    return [f"{said}: {', '.join(parts)}."] if parts else []
+    text = "By validation no better than the mean of the training labels"
+    return [f"{text}: {', '.join(parts)}."] if parts else []
 
 
 def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: str) -> pd.DataFrame:
@@ -124,8 +124,8 @@ def ranks_beside_paper(blocks: Sequence[Block], metric: str) -> tuple[list[str],
     whole = [b for b in blocks if all(m in b.cells and b.cells[m][metric].difference is not None for m in methods)]
     cells = [[block.cells[m][metric] for m in methods] for block in whole]
     ours, paper = ([[s.mean for c in row if (s := getattr(c, of))] for row in cells] for of in ("ours", "printed"))
-    shown = [block.dataset for block in whole] if methods else []
-    return shown, _mean_ranks(methods, ours, metric), _mean_ranks(methods, paper, metric)
+    datasets = [block.dataset for block in whole] if methods else []
+    return datasets, _mean_ranks(methods, ours, metric), _mean_ranks(methods, paper, metric)
 
 
 def _mean_ranks(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
@@ -143,9 +143,9 @@ def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
         return []
     titles = blocks[0].titles
     parts = [f"{titles.methods[m]} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]
-    shown = ", ".join(titles.datasets[d] for d in datasets)
+    where = ", ".join(titles.datasets[d] for d in datasets)
     by = titles.metrics[metric]
-    return [f"Mean rank by {by} over {shown}, 1 is best (the paper's in parentheses): {'; '.join(parts)}."]
+    return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {'; '.join(parts)}."]
 
 
 def shown_tables(
@@ -158,60 +158,62 @@ def shown_tables(
         metrics: the columns; those of the experiment if empty.
         more: further columns.
     """
-    found = []
-    for each in all_experiments():
-        columns = {name: [*own, *more] for name, own in ({} if metrics else each.metrics_of).items()}
-        experiment = replace(each, metrics=[*(metrics or each.metrics), *more], metrics_of=columns)
+    tables = []
+    for planned in all_experiments():
+        special = {} if metrics else planned.metrics_of
+        columns = {dataset: [*names_of, *more] for dataset, names_of in special.items()}
+        experiment = replace(planned, metrics=[*(metrics or planned.metrics), *more], metrics_of=columns)
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue
         for preset in shown_presets(records, experiment.name):
-            own = experiment_records(experiment, standard_records(records, experiment), preset)
-            missing = missing_lines(experiment, own, preset)
-            found.append((experiment, preset, make_table(experiment, own, preset, missing=missing)))
-    return found
+            mine = experiment_records(experiment, standard_records(records, experiment), preset)
+            missing = missing_lines(experiment, mine, preset)
+            tables.append((experiment, preset, make_table(experiment, mine, preset, missing=missing)))
+    return tables
 
 
 def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
     """Return every sweep and preset that has published runs of two values or more."""
-    shown = []
+    sweeps = []
     for experiment in all_experiments():
-        if experiment.sweep and (own := published_reports(results, [experiment.name])):
+        if experiment.sweep and (reports_here := published_reports(results, [experiment.name])):
             sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
-            reports = choose_variants([*own, *published_reports(results, sources - {experiment.name})])
+            reports = choose_variants([*reports_here, *published_reports(results, sources - {experiment.name})])
             swept = [
-                (preset, find_sweeps(experiment, reports, preset)) for preset in sorted({r["preset"] for r in own})
+                (preset, find_sweeps(experiment, reports, preset))
+                for preset in sorted({r["preset"] for r in reports_here})
             ]
-            shown += [(experiment, preset, found) for preset, found in swept if found]
-    return shown
+            sweeps += [(experiment, preset, some) for preset, some in swept if some]
+    return sweeps
 
 
 def published_grids(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
     """Return every ablation grid and preset that has published runs, with all its runs."""
     return [
-        (experiment, preset, own)
+        (experiment, preset, reports)
         for experiment in all_experiments()
-        if experiment.grid and (own := published_reports(results, [experiment.name]))
-        for preset in sorted({r["preset"] for r in own})
+        if experiment.grid and (reports := published_reports(results, [experiment.name]))
+        for preset in sorted({r["preset"] for r in reports})
     ]
 
 
 def shown_presets(records: pd.DataFrame, experiment: str) -> list[str]:
     """Return the presets that were run for an experiment, in the order paper, released, others."""
-    found = select_records(records, experiment=experiment)["preset"].unique()
-    return sorted(found, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
+    presets = select_records(records, experiment=experiment)["preset"].unique()
+    return sorted(presets, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
 
 
 def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
     """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
-    own = shared_options(experiment) if experiment else {}
-    return records[[options in ({}, own) for options in records["options"]]]
+    shared = shared_options(experiment) if experiment else {}
+    return records[[options in ({}, shared) for options in records["options"]]]
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
     """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
     there = set(zip(records["dataset"], records["method"], strict=True))
-    found = []
+    lines = []
     for dataset in experiment.datasets:
         reasons: dict[str, list[str]] = {}
         cells = selected_methods(experiment, dataset, experiment.methods)
@@ -220,8 +222,8 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
                 reasons.setdefault(why_missing(dataset, preset), []).append(names.method_title(method))
         for reason, methods in reasons.items():
             which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
-            found.append(f"{names.dataset_title(dataset)}{which}: {reason}")
-    return found
+            lines.append(f"{names.dataset_title(dataset)}{which}: {reason}")
+    return lines
 
 
 def why_missing(dataset: str, preset: str = "paper") -> str:
@@ -248,8 +250,8 @@ def table_files() -> dict[str, str]:
 @writes
 def sweep_files() -> dict[str, str]:
     """Return the page of every sweep, ablation grid and experiment with variants."""
-    texts = {(e.name, preset): sweep_page(e, found, preset) for e, preset, found in published_sweeps()}
-    texts |= {(e.name, preset): grid_page(e, found, preset) for e, preset, found in published_grids()}
+    texts = {(e.name, preset): sweep_page(e, some, preset) for e, preset, some in published_sweeps()}
+    texts |= {(e.name, preset): grid_page(e, some, preset) for e, preset, some in published_grids()}
     return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
 
 

@@ -29,12 +29,12 @@ def parts_that_fit(widths: Sequence[int], width: int) -> list[list[int]]:
     """
     parts: list[list[int]] = []
     used = width + 1
-    for k, own in enumerate(widths[1:], 1):
-        if used + GAP + own > width:
+    for k, size in enumerate(widths[1:], 1):
+        if used + GAP + size > width:
             parts.append([0])
             used = widths[0]
         parts[-1].append(k)
-        used += GAP + own
+        used += GAP + size
     return parts or [[0]]
 
 

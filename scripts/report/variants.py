@@ -66,8 +66,8 @@ def _variant_line(
         names.method_title(variant.method),
         variant.label,
         str(len(values)),
-        *(mean_text(each, 3) for each in scores),
-        *(interval_text(found, 3) for found in (change, lead)),
+        *(mean_text(one, 3) for one in scores),
+        *(interval_text(interval, 3) for interval in (change, lead)),
         f"{statistics.fmean(fractions):.3g}" if fractions else "—",
     ]
 
@@ -75,12 +75,12 @@ def _variant_line(
 def _paper_lines(experiment: Experiment, dataset: str) -> list[list[str]]:
     lines = []
     for method in experiment.methods:
-        found = {
+        printed = {
             r["metric"]: f"{r['mean']} ± {r['std']}"
             for r in paper_rows(experiment)
             if (r["dataset"], r["method"]) == (dataset, method)
         }
-        scores = [found[metric] for metric in experiment.metrics]
+        scores = [printed[metric] for metric in experiment.metrics]
         lines.append([names.method_title(method), "the paper", "3", *scores, *"———"])
     return lines
 

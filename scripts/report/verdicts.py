@@ -126,7 +126,7 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
             pairs += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
         else:
             pairs += _of_pairs(artefact, dataset, preset, title, evidence)
-    return [found for blank, pair in pairs if (found := _judge_pair(pair, evidence, blank))]
+    return [finding for blank, pair in pairs if (finding := _judge_pair(pair, evidence, blank))]
 
 
 def _of_comparison(one: Comparison) -> tuple[Finding, Pair]:
@@ -198,8 +198,8 @@ def _judge_pair(pair: Pair, evidence: Evidence, blank: Finding) -> Finding | Non
 
 def _is_idle(pair: Pair, evidence: Evidence) -> bool:
     """Return whether every row is its own partner in the runs of one side."""
-    own = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in pair.runs)
-    return any(one.summary.mean > SELF for one in own if one)
+    samples = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in pair.runs)
+    return any(one.summary.mean > SELF for one in samples if one)
 
 
 def _planned_seeds(name: str, dataset: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
@@ -92,7 +93,13 @@ def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
     cells = [("erm", None), ("mixup", None), ("manifold_mixup", None), *(("cmixup", width) for width in widths)]
     for method, bandwidth in cells:
         for metric in ("rmse", "worst_rmse"):
-            ours = {"experiment": "table3", "preset": PRESET, "dataset": dataset, "method": method, "metric": metric}
+            ours: dict[str, Any] = {
+                "experiment": "table3",
+                "preset": PRESET,
+                "dataset": dataset,
+                "method": method,
+                "metric": metric,
+            }
             if bandwidth not in (None, published):
                 ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
             theirs = {"dataset": dataset, "method": method, "metric": metric, "bandwidth": bandwidth}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from scripts.records.tables import interval_text
-from scripts.report.evidence import Evidence, is_higher, is_lower, minus, require, sentence
+from scripts.report.evidence import Evidence, Query, is_higher, is_lower, minus, require, sentence
 from scripts.report.places import joined_words
 from scripts.report.sentences_tables import FINDINGS, bandwidth_gains, n_lower
 from scripts.stats.intervals import Interval, of_interval
@@ -16,7 +16,7 @@ TRACKED = {"train.track": ["test"]}  # what runs of ablation_ood have that chang
 ONE_ORDER = {"dataset.row_order": "released", "train.shuffle": False, "train.drop_last": True}
 
 
-def changed(e: Evidence, dataset: str, method: str, options: dict[str, object], base: str = "") -> Interval:
+def changed(e: Evidence, dataset: str, method: str, options: Query, base: str = "") -> Interval:
     """Return what options change of a method under preset paper, or of its difference to ERM's run with `base`."""
     first = e.runs("ablation_ood", dataset, "paper", method, options)
     return minus(first, e.runs("ablation_ood", dataset, "paper", base or method, TRACKED))

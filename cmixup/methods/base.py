@@ -110,8 +110,7 @@ class Method(nn.Module):
     def end_epoch(self, epoch: int, error: float) -> None:
         """Hear how an epoch of this run went, after validation and before the state is saved.
 
-        What is learned here must be extra state or buffers, so that a run that goes on has it. A method whose second
-        argument is called `validation` gets the score as it is, with a warning, for one more version.
+        What is learned here must be extra state or buffers, so that a run that goes on has it.
 
         Args:
             epoch: counted from 1.

@@ -14,8 +14,7 @@ import torch
 from cmixup.errors import InputError
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
 from datasets.common.affinity_matrix import balanced_groups, families, strings
-from datasets.common.fetch import FetchError
-from datasets.dti import DTI, FOLDER, equalised
+from datasets.dti import DTI, FOLDER
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
 
@@ -198,13 +197,6 @@ def test_subsampling_makes_years_equally_large() -> None:
     assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])
 
 
-def test_a_year_gets_100_batches_at_most_and_fewer_than_one_if_there_are_no_more() -> None:
-    rng = np.random.default_rng(0)
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(7000)], rng, replace=True)] == [6400, 6400]
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(130)], rng, replace=False)] == [128, 128]
-    assert [len(rows) for rows in equalised([np.arange(9000), np.arange(63)], rng, replace=False)] == [63, 63]
-
-
 def write_tdc(root: Path, **changes: Any) -> Path:
     """A tiny copy of TDC's folder; `changes` replace columns."""
     path = root / FOLDER.path
@@ -300,22 +292,3 @@ def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
         DTI().load(0)
-
-
-def test_missing_files_are_named_with_address_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTDC would download here, and take an error page for the archive."""
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
-    monkeypatch.setitem(sys.modules, "tdc", None)
-    for call in (DTI().fetch, lambda: DTI().load(0)):
-        with pytest.raises(FetchError) as caught:
-            call()
-        message = str(caught.value)
-        assert message.startswith(f"{FOLDER.path} is not here")
-        assert f"{tmp_path / FOLDER.path}: no such folder" in message
-        assert "https://dataverse.harvard.edu/api/access/datafile/4742443" in message
-        assert "unzip" in message
-    path = write_tdc(tmp_path)
-    (path / "test.csv").unlink()
-    with pytest.raises(FetchError, match=r"bindingdb_patent: lacks test.csv"):
-        DTI().fetch()

@@ -301,12 +301,6 @@ def test_a_text_without_numbers_is_named(content: str, said: str, tmp_path: Path
         read_numbers(path)
 
 
-def test_numbers_are_read_as_a_table(tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text("1 2\n3 4\n")
-    assert read_numbers(path).tolist() == [[1.0, 2.0], [3.0, 4.0]]
-
-
 def test_a_reason_is_one_short_line() -> None:
     with pytest.raises(InputError) as caught, naming("x", "a thing"):
         raise MemoryError("a\nb " * 1000)
@@ -322,14 +316,6 @@ class Names(Dataset):
 
     def __getitem__(self, _: int) -> list[str]:
         return in_threads(lambda _: threading.current_thread().name, range(4))
-
-
-@pytest.mark.parametrize("cores", [1, 3])
-def test_threads_keep_the_order_and_pass_errors_on(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "N_CORES", cores)
-    assert in_threads(lambda k: k * k, range(20)) == [k * k for k in range(20)]
-    with pytest.raises(ZeroDivisionError):
-        in_threads(lambda k: 1 // (k - 3), range(20))
 
 
 @pytest.mark.parametrize("workers", [0, 1])

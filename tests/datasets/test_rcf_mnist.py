@@ -47,17 +47,6 @@ def test_colours_follow_the_angle_in_training_and_the_reverse_in_testing(ratio: 
     assert torch.equal(same.train.x.rho, data.train.x.rho)
 
 
-@pytest.mark.usefixtures("many")
-def test_domains_are_colour_directions() -> None:
-    data = RCFMNIST(synthetic=True).load(0)
-    assert torch.bincount(data.train.domain).tolist() == [1600, 400]
-    assert torch.bincount(data.test.domain).tolist() == [400, 1600]
-    assert data.val.domain.unique().tolist() == [2]
-    for split in (data.train, data.test):
-        g = split.y[:, 0]
-        assert torch.equal(split.x.rho, torch.where(split.domain == 0, g, 1 - g))
-
-
 def test_coloured_pixels_and_background() -> None:
     grey = torch.tensor([[[0, 5, 6, 255]]], dtype=torch.uint8)
     unit = Coloured(grey, torch.tensor([0.25]), centred=False)[torch.tensor([0])]

@@ -9,13 +9,12 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.sampling.bandwidth import diagnose
-from datasets import electricity_fragment, exchange_rate, rcf_mnist
+from datasets import exchange_rate, rcf_mnist
 from datasets.airfoil import FILE, Airfoil
 from datasets.common.fetch import fetch
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
-from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import CSV, NO2, TSV
 from datasets.rcf_mnist import RCFMNIST
@@ -174,18 +173,6 @@ def test_exchange_rate() -> None:
     for split, start in ((data.train, 0), (data.val, 4552 - 179), (data.test, 6070 - 179)):
         for row in (0, 1, len(split) - 1):
             assert torch.equal(split.x[torch.tensor([row])][0], scaled[start + row : start + row + 168])
-
-
-def test_electricity_fragment() -> None:
-    data = ElectricityFragment().load(0)
-    assert (len(data.train), len(data.val), len(data.test)) == (409, 200, 200)
-    assert data.train.x.shape == (409, 168, 203)
-    assert data.checksums == {electricity_fragment.FILE.path: electricity_fragment.FILE.sha256}
-    first = data.train.x[torch.tensor([0])][0, 0]
-    _, path = fetch(electricity_fragment.FILE)
-    raw = np.genfromtxt(path, delimiter=",", skip_header=1)[:, 1:]
-    assert raw[0, :2].tolist() == [14, 69]  # the file's first row, its date left out
-    torch.testing.assert_close(first, torch.from_numpy(raw[0] / raw.max(axis=0)).float())
 
 
 def test_rcf_mnist() -> None:

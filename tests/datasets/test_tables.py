@@ -85,10 +85,6 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
     assert found["c"].isna().tolist() == [False, True, True, True]
 
 
-def test_a_column_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:
-    assert list(table(tmp_path, ",a,\n0,1,2\n")) == ["column 1", "a", "column 3"]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -58,37 +58,6 @@ def test_mix_loss_mixes_states_at_the_layer_and_labels_once(layer: str) -> None:
     torch.testing.assert_close((prediction - target).square().mean(), expected)
 
 
-def test_another_mixing_sets_the_label_weight() -> None:
-    """A mixing such as CutMix returns the label's weight; the loss uses that one."""
-
-    class KeepFirst(Mixing):
-        def forward(self, first: Any, second: Any, draws: Mapping[str, torch.Tensor]) -> tuple[Any, torch.Tensor]:
-            return first, torch.full((len(first),), 0.25)
-
-    run = make_run(Mix(Uniform(), Constant(0.9), mixing=KeepFirst()))
-    _, batches = epoch_batches(run)
-    batch = batches[0]
-    assert batch.partner is not None
-    target = mix(batch.y, batch.partner.y, torch.full((16,), 0.25))
-    expected = (run.model(batch.x) - target).square().mean()
-    torch.testing.assert_close(run.method.loss(run.model, batch), expected)
-
-
-def test_batches_hold_the_rows_partners_and_lambda_drawn() -> None:
-    run = make_run(composed("cmixup"))
-    twin = make_run(composed("cmixup"))
-    order, batches = epoch_batches(run)
-    fitted(twin)
-    drawn = twin.method.draw(twin.method.order(twin.data.train, 16, twin.streams, drop_last=False), twin.streams)
-    for k, batch in enumerate(batches):
-        rows = slice(16 * k, 16 * (k + 1))
-        assert batch.partner is not None
-        assert torch.equal(batch.x, run.data.train.x[order.index[rows]])
-        assert torch.equal(batch.partner.x, run.data.train.x[drawn["partner"][rows]])
-        assert torch.equal(batch.partner.y, run.data.train.y[drawn["partner"][rows]])
-        assert torch.equal(batch.draws["lam"], torch.from_numpy(drawn["lam"][rows]))
-
-
 class Draws(Mixing):
     """Linear mixing that draws one name more."""
 

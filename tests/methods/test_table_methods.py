@@ -104,20 +104,6 @@ def test_distances_are_relative_to_those_of_the_batch() -> None:
     np.testing.assert_array_equal(warp(lam, np.zeros(6), np.array([6]), 1.0, np.inf), np.float32(0.8))
 
 
-def test_limits_of_the_similarity_kernel() -> None:
-    """Tau 1 for all pairs is mixup; a very large tau mixes all at 1/2, and a very small one not at all."""
-    plain = train_one(Mix(Uniform(), Beta(0.7)), epochs=2)
-    same = train_one(SKMixup(Uniform(), Beta(0.7), tau_std=float("inf")), epochs=2)
-    assert_states_close(same.state_dict, plain.state_dict, 1e-5)
-    run = make_run(SKMixup(Uniform(), Beta(0.7), tau_max=1e4, tau_std=float("inf")))
-    order, _ = epoch_batches(run)
-    np.testing.assert_allclose(run.method.draw(order, run.streams)["lam"], 0.5, atol=0.03)
-    run = make_run(SKMixup(Uniform(), Beta(0.7), tau_max=1e-3, tau_std=float("inf")))
-    order, _ = epoch_batches(run)
-    lam = run.method.draw(order, run.streams)["lam"]
-    assert (np.minimum(lam, 1 - lam) < 1e-6).mean() > 0.95
-
-
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_labels_may_have_a_weight_of_their_own(layer: str) -> None:
     own = {"label_tau_max": 1.0, "label_tau_std": float("inf"), "tau_max": 1e4, "tau_std": float("inf")}

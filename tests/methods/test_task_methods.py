@@ -83,17 +83,6 @@ def test_the_inner_loop_changes_no_weights_of_the_model(name: str) -> None:
     assert_states_equal(before, run.model.state_dict())
 
 
-def test_the_encoder_takes_no_part_in_the_inner_loop() -> None:
-    """Its code of the query is the same for any support; only the decoder's weights differ."""
-    run = make_fitted(MAML(loop(3)))
-    batch, model = one_batch(run), run.model
-    weights = adapt(model.decoder, "encoder", dict(model.decoder.named_parameters()), model.encoder(batch.x.support[0]),
-                    batch.x.labels[0], lr=LR, steps=3)  # fmt: skip
-    assert set(weights) == {"hidden.weight", "hidden.bias", "out.weight", "out.bias"}
-    expected = call(model.decoder, weights, model.encoder(batch.x.query[0]))
-    torch.testing.assert_close(run.method.predictors()[""](model, batch.x)[0], expected)
-
-
 def test_adapting_the_encoder_too_is_another_prediction() -> None:
     run, whole = make_fitted(MAML(loop(2))), make_fitted(MAML(loop(adapt_encoder=True)))
     batch, model = one_batch(run), run.model
@@ -102,41 +91,6 @@ def test_adapting_the_encoder_too_is_another_prediction() -> None:
     expected = torch.func.functional_call(model, weights, (batch.x.query[0],))[:, 0]
     torch.testing.assert_close(whole.method.predictors()[""](model, batch.x)[0], expected)
     assert not torch.allclose(expected, run.method.predictors()[""](model, batch.x)[0], atol=1e-4)
-
-
-class Scalar(nn.Module):
-    """f(x) = a x + b: a network of two parameters, in float64."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.a, self.b = (nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.7, -0.3))
-
-    def forward(self, state: Tensor, start: str = "encoder", stop: str = "") -> Tensor:
-        return (self.a * state + self.b * self.b)[:, None]
-
-
-class TwoParameters(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder, self.decoder = nn.Identity(), Scalar()
-
-
-def test_the_meta_gradient_equals_finite_differences() -> None:
-    rng = torch.Generator().manual_seed(0)
-    support, labels, query, y = (torch.randn(2, 4, generator=rng, dtype=torch.float64) for _ in range(4))
-    model, method = TwoParameters(), MAML(InnerLoop(0.1, 3))
-
-    def loss() -> Tensor:
-        return (method.adapted(model, Episode(support, labels, query), 3) - y).square().mean()
-
-    for parameter, slope in zip(model.parameters(), gradients(model, loss()), strict=True):
-        with torch.no_grad():
-            parameter.add_(1e-5)
-            above = float(loss())
-            parameter.sub_(2e-5)
-            below = float(loss())
-            parameter.add_(1e-5)
-        assert float(slope) == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -297,9 +251,6 @@ test_bad_values_are_refused_by_name = refuses(
         (lambda: make_fitted(composed("k_metamix", k=4)), "k must divide the 6 support examples, got 4"),
     ]
 )
-
-
-# ---- Mixing query with support against slow, direct forms of the definitions
 
 
 # ---- MetaMix

@@ -102,13 +102,3 @@ def test_every_batch_draws_one_point_for_both_of_its_halves() -> None:
     names = list(POINTS)
     assert model.seen == [names[int(point[0])] for point in drawn for _ in range(2)]
     assert set(model.seen) == set(POINTS)  # 48 batches: a point is left out with probability 9 (8/9)^48 = 3 %
-
-
-def test_a_drawn_point_changes_neither_partners_nor_lambda() -> None:
-    fixed = make_run(composed("cmixup", layer="conv2"), model=Chooser)
-    free = make_run(composed("cmixup", layer="hidden"), model=Chooser)
-    for one, other in zip(epoch_batches(fixed)[1], epoch_batches(free)[1], strict=True):
-        assert torch.equal(one.x, other.x)
-        assert torch.equal(one.partner.y, other.partner.y)
-        assert torch.equal(one.draws["lam"], other.draws["lam"])
-        assert "layer" not in one.draws

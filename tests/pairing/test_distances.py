@@ -19,7 +19,6 @@ from cmixup.pairing import inputs, whole_pool
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
-from cmixup.sampling.bandwidth import resolve_bandwidth
 from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_equal,
@@ -85,17 +84,6 @@ def test_limits_of_the_bandwidth_for_inputs() -> None:
         narrow, _ = fitted(bandwidth=bandwidth)
         np.testing.assert_array_equal(narrow.probabilities().argmax(axis=1), distance.argmin(dim=1).numpy())
         assert narrow.probabilities().max(axis=1).min() == 1.0
-
-
-def test_the_median_form_is_a_share_of_the_median_squared_distance() -> None:
-    split = make_split(50)
-    squared = torch.pdist(split.x.double()).square()
-    expected = float(np.sqrt(0.3 * np.median(squared.numpy())))
-    assert resolve_bandwidth(split.x, ["median", 0.3]) == pytest.approx(expected)
-    assert resolve_bandwidth(10 * split.x, ["median", 0.3]) == pytest.approx(10 * expected)
-    assert resolve_bandwidth(split.y, ["median", 1.0]) == pytest.approx(
-        float(np.sqrt(np.median(torch.pdist(split.y.double()).square().numpy())))
-    )
 
 
 def test_more_rows_than_a_table_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

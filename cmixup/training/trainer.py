@@ -203,7 +203,7 @@ def _train_stack(
                 on_epoch(epoch, [history[-1] for history in state.history])
             if not state.left:
                 break
-            training = _without_ended(training, whole, state, saves=checkpoints is not None)
+            training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
 
         whole.models.put_best(training.models, state.going)
         whole.models.load_best()
@@ -230,7 +230,7 @@ def _train_stack(
     ]
 
 
-def _without_ended(training: StackTraining, whole: StackTraining, state: TrainState, *, saves: bool) -> StackTraining:
+def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainState, *, saves: bool) -> StackTraining:
     """Return the training of the runs that are left, once they are half of the stack or fewer.
 
     What `saves` goes on with all, as a checkpoint is of a whole stack.

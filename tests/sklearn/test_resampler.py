@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression
 
 from cmixup import InputError
@@ -105,6 +106,15 @@ def test_missing_numbers_of_arrays() -> None:
     assert not np.isnan(new[:, 2]).any()
 
 
+def test_arrays_of_whole_numbers_stay_whole() -> None:
+    x = RNG.integers(0, 200, (N, 2)).astype(np.uint8)
+    sampler = CMixupResampler(random_state=0, keep_original=False, categorical=[1])
+    new, _ = sampler.fit_resample(x, RNG.integers(0, 9, N))
+    assert new.dtype == np.uint8
+    assert np.array_equal(new[:, 0], np.rint(closed_form(sampler, x[:, 0].astype(float))))
+    assert ((new[:, 1] == x[sampler.rows_, 1]) | (new[:, 1] == x[sampler.partners_, 1])).all()
+
+
 @pytest.mark.parametrize("kind", ["int64", "uint64", "Int64"])
 def test_numbers_that_float64_cannot_hold_are_kept(kind: str) -> None:
     """Identities and the largest number as a sign of a missing one: each value is one of the two rows'."""
@@ -151,6 +161,10 @@ def test_pipeline_of_imbalanced_learn() -> None:
     [
         ({"ratio": -1}, X, Y, "ratio must be a finite number, 0 or more, got -1"),
         ({"bandwidth": "wide"}, X, Y, "bandwidth must be a number, .*, got 'wide'"),
+        ({"categorical": "code"}, FRAME, Y, "categorical must be a sequence of columns, got 'code'"),
+        ({}, X[:, 0], Y, r"X must have shape \(n, d\), got \(40,\)"),
+        ({}, csr_array(X), Y, "X must be dense, got csr_array: sparse data are not supported"),
+        ({}, X, pd.Series([pd.Timestamp(0)] * N), "y must be real numbers"),
         ({"categorical": ["cod"]}, FRAME, Y, "categorical must name columns of X, got 'cod'"),
         ({}, X, Y[:-1], r"y must have shape \(n,\) or \(n, d_y\) with the 40 rows of X, got \(39,\)"),
         ({}, X, pd.Series(Y.astype(str)), "y must be numbers, got text such as '.*': y.astype"),

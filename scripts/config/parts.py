@@ -63,19 +63,15 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
             raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {shown(cfg.preset)}")
         plain = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(plain, dict)
-    for key in (*ROOT_KEYS, *GROUPS, "train", "seeds"):
-        if key not in plain:
-            raise InputError(f"{key} is missing: it cannot be taken out")
+    top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
+    if missing := [key for key in top if key not in plain]:
+        raise InputError(f"{missing[0]} is missing: it cannot be taken out")
+    if unknown := [str(key) for key in plain if key not in top]:
+        raise InputError(f"{unknown[0]} is not known; the top level takes {', '.join(top)}")
     for group, about in ABOUT.items():
         for name in about:
             plain[group].pop(name, None)
     plain["experiment"] = plain["experiment"]["name"]
-    top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
-    for key in map(str, plain):
-        if key not in top:
-            if "/" in key:
-                raise InputError(f"{key} is not a group of options: there is no folder configs/{key}")
-            raise InputError(f"{key} is not known; the top level takes {', '.join(top)}")
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
     return {str(key): value for key, value in plain.items()}
@@ -129,7 +125,7 @@ class Part:
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
         try:
             signature = call_signature(self.function)
-            if not (more and any(each.kind is each.VAR_POSITIONAL for each in signature.parameters.values())):
+            if not (more and any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values())):
                 signature.bind(*more, **given)
         except TypeError as error:
             raise InputError(f"_target_ {self.function.__name__} cannot be called: {error}") from None
@@ -157,7 +153,7 @@ def parameters_of(node: Mapping[str, Any]) -> list[str]:
 def parameter_names(signature: inspect.Signature) -> list[str]:
     """Return the names that can be given, so neither `*args` nor `**more`."""
     starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, each in signature.parameters.items() if each.kind not in starred]
+    return [name for name, one in signature.parameters.items() if one.kind not in starred]
 
 
 def call_signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -170,23 +166,25 @@ def call_signature(function: Callable[..., Any]) -> inspect.Signature:
     """
     if not inspect.isclass(function):
         return _typed_signature(function)
-    own, *parents = [_typed_signature(vars(kind)["__init__"]) for kind in function.__mro__ if "__init__" in vars(kind)]
-    found = dict(list(own.parameters.items())[1:])  # without self
+    first, *parents = [
+        _typed_signature(vars(kind)["__init__"]) for kind in function.__mro__ if "__init__" in vars(kind)
+    ]
+    taken = dict(list(first.parameters.items())[1:])  # without self
     for parent in parents:
-        handed_on = [name for name, each in found.items() if each.kind is each.VAR_KEYWORD]
+        handed_on = [name for name, one in taken.items() if one.kind is one.VAR_KEYWORD]
         if not handed_on:
             break
-        found.pop(handed_on[0])
-        theirs = list(parent.parameters.values())[1:]
-        found |= {each.name: each if each.kind is each.VAR_KEYWORD else each.replace(kind=each.KEYWORD_ONLY)
-                  for each in theirs if each.name not in found and each.kind is not each.VAR_POSITIONAL}  # fmt: skip
-    return own.replace(parameters=list(found.values()))
+        del taken[handed_on[0]]
+        for one in list(parent.parameters.values())[1:]:
+            if one.name not in taken and one.kind is not one.VAR_POSITIONAL:
+                taken[one.name] = one if one.kind is one.VAR_KEYWORD else one.replace(kind=one.KEYWORD_ONLY)
+    return first.replace(parameters=list(taken.values()))
 
 
 def _typed_signature(function: Callable[..., Any]) -> inspect.Signature:
     hints = typing.get_type_hints(function)
     signature = inspect.signature(function)
-    typed = [each.replace(annotation=hints.get(name, Any)) for name, each in signature.parameters.items()]
+    typed = [one.replace(annotation=hints.get(name, Any)) for name, one in signature.parameters.items()]
     return signature.replace(parameters=typed)
 
 
@@ -230,7 +228,10 @@ def check_part(
         if key in below:
             given[key] = _check_below(path, key, node, hints.get(key, Any))
         else:
-            given[key] = node[key] = checked_value(where, value, hints.get(key, Any))
+            hint = hints.get(key, Any)
+            check_type(where, value, hint)
+            takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
+            given[key] = node[key] = as_number(where, value) if takes_float else value
     return Part(function, given, {key: given.pop(key) for key in shared if key in given})
 
 
@@ -265,17 +266,6 @@ def _refuse_name_of_part(where: str, value: Any, hint: Any) -> None:
         raise InputError(
             f"{where} is chosen with {group}=, one of {', '.join(option_names(group))}, got {shown(value)}"
         )
-
-
-def checked_value(where: str, value: Any, hint: Any) -> Any:
-    """Return a value of the configuration, as a float where floats are taken and it is a whole number.
-
-    Raises:
-        InputError: a value of another type.
-    """
-    check_type(where, value, hint)
-    takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
-    return as_number(where, value) if takes_float else value
 
 
 def checked_arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
@@ -344,8 +334,8 @@ def _flat_options(plain: Mapping[str, Any]) -> dict[str, Any]:
                 flat[f"{group}.{key}"] = value
                 continue
             flat[f"{group}.{key}"] = value.get("name", value["_target_"])
-            own = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
-            flat |= {f"{group}.{key}.{name}": v for name, v in own.items()}
+            inside = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
+            flat |= {f"{group}.{key}.{name}": v for name, v in inside.items()}
     return flat
 
 
@@ -366,6 +356,6 @@ def dataset_class(name: str) -> type[Dataset]:
     """
     if name not in option_names("dataset"):
         raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got {name!r}")
-    found = target_of(part_file("dataset", name))
-    assert isinstance(found, type)
-    return found
+    kind = target_of(part_file("dataset", name))
+    assert isinstance(kind, type)
+    return kind

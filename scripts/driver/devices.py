@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -34,12 +34,8 @@ def launched_processes() -> int:
 
 def device_word(device: str) -> str:
     """Return the device of this process: its own GPU where the command asks for any."""
-    own = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    return (
-        own
-        if launched_processes() > 1 and (device == "cuda" or (device == "auto" and torch.cuda.is_available()))
-        else device
-    )
+    any_gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if launched_processes() > 1 and any_gpu else device
 
 
 @contextlib.contextmanager
@@ -63,8 +59,7 @@ def send_seeds(seeds: Sequence[int] | None) -> None:
         broadcast(None if seeds is None else list(seeds))
 
 
-def receive_seeds() -> list[int] | None:
-    """Return the seeds that the first process sends; None at the end."""
-    seeds = broadcast(None)
-    assert seeds is None or isinstance(seeds, list)
-    return seeds
+def follow_first(train_seeds: Callable[[list[int]], object]) -> None:
+    """Train the seeds that the first process sends, until it sends None."""
+    while (seeds := broadcast(None)) is not None:
+        train_seeds(seeds)

@@ -23,7 +23,7 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Run, RunResult, train
 from scripts.config.parts import GROUPS
-from scripts.driver.devices import receive_seeds, send_seeds
+from scripts.driver.devices import follow_first, send_seeds
 from scripts.driver.job import Job, stack_key
 from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.logger import Logger, make_logger
@@ -200,8 +200,7 @@ def _write_run(
 def train_along(job: Job) -> None:
     """Train what the first process of several trains, and write nothing."""
     torch.set_num_threads(job.config["threads"])
-    while (seeds := receive_seeds()) is not None:
-        train([make_run(job, seed) for seed in seeds], job.settings, job.device)
+    follow_first(lambda seeds: train([make_run(job, seed) for seed in seeds], job.settings, job.device))
 
 
 def _what_diverged(job: Job, failures: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """One run over several processes: `torchrun` with gloo on the CPU against one process."""
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from cmixup import distributed
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.order import EpochBatches
-from cmixup.seeding import Streams
 from cmixup.training import share
 from cmixup.training.trainer import train
 from scripts.driver.runs import read_report
@@ -39,15 +37,6 @@ def test_shares_are_equal_disjoint_and_all_of_each_batch_but_for_what_does_not_d
         assert mine.sizes.tolist() == [4, 4, 2]
         found.append([rows.tolist() for rows in mine.batches()])
     assert found == [[[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]], [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]]]
-
-
-def test_processes_share_order_and_initial_weights_and_nothing_else() -> None:
-    first, second, alone = Streams(3, 0), Streams(3, 1), Streams(3)
-    assert first.state_dict() == alone.state_dict()
-    assert (first.init, first.order.random(5).tolist()) == (second.init, second.order.random(5).tolist())
-    assert first.training != second.training
-    for name in ("partners", "lam", "mixing", "views"):
-        assert getattr(first, name).random() != getattr(second, name).random()
 
 
 @pytest.mark.parametrize(
@@ -101,16 +90,3 @@ def test_two_processes_train_erm_as_one_does_and_write_once(tmp_path: Path) -> N
     weights = [torch.load(path, weights_only=True) for path in sorted(tmp_path.rglob("checkpoint.pt"))]
     for name, value in weights[0].items():
         torch.testing.assert_close(value, weights[1][name], rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_two_processes_draw_partners_of_their_own(tmp_path: Path) -> None:
-    """As good as one, not the same: each rank draws its own partners; the same command repeats to the last bit."""
-    one, _ = launch(tmp_path / "one", 1, "method=cmixup")
-    two, _ = launch(tmp_path / "two", 2, "method=cmixup")
-    again, _ = launch(tmp_path / "again", 2, "method=cmixup")
-    scores = [json.dumps(report["scores"]) for report in (one, two, again)]
-    assert scores[1] == scores[2]
-    assert scores[0] != scores[1]
-    assert two["scores"]["test"]["rmse"] == pytest.approx(one["scores"]["test"]["rmse"], rel=0.3)

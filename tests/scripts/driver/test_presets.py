@@ -83,13 +83,6 @@ def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, pres
     assert job.settings.eval_batch_size == 256  # windows are large
 
 
-def test_the_attention_forecaster_is_a_name_of_its_own() -> None:
-    model, alias = (
-        resolve_config(compose_train(["dataset=exchange_rate", *more]))["model"] for more in ((), ("model=lst_attn",))
-    )
-    assert alias == model | {"name": "lst_attn", "variant": "attention"}
-
-
 @pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
 def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
     """The paper says Adam, the authors' code kept SGD."""
@@ -122,9 +115,3 @@ def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size:
     if dataset == "dti":
         assert (job.dataset.subsample, job.dataset.whole_test) == (preset != "paper", preset == "paper")
         assert job.config["model"]["drug_length"] == 100
-
-
-def test_other_datasets_evaluate_in_the_trainers_own_blocks() -> None:
-    settings = planned("dataset=airfoil", "preset=paper").settings
-    assert settings.eval_batch_size == 4096
-    assert [settings.lr_at(epoch) for epoch in (1, 100)] == [0.01, 0.01]

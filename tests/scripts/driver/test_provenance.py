@@ -1,68 +1,120 @@
-"""A report says where its numbers come from: packages, files, seeds; and every seed is a run of its own.
-
-What it says of the code is in test_commit.py.
-"""
+"""A report says where its numbers come from: commit, edits, packages, device, and the files that were read."""
 
 import calendar
 import hashlib
+import json
 import platform
+import subprocess
 import time
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from cmixup.seeding import Streams, torch_seed
+from cmixup.errors import InputError
 from datasets import airfoil
 from datasets.common.fetch import RawFile
-from models.fcn3 import FCN3
-from scripts.driver.execute import execute_job, make_run
-from scripts.driver.provenance import run_environment
-from tests.helpers import assert_states_equal, states_differ
+from scripts.driver.execute import execute_job
+from scripts.driver.provenance import CODE, PACKAGES, check_committed, run_environment
 from tests.scripts.jobs import planned, report_of
 
 CPU = torch.device("cpu")
-#: What changes numbers from one release to the next: the arithmetic, the data that packages hold or build, and Hydra.
-PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 
 
-# ---- every seed is a run of its own
-
-
-def test_every_seed_starts_from_the_weights_of_its_own_stream(tmp_path: Path) -> None:
-    job = planned(tmp_path, "seeds=0..2")
-    models = [make_run(job, seed).model for seed in (0, 1, 2)]
-    for seed, model in enumerate(models):
-        with torch_seed(Streams(seed).init):
-            assert_states_equal(model.state_dict(), FCN3((7,), 1).state_dict())
-    assert all(states_differ(models[a].state_dict(), models[b].state_dict()) for a, b in ((0, 1), (0, 2), (1, 2)))
-
-
-def test_every_seed_has_its_own_split_and_streams(tmp_path: Path) -> None:
-    job = planned(tmp_path, "dataset=airfoil", "seeds=0..1")
-    one, other = (make_run(job, seed) for seed in (0, 1))
-    assert not torch.equal(one.data.test.y, other.data.test.y)
-    assert (one.streams.seed, other.streams.seed) == (0, 1)
-
-
-# ---- the machine
+def git(folder: Path, *command: str) -> str:
+    identity = ("-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+    done = subprocess.run(["git", "-C", str(folder), *identity, *command], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 @pytest.fixture
-def threads() -> Iterator[int]:
-    torch.set_num_threads(3)
-    yield 3
-    torch.set_num_threads(1)
+def checkout(tmp_path: Path) -> Path:
+    """A scratch repository with one committed file in a code folder, and one elsewhere."""
+    code = tmp_path / "checkout"
+    for name in ("cmixup/mix.py", "docs/page.md", ".gitignore"):
+        (code / name).parent.mkdir(parents=True, exist_ok=True)
+        (code / name).write_text("__pycache__/\n")
+    git(tmp_path, "init", "--quiet", str(code))
+    git(code, "add", ".")
+    git(code, "commit", "--quiet", "--message", "all")
+    return code
 
 
-def test_versions_are_those_of_the_packages_installed() -> None:
-    installed = {found.metadata["Name"]: found.version for found in metadata.distributions()}
-    expected = {name: installed[name] for name in PACKAGES if name in installed}
-    assert len(set(expected.values())) >= 4
-    assert run_environment(CPU)["versions"] == {"python": platform.python_version(), **expected}
+# ---- the code
+
+
+def test_the_environment_has_what_is_needed_to_repeat_a_run() -> None:
+    environment = run_environment(CPU)
+    installed = {one.metadata["Name"]: one.version for one in metadata.distributions()}
+    versions = {name: installed[name] for name in PACKAGES if name in installed}
+    assert environment["commit"] == git(CODE, "rev-parse", "HEAD")
+    assert environment["versions"] == {"python": platform.python_version(), **versions}
+    assert {"torch", "numpy"} <= set(versions)
+    assert environment["device"].startswith("cpu: ")
+    assert environment["threads"] == torch.get_num_threads()
+    json.dumps(environment)
+
+
+def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
+    (checkout / "notes.txt").write_text("untracked, but no code")
+    (checkout / "cmixup" / "__pycache__").mkdir()
+    (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
+    found = run_environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+
+
+@pytest.mark.parametrize(
+    "name", ["cmixup/mix.py", "docs/page.md", "configs/method/mine.yaml", "scripts/driver/mine.py"]
+)
+def test_a_changed_file_and_a_new_one_of_the_code_make_a_run_dirty(checkout: Path, name: str) -> None:
+    (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+    (checkout / name).write_text("changed")
+    assert run_environment(CPU, checkout)["dirty"]
+
+
+def test_the_repository_is_that_of_the_code(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the current folder, of a hook's variables, or of a repository around a copy of the code."""
+    head = run_environment(CPU)["commit"]
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("GIT_DIR", str(checkout / ".git"))
+    assert run_environment(CPU)["commit"] == head != git(checkout, "rev-parse", "HEAD")
+    monkeypatch.delenv("GIT_DIR")
+    (checkout / "vendored").mkdir()
+    copied = run_environment(CPU, checkout / "vendored")
+    assert (copied["commit"], copied["dirty"]) == ("", True)
+    assert run_environment(CPU, tmp_path)["dirty"]
+
+
+def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> None:
+    monkeypatch.setenv("PATH", str(checkout))
+    found = run_environment(CPU, checkout)
+    assert (found["commit"], found["dirty"]) == ("", True)
+
+
+# ---- what may be published
+
+
+def test_runs_of_a_commit_of_this_checkout_may_be_published(checkout: Path) -> None:
+    check_committed({"clean": run_environment(CPU, checkout)}, checkout)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"dirty": True}, "made with uncommitted changes"),
+        ({"commit": ""}, "made with uncommitted changes or by code of unknown commit"),
+        ({"commit": "c0ffee" * 6 + "c0ff"}, "of a commit that is not in this checkout"),
+        ({"commit": "--all"}, "of a commit that is not in this checkout"),
+    ],
+)
+def test_others_are_refused_by_name(changes: dict[str, Any], reason: str, checkout: Path) -> None:
+    clean = run_environment(CPU, checkout)
+    runs = {"clean": clean, **{f"run {k}": clean | changes for k in range(5)}}
+    with pytest.raises(InputError, match=rf"5 runs cannot be published \(run 0, run 1, run 2 and 2 more\): {reason}"):
+        check_committed(runs, checkout)
 
 
 # ---- the report
@@ -94,9 +146,3 @@ def test_checksums_are_those_of_the_files_that_were_read(tmp_path: Path, monkeyp
     (folder,) = execute_job(job)
     assert report_of(folder)["checksums"] == {"airfoil/noise.dat": digest}
     assert report_of(folder)["notes"] == []
-
-
-@pytest.mark.usefixtures("no_git")
-def test_seeds_that_trained_one_by_one_name_themselves_alone(tmp_path: Path) -> None:
-    found = [report_of(folder) for folder in execute_job(planned(tmp_path, "method=rc_mixup", "seeds=[3,5]"))]
-    assert [(r["stack"], r["stack_seeds"]) for r in found] == [(1, [3]), (1, [5])]

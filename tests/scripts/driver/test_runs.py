@@ -48,15 +48,6 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
     assert not is_done(folder)
 
 
-def test_done_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[str] = []
-    for module in (runs, predictions):
-        monkeypatch.setattr(module, "write_atomically", lambda path, _: written.append(path.name))
-    finish(tmp_path)
-    assert written[-1] == "DONE"
-    assert sorted([*written, "config.yaml"]) == FILES
-
-
 @pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "predictions.h5", "report.json"])
 def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = write_atomically

@@ -61,5 +61,5 @@ def send_seeds(seeds: Sequence[int] | None) -> None:
 
 def follow_first(train_seeds: Callable[[list[int]], object]) -> None:
     """Train the seeds that the first process sends, until it sends None."""
-    while (seeds := broadcast(None)) is not None:
+    while isinstance(seeds := broadcast(None), list):
         train_seeds(seeds)

@@ -73,8 +73,8 @@ def execute_together(
         finish_marking(out)
     jobs = [job for job in jobs if job.pending]
     if len({stack_key(job) for job in jobs}) > 1:
-        folders = [str(job.folder) for job in jobs]
-        raise InputError(f"jobs must share all but seeds, rates and what only draws, got {folders}")
+        names = [str(job.folder) for job in jobs]
+        raise InputError(f"jobs must share all but seeds, rates and what only draws, got {names}")
     written, failed = list[Path](), list[tuple[Job, str]]()
     with contextlib.closing(_claimed_seeds(jobs)) as claims:
         for claimed in claims:

@@ -218,7 +218,7 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop, train_module.user_errors():
         raise KeyboardInterrupt
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
-    print_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)  # type: ignore[arg-type]
+    print_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
 
 

@@ -15,7 +15,6 @@ from scripts.bandwidth import (
     check_bandwidths,
     examine_bandwidths,
     main,
-    percent_text,
     published_bandwidths,
     suggested_range,
 )
@@ -53,10 +52,6 @@ def test_the_suggested_range_leaves_the_fractions_it_says() -> None:
     low, high = suggested_range(labels)
     assert examine_bandwidths(labels, [(low, "")])[0][0].effective_fraction == pytest.approx(0.03, rel=0.05)
     assert examine_bandwidths(labels, [(high, "")])[0][0].effective_fraction == pytest.approx(0.6, rel=0.05)
-
-
-def test_percent_tells_shares_from_none_and_all() -> None:
-    assert [percent_text(s) for s in (0.0005, 0.07, 0.99998)] == ["0.050 %", "7.0 %", "99.998 %"]
 
 
 def test_labels_from_files(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from scripts import train as train_module
 from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import cli
 from scripts.driver.runs import load_reports
-from tests.scripts.pretended_slurm import commands
 
 REPO = Path(__file__).resolve().parents[2]
 TINY = ("dataset=no2", "debug=tiny", "train.batch_size=100")
@@ -116,32 +115,6 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
     assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(tmp_path / "runs")) == [(2, 0), (2, 1)]
     again = swept(tmp_path, "method.bandwidth=2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options)
     assert again.returncode == 0, again.stderr
-
-
-@pytest.mark.slow
-def test_a_sweep_over_slurm_asks_for_what_is_configured_and_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """submitit's own code writes the script; SLURM's commands are pretended, and run it here."""
-    if not installed(LAUNCHERS["submitit_local"][0]):
-        pytest.skip("hydra_submitit_launcher is not installed: pip install '.[sweep]'")
-    slurm = commands(tmp_path / "slurm")
-    monkeypatch.setenv("PRETENDED_SLURM", str(slurm))
-    monkeypatch.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
-    words = ["hydra/launcher=slurm", "hydra.launcher.partition=long", "hydra.launcher.timeout_min=90",
-             "hydra.launcher.mem_gb=3", "hydra.launcher.setup=['export SET_UP=1']", "seed=range(0,2)"]  # fmt: skip
-    out = tmp_path / "out"
-    done = swept(out, *words, "method.bandwidth=-1,2")
-    sent = (slurm / "sent.sh").read_text()
-    asked = dict(
-        line.removeprefix("#SBATCH --").split("=") for line in sent.splitlines() if "#SBATCH" in line and "=" in line
-    )
-    assert (asked["partition"], asked["time"], asked["mem"], asked["array"]) == ("long", "90", "3GB", "0-3%4")
-    assert asked["cpus-per-task"] == "1"
-    assert sent.index("export SET_UP=1") < sent.index("srun")
-    assert done.returncode == 1, done.stderr
-    assert "2 of the sweep's jobs failed" in done.stderr
-    assert sorted((r["bandwidth"], r["seed"]) for r in load_reports(out / "runs")) == [(2, 0), (2, 1)]
 
 
 @pytest.mark.parametrize(

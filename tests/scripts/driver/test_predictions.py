@@ -38,15 +38,6 @@ def test_predictions_read_back_as_written(sizes: dict[int, int], tmp_path: Path)
             np.testing.assert_array_equal(found.domain, kept.domain)
 
 
-def test_the_same_labels_for_every_seed_cost_little(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    target, domain = rng.normal(size=(1000, 1)).astype(np.float32), np.repeat(np.arange(10), 100)
-    for n in (1, 10):
-        cell = {s: {"test": Scored({"": np.zeros((1000, 1), np.float32)}, target, domain)} for s in range(n)}
-        write_predictions(tmp_path / f"{n}.h5", cell)
-    assert (tmp_path / "10.h5").stat().st_size < 2 * (tmp_path / "1.h5").stat().st_size
-
-
 def test_the_same_predictions_make_the_same_file(tmp_path: Path) -> None:
     for name in ("a.h5", "b.h5"):
         write_predictions(tmp_path / name, {0: parts(0, 4)})

@@ -11,29 +11,10 @@ from scripts.driver.execute import execute_job
 from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
-from tests.scripts.driver.test_logger import killed_after
 from tests.scripts.jobs import planned
 from tests.scripts.wandb_file import read_offline
 
 pytestmark = pytest.mark.usefixtures("no_wandb_variables")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_git")
-def test_a_killed_offline_run_is_one_run_in_its_files(tmp_path: Path) -> None:
-    import wandb
-
-    words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
-    with pytest.raises(KeyboardInterrupt):
-        execute_job(planned(tmp_path, *words), killed_after(3))
-    wandb.teardown()
-    execute_job(planned(tmp_path, *words))
-    found = [read_offline(path) for path in sorted((tmp_path / "wandb").rglob("*.wandb"))]
-    assert len({run.settings["run_id"] for run in found}) == 1
-    curve = {row["epoch"]: row["val/rmse"] for run in found for row in run.history if "epoch" in row}
-    (report,) = load_reports(tmp_path / "runs")
-    assert sorted(curve) == [1, 2, 3, 4]
-    assert report["run"] in [run.summary.get("run") for run in found]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from hydra.core.global_hydra import GlobalHydra
 
 from scripts.driver import execute as run_module
 from scripts.driver import provenance
@@ -24,6 +25,12 @@ CSV_ROWS = "id;price;size;age;state\n" + "".join(
 def made_by(device: torch.device) -> dict[str, Any]:
     """What a run says of code and machine where nobody looks."""
     return {"device": str(device), "commit": "c0ffee", "dirty": False}
+
+
+@pytest.fixture(autouse=True)
+def no_hydra_left() -> None:
+    """What a test before this one may have left: words are composed as in a process of their own."""
+    GlobalHydra.instance().clear()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import sys
@@ -200,7 +201,11 @@ def _write_run(
 def train_along(job: Job) -> None:
     """Train what the first process of several trains, and write nothing."""
     torch.set_num_threads(job.config["threads"])
-    follow_first(lambda seeds: train([make_run(job, seed) for seed in seeds], job.settings, job.device))
+    follow_first(functools.partial(_train_seeds, job))
+
+
+def _train_seeds(job: Job, seeds: Sequence[int]) -> None:
+    train([make_run(job, seed) for seed in seeds], job.settings, job.device)
 
 
 def _what_diverged(job: Job, failures: Sequence[str]) -> str:

@@ -196,8 +196,8 @@ def look_at(given: Args) -> None:
         labels = file_labels(Path(title), given.get("target", ""))
     if labels.min() == labels.max():
         raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
-    asked = [(b, "asked for") for b in given.numbers("bandwidth")]
-    rows = examine_bandwidths(labels, [*((b, "grid") for b in bandwidth_grid(labels)), *asked, *wanted])
+    wished = [(b, "asked for") for b in given.numbers("bandwidth")]
+    rows = examine_bandwidths(labels, [*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
     low, high = suggested_range(labels)
     styles = ["bold" if source != "grid" else None for _, source in rows]
     shown = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"

@@ -45,14 +45,14 @@ def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFram
     return read_table(path, Format(**options, missing=missing), (*text, *(run.table.text if run.table else ())))
 
 
-def error_lines(frame: pd.DataFrame, found: pd.DataFrame) -> list[str]:
+def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     """Return a line for each target that the table has, too, with the error on its rows."""
     lines = []
-    for name in found:
+    for name in predicted:
         if name in frame:
             truth, _ = as_numbers(frame[name])
             known = np.isfinite(truth)
-            residual = truth[known] - found[name].to_numpy()[known]
+            residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():
                 lines.append(
                     f"{name}: rmse {np.sqrt(np.mean(residual**2)):.4f}, mean absolute error "
@@ -73,12 +73,12 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
     for name in ids:
         if name not in frame:
             raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
-    found = run.predict(frame, source=str(table))
-    kept = pd.concat([frame[[name for name in ids if name not in found]].map(plain_cell), found], axis=1)
+    predicted = run.predict(frame, source=str(table))
+    kept = pd.concat([frame[[name for name in ids if name not in predicted]].map(plain_cell), predicted], axis=1)
     kept = kept.rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
-    print(f"{len(found)} rows: {', '.join(found)} -> {out}")
-    for line in error_lines(frame, found):
+    print(f"{len(predicted)} rows: {', '.join(predicted)} -> {out}")
+    for line in error_lines(frame, predicted):
         print(line)
 
 

@@ -136,10 +136,10 @@ def stack_key(job: Job) -> str:
     bandwidth. So are learning rate and weight decay.
     """
     method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
-    own = per_run(job.make_method())
-    drawing = [key for key in own if is_part(method.get(key))]
+    of_runs = per_run(job.make_method())
+    drawing = [key for key in of_runs if is_part(method.get(key))]
     passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters_of(method))
-    passed_on |= set(own).difference(drawing)
+    passed_on |= set(of_runs).difference(drawing)
     shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
     shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}
     shared["train"] = {key: value for key, value in shared["train"].items() if key not in ("lr", "weight_decay")}

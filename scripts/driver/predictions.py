@@ -12,7 +12,6 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from datasets.common.damaged import naming
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-OWN = "prediction"
+PREDICTION = "prediction"
 SPREAD = 16  # steps that the standard deviation of predictions must have
 MANTISSA = 2**24  # steps that a float32 can count
 BINS = 10  # of the calibration: as many rows in each
@@ -50,12 +49,12 @@ Parts = Mapping[str, Scored]  # by split
 
 def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
     """Return the predictions of a run with the labels and domains of their rows."""
-    found = {}
-    for part, each in result.predictions.items():
+    parts = {}
+    for part, predictions in result.predictions.items():
         split: Split = getattr(data, part)
-        values = {name: prediction.numpy() for name, prediction in each.items()}
-        found[part] = Scored(values, split.y.numpy(), split.domain.numpy())
-    return found
+        values = {name: prediction.numpy() for name, prediction in predictions.items()}
+        parts[part] = Scored(values, split.y.numpy(), split.domain.numpy())
+    return parts
 
 
 def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
@@ -64,24 +63,20 @@ def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
 
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
-        _put_group(file, seeds)
+        order = sorted(seeds)
+        file["seeds"] = np.array(order, dtype=np.int64)
+        for part in seeds[order[0]]:
+            runs = [seeds[seed][part] for seed in order]
+            group = file.create_group(part)
+            group["rows"] = np.array([len(run.target) for run in runs], dtype=np.int64)
+            arrays = {"target": [run.target for run in runs], "domain": [smallest_type(run.domain) for run in runs]}
+            for name in runs[0].prediction:
+                arrays[f"{PREDICTION}_{name}" if name else PREDICTION] = [run.prediction[name] for run in runs]
+            for name, values in arrays.items():
+                whole = np.concatenate(values)
+                # One chunk: repeated labels, the same for every seed, compress well.
+                group.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
     write_atomically(path, buffer.getvalue())
-
-
-def _put_group(group: Any, seeds: Mapping[int, Parts]) -> None:
-    order = sorted(seeds)
-    group["seeds"] = np.array(order, dtype=np.int64)
-    for part in seeds[order[0]]:
-        each = [seeds[seed][part] for seed in order]
-        own = group.create_group(part)
-        own["rows"] = np.array([len(one.target) for one in each], dtype=np.int64)
-        arrays = {"target": [one.target for one in each], "domain": [smallest_type(one.domain) for one in each]}
-        for name in each[0].prediction:
-            arrays[f"{OWN}_{name}" if name else OWN] = [one.prediction[name] for one in each]
-        for name, values in arrays.items():
-            whole = np.concatenate(values)
-            # One chunk: repeated labels, the same for every seed, compress well.
-            own.create_dataset(name, data=whole, chunks=whole.shape, **COMPRESSION)
 
 
 def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
@@ -93,21 +88,16 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
     import h5py
 
     with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
-        return _get_group(file)
-
-
-def _get_group(group: Any) -> dict[int, dict[str, Scored]]:
-    found: dict[int, dict[str, Scored]] = {}
-    seeds = group["seeds"][:].tolist()
-    for part in (name for name in group if name != "seeds"):
-        own = group[part]
-        cuts = np.cumsum(own["rows"][:])[:-1]
-        pieces = {name: np.split(own[name][:], cuts) for name in own if name != "rows"}
-        names = {name: name.removeprefix(OWN).removeprefix("_") for name in pieces if name.startswith(OWN)}
-        for k, seed in enumerate(seeds):
-            prediction = {short: pieces[name][k] for name, short in names.items()}
-            found.setdefault(seed, {})[part] = Scored(prediction, pieces["target"][k], pieces["domain"][k])
-    return found
+        by_seed: dict[int, dict[str, Scored]] = {}
+        seeds = file["seeds"][:].tolist()
+        for part in (name for name in file if name != "seeds"):
+            cuts = np.cumsum(file[part]["rows"][:])[:-1]
+            pieces = {name: np.split(values[:], cuts) for name, values in file[part].items() if name != "rows"}
+            predictors = [name for name in pieces if name.startswith(PREDICTION)]
+            for k, seed in enumerate(seeds):
+                of_seed = {name.removeprefix(PREDICTION).removeprefix("_"): pieces[name][k] for name in predictors}
+                by_seed.setdefault(seed, {})[part] = Scored(of_seed, pieces["target"][k], pieces["domain"][k])
+        return by_seed
 
 
 def step_sizes(target: np.ndarray) -> np.ndarray:

@@ -80,17 +80,17 @@ def nothing_learned(data: RegressionData, result: RunResult) -> str:
     metric, val = metric_of(data.selection), data.val
     prediction = result.predictions["val"][""]
     constant = data.train.y.double().mean(dim=0).to(val.y.dtype).expand_as(val.y)
-    found, mean = (score(data.selection, each, val.y, val.domain) for each in (prediction, constant))
-    if not bool(mean.isfinite()) or bool(metric.better(found, mean)):
+    reached, mean = (score(data.selection, one, val.y, val.domain) for one in (prediction, constant))
+    if not bool(mean.isfinite()) or bool(metric.better(reached, mean)):
         return ""
     return (
-        f"learned nothing: val {data.selection} {float(found):.4g} is no better than {float(mean):.4g}, "
+        f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
         "that of the training labels' mean"
     )
 
 
 def stack_report(
-    together: Sequence[tuple[Mapping[str, Any], Sequence[int]]], own: Sequence[int], seed: int, size: int
+    together: Sequence[tuple[Mapping[str, Any], Sequence[int]]], seeds: Sequence[int], seed: int, size: int
 ) -> dict[str, Any]:
     """Return what a report says of a run's stack.
 
@@ -99,18 +99,18 @@ def stack_report(
 
     Args:
         together: options and seeds of each job that trained together.
-        own: the seeds of the run's own job.
+        seeds: those of the run's job.
         seed: the run's.
         size: how many models the trainer stacked.
 
     Returns:
-        `stack`: how many; `stack_seeds`: the seeds of the run's own job; and, where jobs of several options trained
+        `stack`: how many; `stack_seeds`: the seeds of the run's job; and, where jobs of several options trained
         together, `stack_cells`: options and seeds of all of them in the order of the stack, its own included.
     """
-    stacked = size == sum(len(seeds) for _, seeds in together)
-    cells = [{"options": options, "seeds": list(seeds)} for options, seeds in together]
-    said = {"stack": size, "stack_seeds": list(own) if stacked else [seed]}
-    return said | ({"stack_cells": cells} if stacked and len(together) > 1 else {})
+    stacked = size == sum(len(numbers) for _, numbers in together)
+    cells = [{"options": options, "seeds": list(numbers)} for options, numbers in together]
+    stack = {"stack": size, "stack_seeds": list(seeds) if stacked else [seed]}
+    return stack | ({"stack_cells": cells} if stacked and len(together) > 1 else {})
 
 
 def kept_texts(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, str]:

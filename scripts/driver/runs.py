@@ -177,9 +177,9 @@ def set_damage_aside(folder: Path) -> None:
 def strict_json(value: Any) -> Any:
     """Return `value` as strict JSON takes it: NaN becomes null, and infinity the word "inf" or "-inf"."""
     if isinstance(value, Mapping):
-        return {key: strict_json(each) for key, each in value.items()}
+        return {key: strict_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [strict_json(each) for each in value]
+        return [strict_json(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value

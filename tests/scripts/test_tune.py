@@ -17,10 +17,8 @@ from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import load_reports
-from scripts.plan import cells
 from scripts.plan.schedule import Item
 from scripts.records import trials
-from scripts.records.experiment import load_experiment
 from scripts.records.published import published_records
 from scripts.records.trials import choose_trial
 from tests.scripts.test_render import leave_run
@@ -218,17 +216,6 @@ def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
 # ---- tables
 
 
-@pytest.mark.usefixtures("tuned")
-def test_the_table_lists_what_is_not_tuned_and_tries_no_other_layer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(config.dataset_class("no2"), "fetch", lambda _: [])
-    choice = cells.Choice(["no2"], ["mixup", "k_mixup", "cmixup"], [0, 1], "tuned", str(tmp_path), "cpu", False)
-    found, missing = cells.plan_cells(load_experiment("table1"), choice)
-    assert {job.config["method"]["name"] for _, job in found} == {"k_mixup", "cmixup"}
-    assert missing == ["NO2, mixup: not tuned yet; python -m scripts.tune dataset=no2 method=mixup"]
-
-
 def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
     assert str(TUNE_SEED) not in set(published_records()["seed"].map(str))
     leave_run(tmp_path, published(TUNE_SEED))
@@ -239,7 +226,7 @@ def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
 # ---- the files in this repository
 
 
-@pytest.mark.parametrize("value", [1e-05, 0.001, 0.0, 3, True, "independent", "b1+b2", ["std", 0.03], ["std", 1e-05]])
+@pytest.mark.parametrize("value", [1e-05, 3, True, "b1+b2", ["std", 1e-05]])
 def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> None:
     trials.write_values(tmp_path / "no2.yaml", "erm", {"train.weight_decay": value})
     trials.write_values(tmp_path / "no2.yaml", "mixup", {})

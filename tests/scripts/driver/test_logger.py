@@ -159,14 +159,6 @@ def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, mon
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.usefixtures("no_git", "runs")
-def test_wandb_writes_below_its_folder_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_CACHE_DIR", "/there")
-    execute_job(planned(tmp_path, "logger=wandb"))
-    assert os.environ["WANDB_DATA_DIR"] == str(tmp_path / "wandb")
-    assert os.environ["WANDB_CACHE_DIR"] == "/there"
-
-
 @pytest.mark.usefixtures("no_git")
 def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb

@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from cmixup.processes import is_alive
 from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.workers import Died, Worker
+from scripts.driver.workers import Worker
 from scripts.plan import schedule
 from scripts.plan.schedule import Item, Problem, train_item, train_items
 
@@ -101,15 +101,6 @@ def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest
     assert not {"init_main_from_name", "init_main_from_path"} & set(told[0])
     assert {"init_main_from_name", "init_main_from_path"} & set(spawn.get_preparation_data("worker"))
     assert sys.modules["__main__"] is command
-
-
-def test_a_worker_that_is_gone_says_so() -> None:
-    worker = Worker(FORK, work)
-    worker.give("dies")
-    assert worker.receive() == (False, ("begin",))
-    with pytest.raises(Died, match="killed by SIGKILL"):
-        worker.receive()
-    worker.end()
 
 
 @pytest.mark.usefixtures("no_git")

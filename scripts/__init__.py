@@ -3,9 +3,7 @@
 import sys
 
 from scripts.driver.signals import handle_sigterm, print_interrupted
-from scripts.machine.kernels import preload_kernels
 
-preload_kernels()  # before anything imports torch
 if sys.argv[0] == "-m":  # what it is while Python looks for the command: imports take seconds
     sys.excepthook = print_interrupted
     handle_sigterm()

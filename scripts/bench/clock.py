@@ -52,7 +52,7 @@ def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], column
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     system = f"{platform.system()} {platform.machine()}"
     machines = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())
-    machines[name] = ", ".join(filter(None, (where["device"], where["kernels"], system, versions)))
+    machines[name] = ", ".join(filter(None, (where["device"], system, versions)))
     write_atomically(RESULTS / "benchmarks" / f"{name}.csv", text)
     write_atomically(RESULTS / "benchmarks" / MACHINES, json.dumps(machines, indent=1) + "\n")
 

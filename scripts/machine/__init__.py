@@ -1,1 +1,0 @@
-"""The machine and the code that run: devices, kernels, packages, commits, locks, and what is read."""

@@ -117,18 +117,6 @@ def test_the_committed_page_is_what_its_numbers_render_to() -> None:
     assert (RESULTS / "tables/bandwidth.md").read_text() == bandwidth_page(rows), "run make reproduce-bandwidth-check"
 
 
-def test_the_page_says_why_a_dataset_is_absent() -> None:
-    text = bandwidth_page([r for r in read_csv(RESULTS / "bandwidth.csv") if r["dataset"] == "airfoil"])
-    absent = [line for line in text.splitlines() if line.startswith("- Not in this table: ")]
-    assert len(absent) == len(published_bandwidths()) - 1
-    assert (
-        "- Not in this table: Echo: it needs an agreement with its owners (Stanford AIMI) and was not at hand."
-        in absent
-    )
-    assert "- Not in this table: Crime: its files were not at hand." in absent
-    assert "scripts.data status" in text
-
-
 def test_a_check_with_fewer_datasets_than_are_published_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,10 +165,10 @@ def normalize_arguments(words: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        print(train_help(option_names))
-        raise SystemExit(0)
     with user_errors():
+        if {"-h", "--help"} & set(sys.argv[1:]):
+            print(train_help(option_names), flush=True)
+            raise SystemExit(0)
         sys.argv[1:] = normalize_arguments(sys.argv[1:])
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray's launcher reports to nobody

@@ -126,9 +126,8 @@ def test_borrowed_rows_come_from_the_other_experiment():
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "unknown"), ({"commit": "0" * 40}, "not in this checkout"),
-     ({"code": "0" * 12}, "other sources")],
-)  # fmt: skip
+    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "unknown"), ({"commit": "0" * 40}, "not in this checkout")],
+)
 def test_publish_refuses_runs_of_uncommitted_or_unknown_code(tmp_path, changes, said):
     leave_run(tmp_path / "out", report(0, **changes))
     leave_run(tmp_path / "out", report(1))

@@ -1,7 +1,8 @@
 """Copy finished runs of tables and figures into results/: reports, predictions, and curves where a run has some.
 
 Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where they are. Runs of edited code, of an unknown
-commit, or of other sources than their commit holds are refused. Example: `python -m scripts.publish out=outputs`.
+commit, or of other sources than their commit holds are refused. `store=outputs/study` copies what the study trained
+there, `store=outputs/entries/mine-1a2b3c4d` an entry. Example: `python -m scripts.publish out=outputs`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import keep_predictions, write_reports
+from scripts.records.published import (
+    EVERY_STUDY,
+    keep_predictions,
+    published_reports,
+    with_predictions,
+    write_reports,
+)
 from scripts.records.records import read_csv
 from scripts.records.rescored import settle_scores
 
@@ -53,11 +60,28 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
         return write_reports(results, settle_scores(results, reports))
 
 
+def publish_store(store: Path, results: Path) -> list[Path]:
+    """Copy the runs of a store of the study to `results`; returns the files of reports that were written.
+
+    Raises:
+        InputError: no run to publish, or one of edited or unknown code. Nothing has been written then.
+    """
+    reports = published_reports(store, EVERY_STUDY)
+    if not reports:
+        raise InputError(f"store {store} holds no run of the study")
+    check_committed({r["run"]: r for r in reports if "commit" in r})
+    with holding_alone(results / LOCKS, PUBLISHING):
+        keep_predictions(results, ((r, parts) for r, parts in with_predictions(store, reports) if parts))
+        return write_reports(results, settle_scores(results, reports))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, {"out": OUT}, __doc__)
-        print(f"{len(publish_runs(given.out, RESULTS))} files written to {RESULTS / 'runs'}")
+        given = parse_args(argv, {"out": OUT, "store": "folder of the study or of an entry"}, __doc__)
+        store = Path(given["store"]) if "store" in given else None
+        written = publish_store(store, RESULTS) if store else publish_runs(given.out, RESULTS)
+        print(f"{len(written)} files written to {RESULTS / 'runs'}")
 
 
 if __name__ == "__main__":

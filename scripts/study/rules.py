@@ -121,7 +121,6 @@ class Rules:
 
     Attributes:
         name: of the file.
-        experiment: of its runs.
         search: who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first
             trials among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each
             argument in its space. "chosen": nobody, rates and decays are given. "none": models with default settings,
@@ -148,7 +147,6 @@ class Rules:
     """
 
     name: str
-    experiment: str
     search: str
     tables: tuple[StudyTable, ...]
     conditions: tuple[Condition, ...]
@@ -171,6 +169,11 @@ class Rules:
     loss: str = SQUARED.name
     network: Mapping[str, Any] = field(default_factory=dict)
     chosen: Mapping[tuple[str, str, int], tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def experiment(self) -> str:
+        """The experiment of its runs."""
+        return f"study_{self.name}"
 
     @property
     def backbone(self) -> str:
@@ -335,7 +338,7 @@ def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
             }
     values = {each.name: given[each.name] for each in fields(Rules) if each.name in given}
     made = {"name": name, "tables": tables, "conditions": tuple(conditions), "rates": tuple(given["rates"])}
-    return Rules(**{"experiment": f"study_{name}", **values, **made})
+    return Rules(**{**values, **made})
 
 
 def _table_row(row: Mapping[str, str]) -> StudyTable:

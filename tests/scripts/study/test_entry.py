@@ -12,13 +12,15 @@ import torch
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.training.trainer import train
+from scripts import publish
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.published import published_reports
+from scripts.records.rescored import verify_scores
 from scripts.study import cells, entry, try_method
 from scripts.study.cells import train_cell
 from scripts.study.rules import Rules, StudyCell, load_rules
-from scripts.study.store import write_cells
+from scripts.study.store import read_store, write_cells
 from scripts.study.verdict import chance_text, degenerate_splits, method_verdict
 from tests.helpers import make_data, make_run, settings, train_one
 
@@ -119,13 +121,23 @@ def test_on_another_network_a_method_takes_the_rates_of_erm(
 ) -> None:
     monkeypatch.setattr(try_method, "probe_seconds", lambda *_: 1.0)
     network = {"model": "fcn3", "model.width": 8}
-    other = replace(rules, search="erm", name="network_x", experiment="study_network_x", network=network)
-    folder = tried(mine, other, put_erm(other, tmp_path / "results"), tmp_path / "out")
+    other = replace(rules, search="erm", name="network_x", network=network)
+    results = put_erm(other, tmp_path / "results")
+    folder = tried(mine, other, results, tmp_path / "out")
     printed = " ".join(capsys.readouterr().out.split())
     assert "Rate and decay are those that tuning chose for ERM; the method was not tuned." in printed
     finals = [r for r in published_reports(folder, ["study_network_x"]) if "trial" not in r["options"]]
     assert len(finals) == 2 * 2 * 2
     assert all("+method.options.share=0.1" in report["words"] for report in finals)  # the first value of its space
+    before = read_store(other, results)
+    with pytest.raises(InputError, match="cannot be published"):  # of unknown code
+        publish.publish_store(folder, results)
+    monkeypatch.setattr(publish, "check_committed", lambda _: None)
+    publish.publish_store(folder, results)
+    after = read_store(other, results, entries=True)
+    assert [record for record in after if record["method"] != "flip"] == before
+    assert [record["entry"]["file"] for record in after if record["method"] == "flip"] == ["flip.py"] * 2
+    assert verify_scores(results).wrong == []
 
 
 def test_a_function_gets_each_networks_rows_options_and_generator() -> None:

@@ -49,14 +49,14 @@ class Artefact:
         presets: whose runs decide.
         options: what these runs change of their preset.
         gain: pairs of methods, the first of which is better according to the paper.
-        level: pairs of methods that are level according to the paper.
-        margin: of levelness, the experiment whose table of the paper has C-Mixup's gain over ERM.
+        level: pairs of methods that are equivalent according to the paper.
+        margin: of equivalence, the experiment whose table of the paper has C-Mixup's gain over ERM.
         worst: whether the error of the worst domain decides as well.
         sweep: an experiment over an option: every value of it is compared with ERM.
         compare: other comparisons that decide, see `Comparison`.
         decides: what decides in words, where it is no pair of methods in a table.
         words: the state, where the paper compares nothing (an illustration).
-        stand_in: datasets of the experiment that are not the paper's: they are told apart.
+        stand_in: datasets of the experiment that are not the paper's, which is said.
         minutes: what the command costs on one core, where no experiment says it.
         arguments: variables of the make target.
         links: text to file below results/.
@@ -111,7 +111,7 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order.
 
     Raises:
-        InputError: an unknown key or wrong type, an artefact that nothing decides, levelness without a margin, or a
+        InputError: an unknown key or wrong type, an artefact that nothing decides, equivalence without a margin, or a
             comparison of which the file does not say in words what it is.
     """
     nodes = read_part(results / FILE)

@@ -29,7 +29,6 @@ from cmixup.files import write_atomically
 from cmixup.losses import mean_names
 from datasets.common.damaged import naming
 from scripts.driver.predictions import Parts, Scored, in_steps, smallest_type, step_sizes
-from scripts.records.reads import note_read
 
 FORMAT = "cmixup predictions 2"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
@@ -91,7 +90,6 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
     """
     if not path.is_file():
         return {}
-    note_read(path)
     with naming(path, "a file of predictions"):
         head, rest = _read_whole(path)
         every, found = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
@@ -184,7 +182,6 @@ def read_rows(path: Path) -> dict[tuple[str, int, str], str]:
     """Return the keys of the rows (`rows_key`) by cell, seed and split of a file of predictions."""
     if not path.is_file():
         return {}
-    note_read(path)
     with naming(path, "a file of predictions"):
         head = _read_whole(path)[0]
         return {(name, seed, part): head["rows"][place] for name, seed, part, place, *_ in head["runs"]}
@@ -214,7 +211,6 @@ def _targets_of(path: Path) -> Path:
 
 def _rows_of(path: Path, keys: Collection[str]) -> list[Rows]:
     targets = _targets_of(path)
-    note_read(targets)
     if not targets.is_file():
         raise InputError(f"{path} needs the labels in {targets}, which is not there")
     found = _read_targets(targets)

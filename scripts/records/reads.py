@@ -5,17 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _memory: dict[Any, Any] | None = None
-
-
-def note_read(path: Path | str) -> None:
-    """Do nothing; nobody keeps account of reads any more."""
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from cmixup.metrics import metric_of
-from scripts.records.reads import note_read
 
 RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",
@@ -149,7 +148,6 @@ def plain_cell(value: Any) -> Any:
 def read_csv(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file, every value as text; a file is read again only once it has been written."""
     about = path.stat()
-    note_read(path)
     return list(_csv_rows(path, about.st_mtime_ns, about.st_size))
 
 

@@ -24,7 +24,6 @@ from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from scripts.records.reads import note_read
 from scripts.records.records import options_text
 
 Report = dict[str, Any]
@@ -99,8 +98,6 @@ def read_runs(path: Path) -> list[Report]:
     if not path.is_file():
         return []
     about = shared_file(path)
-    for each in (path, about):
-        note_read(each)
     try:
         whole = json.loads(about.read_text())
         cells = [_merged(whole["shared"], cell) for cell in whole["cells"]]

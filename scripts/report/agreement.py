@@ -93,16 +93,11 @@ def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
     cells = [("erm", None), ("mixup", None), ("manifold_mixup", None), *(("cmixup", width) for width in widths)]
     for method, bandwidth in cells:
         for metric in ("rmse", "worst_rmse"):
-            ours: dict[str, Any] = {
-                "experiment": "table3",
-                "preset": PRESET,
-                "dataset": dataset,
-                "method": method,
-                "metric": metric,
-            }
+            same = {"dataset": dataset, "method": method, "metric": metric}
+            ours: dict[str, Any] = {"experiment": "table3", "preset": PRESET, **same}
             if bandwidth not in (None, published):
                 ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
-            theirs = {"dataset": dataset, "method": method, "metric": metric, "bandwidth": bandwidth}
+            theirs: dict[str, Any] = {**same, "bandwidth": bandwidth}
             try:
                 texts, _ = against_authors(evidence, ours, theirs, 3)
             except Unsupported:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from scripts.plan.selection import swept_values
 from scripts.records.tables import interval_text
@@ -196,13 +195,8 @@ def swept_gains(e: Evidence, experiment: str, option: str, tables: dict[str, str
     gains = {}
     for dataset, table in tables.items():
         for value in swept_values(experiment_of(experiment), dataset, "cmixup"):
-            query: dict[str, Any] = {
-                "experiment": experiment,
-                "dataset": dataset,
-                "preset": "paper",
-                "method": "cmixup",
-            }
-            ours = e.find({**query, "options": {option: value}}) or e.runs(**query)  # the preset's own value
+            cell = {"experiment": experiment, "dataset": dataset, "preset": "paper", "method": "cmixup"}
+            ours = e.find({**cell, "options": {option: value}}) or e.sample(cell)  # the preset's own value
             gains[dataset, float(value)] = minus(ours, e.runs(table, dataset, "paper", "erm"))
     return gains
 

@@ -21,7 +21,7 @@ SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset
 MEASURED = "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "results=$(RESULTS)"
 VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" \
 	"models=$(MODELS)"
-INSTALL  = $(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+INSTALL  = $(PY) -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt
 TESTS    = $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

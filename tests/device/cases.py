@@ -174,19 +174,5 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
 
 
 #: Of `cover`, what trains a second epoch from a checkpoint: schedules that begin after the first, and what has a state
-#: of its own. In the slow suite everything does.
+#: of its own.
 RESTARTED = {("small", "maml"), *(("fcn3", name) for name in ("cmixup", "mixrl", "rc_mixup", "foma", "fish"))}
-
-
-def product() -> list[tuple[str, tuple[str, ...], int]]:
-    """Return every method with every backbone that it suits, alone and as a stack of two."""
-    return [(b, (name,), seeds) for b in BACKBONES for name in methods_of(b) for seeds in (1, 2)]
-
-
-def mixtures() -> list[tuple[str, ...]]:
-    """Return every pairing with every mixing and both layers where the mixing allows them, on images."""
-    pairings = [p for p in option_names("method/pairing") if not p.startswith("support")]
-    mixings = option_names("method/mixing")
-    words = [(f"method/pairing={p}", f"method/mixing={m}") for p, m in itertools.product(pairings, mixings)]
-    hidden = [(*pair, "method.layer=hidden") for pair in words if pair[1].endswith(("linear", "cutmix"))]
-    return [*words, *hidden]

@@ -8,7 +8,7 @@ from torch import nn
 
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import RunResult, train
-from tests.device.cases import RESTARTED, cover, make_method, make_run, mixtures, product
+from tests.device.cases import RESTARTED, cover, make_method, make_run
 from tests.device.conftest import Steps
 from tests.helpers import settings
 
@@ -56,20 +56,6 @@ def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, ste
     assert_trains(backbone, words, count, device, tmp_path, restart=(backbone, words[0]) in RESTARTED)
     may = WAIT.get(backbone, set()) | WAIT.get(words[0], set())
     assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("backbone", "words", "count"), product())
-def test_every_method_trains_every_backbone(
-    backbone: str, words: tuple[str, ...], count: int, device: torch.device, tmp_path: Path
-) -> None:
-    assert_trains(backbone, words, count, device, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", mixtures())
-def test_every_pairing_goes_with_every_mixing(words: tuple[str, ...], device: torch.device, tmp_path: Path) -> None:
-    assert_trains("resnet18", ("cmixup", *words), 1, device, tmp_path)
 
 
 def test_dropout_draws_from_the_device_s_generator_and_goes_on(device: torch.device, tmp_path: Path) -> None:

@@ -28,12 +28,6 @@ def test_everything_stays_on_a_pretended_device() -> None:
     check_suite(["training", "samplers"], "not slow")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_the_full_product_stays_on_a_pretended_device() -> None:
-    check_suite(["training"], "slow", timeout=3500)
-
-
 @pytest.mark.gpu
 @pytest.mark.timeout(590)
 def test_everything_runs_on_cuda() -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from cmixup.errors import InputError
 from cmixup.sklearn import CMixupRegressor
-from datasets.common.video.avi import Avi, write_avi
+from datasets.common.video.avi import Avi
 from datasets.csv import Csv
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
+from tests.datasets.samples import write_avi
 
 QUICK = settings(max_examples=30, deadline=None, derandomize=True)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ TIMES = ("seconds", "started")  # of a report, which differ from one run of a co
 
 def start(words: tuple[str, ...], out: Path, *, shell: str = "exec {}", **environment: str) -> subprocess.Popen[str]:
     """Start a command in a process group of its own, by a line of a shell in which `{}` stands for it."""
-    command = " ".join([sys.executable, "-m", *words, f"out={out}"])
+    command = shlex.join([sys.executable, "-m", *words, f"out={out}"])
     return subprocess.Popen(
         ["bash", "-c", shell.format(command)], cwd=REPO, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, start_new_session=True,

@@ -1,19 +1,15 @@
 """Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
 
-A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`filled_records`). What is computed is kept
-in outputs/.rescored.json until the predictions or the metrics change. Any metric is computed of all runs by `rescore`.
+A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`filled_records`), until they are published
+with it. Any metric is computed of all runs by `rescore`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import itertools
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,20 +17,16 @@ import numpy as np
 import pandas as pd
 import torch
 
-import cmixup.metrics
-from cmixup.files import write_atomically
 from cmixup.losses import joined, mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.driver.predictions import Parts, Scored
-from scripts.driver.runs import number_of, strict_json
+from scripts.driver.runs import strict_json
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     EVERY_STUDY,
     STUDY,
     Report,
-    cell_name,
-    predictions_file,
     published_reports,
     runs_file,
     unrounded_scores,
@@ -46,12 +38,10 @@ from scripts.records.run_tables import UNROUNDED, read_runs
 from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores
 
-CACHE = "outputs/.rescored.json"  # beside results/
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
 #: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
 NEAR, NEAR_R = 2.5e-4, 1e-4
 SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
-Found = dict[str, dict[str, float]]  # scores by split and name
 
 
 def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Scored | None = None) -> float:
@@ -169,7 +159,7 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
     return made
 
 
-def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any]]:
+def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any]]:
     """Return reports with the metrics that every run has, those that they lack from their predictions.
 
     Runs whose predictions are not kept stay as they are.
@@ -178,24 +168,21 @@ def fill_metrics(reports: Iterable[Report], results: Path) -> list[dict[str, Any
         reports: of runs, in order of their files.
         results: the folder that holds their predictions.
     """
-    cache, made = _read_cache(results), list[dict[str, Any]]()
-    found: dict[str, dict[str, Any]] = {}
-    for path, group in itertools.groupby(reports, lambda r: predictions_file(results, r)):
-        own = [dict(report) for report in group]
-        if path.is_file():
-            name, digest = str(path.relative_to(results)), hashlib.sha256(path.read_bytes()).hexdigest()
-            known = cache.get(name, {})
-            if known.get("sha256") != digest:
-                known = {"sha256": digest, "runs": _lacking_scores(own, results)}
-            found[name] = known
-            own = [_filled_report(report, known["runs"].get(_report_key(report), {})) for report in own]
-        made += own
-    if any(cache.get(name) != each for name, each in found.items()):
-        text = json.dumps(strict_json({"metrics": _metrics_digest(), "files": {**cache, **found}}))
-        with contextlib.suppress(OSError):  # a folder that cannot be written to has no cache
-            (results.parent / CACHE).parent.mkdir(exist_ok=True)
-            write_atomically(results.parent / CACHE, text)
-    return made
+    every = with_everywhere(())
+    lacking = [r for r in reports if any(name not in own for own in r["scores"].values() for name in every)]
+    filled = {report["run"]: _filled_report(report, kept) for report, kept in with_predictions(results, lacking)}
+    return [filled.get(report["run"], dict(report)) for report in reports]
+
+
+def _filled_report(report: Report, kept: Parts) -> dict[str, Any]:
+    scores = {part: dict(own) for part, own in report["scores"].items()}
+    for part, one in kept.items():
+        own = scores.get(part, {})
+        names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in mean_names(one.prediction)]
+        if any(name.startswith(OVER_DOMAINS) for name in own):
+            names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
+        own |= {name: compute_score(name, one) for name in names if name not in own}
+    return {**report, "scores": scores}
 
 
 def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
@@ -233,44 +220,3 @@ def filled_records(results: Path = RESULTS) -> pd.DataFrame:
     records = records_frame(choose_variants(fill_metrics(published_reports(results), results)))
     check_unique(records)
     return records
-
-
-def _report_key(report: Report) -> str:
-    return f"{cell_name(report)} seed={report['seed']}"
-
-
-def _filled_report(report: Report, more: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    scores = {
-        part: {**own, **{name: number_of(value) for name, value in more.get(part, {}).items()}}
-        for part, own in report["scores"].items()
-    }
-    return {**report, "scores": scores}
-
-
-def _lacking_scores(reports: Sequence[Report], results: Path) -> dict[str, Found]:
-    """Return the scores that reports lack of the metrics that every run has, by run."""
-    found = dict[str, Found]()
-    for report, kept in with_predictions(results, reports):
-        for part, one in kept.items():
-            own = report["scores"].get(part, {})
-            means = mean_names(one.prediction)
-            names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in means]
-            if any(name.startswith(OVER_DOMAINS) for name in own):
-                names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
-            new = {name: compute_score(name, one) for name in names if name not in own}
-            if new:
-                found.setdefault(_report_key(report), {})[part] = new
-    return found
-
-
-def _metrics_digest() -> str:
-    return hashlib.sha256(Path(str(cmixup.metrics.__file__)).read_bytes() + repr(sorted(METRICS)).encode()).hexdigest()
-
-
-def _read_cache(results: Path) -> dict[str, Any]:
-    """Return what was computed by these metrics, by the file of its predictions."""
-    try:
-        found = json.loads((results.parent / CACHE).read_text())
-        return dict(found["files"]) if found["metrics"] == _metrics_digest() else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}

@@ -178,15 +178,6 @@ def _has_steps(kind: Kind) -> bool:
     return isinstance(kind, list) or kind < WHOLE
 
 
-def read_rows(path: Path) -> dict[tuple[str, int, str], str]:
-    """Return the keys of the rows (`rows_key`) by cell, seed and split of a file of predictions."""
-    if not path.is_file():
-        return {}
-    with naming(path, "a file of predictions"):
-        head = _read_whole(path)[0]
-        return {(name, seed, part): head["rows"][place] for name, seed, part, place, *_ in head["runs"]}
-
-
 def _keep_rows(path: Path, given: Mapping[str, Scored]) -> dict[str, Rows]:
     """Return what is known of rows by their keys; those that are new are written beside the others."""
     known = _read_targets(path) if path.is_file() else {}

@@ -9,7 +9,6 @@ A run takes the place of the one of the same cell and seed, and all others stay.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -23,7 +22,7 @@ from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
 from scripts.records.reads import remember_reads
 from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
-from scripts.records.run_tables import UNROUNDED, cell_of, read_runs, write_runs
+from scripts.records.run_tables import UNROUNDED, read_runs, write_runs
 
 R = TypeVar("R", bound=Report)
 #: Experiments of the study of when mixing helps begin so. They are read where they are asked for: no table has them.
@@ -90,20 +89,6 @@ def run_files(results: Path, experiments: Collection[str] = ()) -> list[Path]:
 def dataset_of(path: Path) -> str:
     """Return the dataset of a table of runs."""
     return path.name.partition(".")[0]
-
-
-def published_seeds(cell: str, results: Path = RESULTS) -> set[int]:
-    """Return the seeds of a cell, by the name that `cell_of` gives, that are published."""
-    path = runs_file(results, *cell.split("/")[:2])
-    return _cell_seeds(path, path.stat().st_mtime_ns).get(cell, set()) if path.is_file() else set()
-
-
-@functools.lru_cache(maxsize=256)
-def _cell_seeds(path: Path, written: int) -> dict[str, set[int]]:  # noqa: ARG001, a key
-    found: dict[str, set[int]] = {}
-    for report in read_runs(path):
-        found.setdefault(cell_of(report), set()).add(report["seed"])
-    return found
 
 
 @remember_reads

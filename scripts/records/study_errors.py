@@ -45,12 +45,6 @@ def row_key(part: str, score: str) -> str:
     return f"{part}_{score}"
 
 
-def score_of(part: str, key: str) -> str:
-    """Return the score that a row calls `key`, the reverse of `row_key`."""
-    short = key.removeprefix(part).removeprefix("_")
-    return f"{NRMSE}_{short}".removesuffix("_") if short in ("", "balanced", "worst") else short
-
-
 def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
     """Return the scores of normal distributions, of labels in standard deviations; nothing where none are predicted.
 

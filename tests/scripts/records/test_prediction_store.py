@@ -8,7 +8,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.driver.predictions import Scored, in_steps, step_sizes
-from scripts.records.prediction_store import Cells, read_cells, read_rows, rows_key, write_cells
+from scripts.records.prediction_store import Cells, read_cells, write_cells
 
 PLACE = "predictions/table1/airfoil.xz"
 
@@ -44,9 +44,6 @@ def test_predictions_come_back_to_a_step_and_labels_as_they_were(tmp_path: Path)
             np.testing.assert_array_equal(found.prediction[name], in_steps(values, steps))
             assert found.prediction[name].dtype == found.target.dtype == np.float32
     assert list(read_cells(tmp_path / PLACE, ["fcn3 paper"])) == ["fcn3 paper"]
-    rows = read_rows(tmp_path / PLACE)
-    assert rows["fcn3 paper", 1, "val"] == rows_key(given["fcn3 paper"][1]["val"])
-    assert len(rows) == 12
     assert read_cells(tmp_path / "predictions/table1/none.xz") == {}
 
 

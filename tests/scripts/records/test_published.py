@@ -12,12 +12,10 @@ from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import (
     cell_name,
-    cell_of,
     keep_predictions,
     predictions_file,
     published_records,
     published_reports,
-    published_seeds,
     write_reports,
 )
 from tests.scripts.reports import report
@@ -102,8 +100,6 @@ def test_cells_of_a_method_share_a_file_and_lose_nothing_to_each_other(tmp_path:
     before = path.read_bytes()
     write_reports(tmp_path, [one(1)])
     assert [(r["layer"], r["seed"]) for r in published_reports(tmp_path)] == [("hidden", 1), ("input", 0), ("input", 1)]
-    assert published_seeds(cell_of(one(0)), tmp_path) == {0, 1}
-    assert published_seeds(cell_of(one(0, "none")), tmp_path) == set()
     path.unlink()
     write_reports(tmp_path, [one(1, "hidden")])
     write_reports(tmp_path, [one(0)])

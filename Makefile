@@ -110,7 +110,6 @@ verify-pages: $(VENV)/.ready ## Compare tables and pages with the records
 
 publish: $(VENV)/.ready ## Copy finished runs into results/ and render
 	$(PY) -m scripts.publish
-	$(PY) -m scripts.render
 
 render: $(VENV)/.ready ## Render tables, figures and pages from records
 	$(PY) -m scripts.render

@@ -1,7 +1,7 @@
-"""Copy finished runs of tables and figures into results/: reports, predictions, and curves where a run has some.
+"""Copy finished runs of tables and figures into results/, with predictions and curves, and render what shows them.
 
-Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where they are. Runs of edited code, of an unknown
-commit, or of other sources than their commit holds are refused. `store=outputs/study` copies what the study trained
+Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where they are. Runs of edited code or of an unknown
+commit are refused. `store=outputs/study` copies what the study trained
 there, `store=outputs/entries/mine-1a2b3c4d` an entry. Example: `python -m scripts.publish out=outputs`.
 """
 
@@ -30,6 +30,7 @@ from scripts.records.published import (
 )
 from scripts.records.records import read_csv
 from scripts.records.rescored import settle_scores
+from scripts.report import rendering
 
 
 def publish_runs(out: Path, results: Path) -> list[Path]:
@@ -82,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         store = Path(given["store"]) if "store" in given else None
         written = publish_store(store, RESULTS) if store else publish_runs(given.out, RESULTS)
         print(f"{len(written)} files written to {RESULTS / 'runs'}")
+        for name in rendering.render_everything():
+            print(f"the records no longer support this sentence, which says why: {name}")
 
 
 if __name__ == "__main__":

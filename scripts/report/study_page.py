@@ -19,7 +19,6 @@ from scripts.report.study_evidence import (
     ENSEMBLE,
     METHOD,
     NO_SEARCH,
-    TITLES,
     Setting,
     leading_setting,
     read_settings,
@@ -47,7 +46,6 @@ def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
     return {
         "study": lead_text(),
         "answers": study_tables.answers_table(),
-        "answer_counts": study_tables.answers_text(),
         "settings": effect_table(effect_rows(settings)),
         "pairs": study_tables.pairs_text(settings),
         "controls": effect_table(study_tables.control_rows(settings)),
@@ -57,7 +55,7 @@ def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
         "networks": study_tables.networks_table(),
         "likelihood": study_tables.likelihood_table(),
-        "entries": study_tables.entries_table(entry_settings()),
+        "entries": effect_table(study_tables.entry_rows(entry_settings())),
         "unfinished": unfinished_text(),
         **study_tables.tuning_facts(settings, load_rules()),
     }
@@ -73,7 +71,7 @@ def study_places() -> dict[str, dict[str, str]]:
     return {
         "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
         f"{RESULTS.name}/{PAGE}": page_parts(read_settings(PROTOCOL2)),
-        f"{RESULTS.name}/README.md": {"study": f"{lead_text()}\n\n{caption()}"},
+        f"{RESULTS.name}/README.md": {"study": lead_text()},
         "docs/bench.md": {"entry": f"```text\n{verdict}\n```"},
     }
 
@@ -139,17 +137,6 @@ def lead_table() -> str:
     return "\n".join(markdown_rows(heads, body))
 
 
-def caption() -> str:
-    """Return the picture of every table with its caption, for results/README.md."""
-    lead = leading_setting()
-    text = (
-        "A point is the estimate of a table with its 95 % interval. Left of 0 C-Mixup has the lower error; the grey "
-        f"band is {lead.rules.equal:g} % to either side. One small network; both are tuned with as many trials. "
-        f"Setting: {TITLES[LITE_SETTING]}, {lead.splits} splits."
-    )
-    return f"![C-Mixup against ERM on every table](study/front.png)\n\n{fill(text, WIDTH, break_on_hyphens=False)}"
-
-
 def lite_records() -> list[Record]:
     """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
     rules = load_rules()
@@ -166,6 +153,6 @@ def entry_settings() -> list[Setting]:
     for name in sorted({record["method"] for record in records} - rules.methods.keys()):
         tables = {record["table"] for record in records if record["method"] == name}
         mine = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
-        title = f"{len(tables)} of {rules.lite}"
+        title = f"{len(tables)} smallest tables"
         settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
     return settings

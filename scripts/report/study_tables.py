@@ -31,7 +31,6 @@ from scripts.stats.effects import (
     EQUIVALENT,
     IMPROVES,
     INCONCLUSIVE,
-    LOWER,
     OVERLAP,
     VERDICTS,
     WORSENS,
@@ -132,17 +131,6 @@ def answers_table() -> str:
     return "\n".join(markdown_rows(head, body, left=3))
 
 
-def answers_text() -> str:
-    """Return how many of these rows have a lower mean error, or a new table that more likely than not improves."""
-    rows = [row for _, row in answers()]
-    lower = sum(row.effect.direction() == LOWER for row in rows)
-    likely = sum(row.effect.posterior.new.chances.gain > 0.5 for row in rows)
-    return (
-        f"Of {len(rows)} rows the mean error is lower in {lower or 'none'}; a new table is more likely than not to "
-        f"improve in {likely or 'none'}."
-    )
-
-
 def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
     """Yield what averages of networks change, also against as many of ERM, and ERM with other weights."""
     for setting in settings:
@@ -202,19 +190,12 @@ def calibration_text(settings: Sequence[Setting]) -> str:
     return f"{counts[0]}, and {counts[1]}"
 
 
-def entries_table(entries: Sequence[Setting]) -> str:
-    """Return a row for each entry to the benchmark, with its file."""
-    body = []
+def entry_rows(entries: Sequence[Setting]) -> Iterator[Row]:
+    """Yield a row for each entry to the benchmark, whose title is a link to its file."""
     for setting in entries:
-        (name,), effect = setting.methods, setting.effect(setting.methods[0])
-        assert effect is not None
-        (file,) = {r.get("entry", {}).get("file", "") for r in setting.records if r["method"] == name}
-        link = f"[{file}](../examples/entries/{file})" if file else f"`method={name}`"
-        means = [interval_text(each, 1) for each in (effect.overall, effect.unweighted)]
-        body.append([link, setting.tables, *means, effect.direction(), " / ".join(map(str, effect.counts().values()))])
-    head = ["entry", "tables", "mean effect, %", "unweighted mean, %", "direction",
-            "tables: improves / worsens / equivalent / inconclusive"]  # fmt: skip
-    return "\n".join(markdown_rows(head, body, left=2)) if body else "None is published yet."
+        (name,) = setting.methods
+        if effect := setting.effect(name):
+            yield Row(setting.where, f"[{name}](../examples/entries/{name}.py)", effect)
 
 
 def effects_csv(settings: Sequence[Setting]) -> str:

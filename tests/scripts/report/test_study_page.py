@@ -54,4 +54,4 @@ def test_every_entry_is_on_the_page_with_its_file() -> None:
     assert len(entries) >= 5
     for setting in entries:
         assert f"examples/entries/{setting.methods[0]}.py" in page
-        assert setting.tables == "10 of 10"
+        assert setting.tables == "10 smallest tables"

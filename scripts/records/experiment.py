@@ -50,7 +50,6 @@ class Experiment:
         grid: of an ablation grid, options with lists of values: every method is trained with all combinations.
         grid_of: other grids, of the same options, for some of the datasets.
         seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
-        account: of an ablation grid, which gains are split into parts, see `scripts.report.ablation_grid`.
     """
 
     name: str
@@ -80,7 +79,6 @@ class Experiment:
     grid: dict = field(default_factory=dict)
     grid_of: dict = field(default_factory=dict)
     seeds_of: dict = field(default_factory=dict)
-    account: dict = field(default_factory=dict)
 
 
 def load_experiment(name: str) -> Experiment:

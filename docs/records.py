@@ -14,9 +14,9 @@ from typing import Any
 
 from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.records.published import EVERY_STUDY, cell_of, run_files
+from scripts.records.published import EVERY_STUDY, run_files
 from scripts.records.records import options_text
-from scripts.records.run_tables import read_runs
+from scripts.records.run_tables import cell_of, read_runs
 
 #: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")

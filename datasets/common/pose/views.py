@@ -29,7 +29,7 @@ class Views:
         about: what the file says of its origin: `sources` (SHA-256 by file) and what it was made with.
 
     Raises:
-        InputError: arrays that do not fit together, azimuths out of range.
+        InputError: azimuths out of range.
     """
 
     x: np.ndarray
@@ -38,12 +38,6 @@ class Views:
     about: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        if self.x.ndim != 4 or self.x.dtype != np.uint8:
-            raise InputError(f"x must be (objects, views, H, W) uint8, got shape {self.x.shape} {self.x.dtype}")
-        if self.y.shape != self.x.shape[:2]:
-            raise InputError(f"y must be {self.x.shape[:2]}, an azimuth for each view, got shape {self.y.shape}")
-        if len(self.names) != len(self.x):
-            raise InputError(f"names must be {len(self.x)}, one an object, got {len(self.names)}")
         wrong = ~((self.y >= 0) & (self.y <= 1))  # NaN, too
         if wrong.any():
             k, v = map(int, np.argwhere(wrong)[0])

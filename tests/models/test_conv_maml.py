@@ -60,3 +60,8 @@ def test_initialisation() -> None:
     assert weight.std().item() == pytest.approx((2 / (2 * 64 * 9)) ** 0.5, rel=0.02)
     assert model.decoder.out.weight.std().item() == pytest.approx(1 / 8, rel=0.3)
     assert all((p == 0).all() for name, p in model.named_parameters() if name.endswith(("bias", "shift")))
+
+
+def test_the_encoders_blocks_change_nothing() -> None:
+    encoder, x = small().encoder, torch.rand(37, 1, 32, 32)
+    torch.testing.assert_close(encoder(x), encoder.out(encoder.maps(x)))

@@ -99,6 +99,15 @@ def test_mixing_after_the_convolution_by_hand() -> None:
     assert not torch.allclose(forward_mixed(model, x, other, lam, "input"), expected, atol=1e-4)
 
 
+def test_the_two_conv_passes_have_separate_dropout_masks() -> None:
+    model, x, _ = model_and_inputs()
+    first, second = model.encode(x, "conv")[0], model.encode(x, "conv")[0]
+    dropped = [(state == 0) & (conv_by_hand(model, x) > 0) for state in (first, second)]
+    assert not torch.equal(*dropped)
+    kept = ~dropped[0]
+    torch.testing.assert_close(first[kept], conv_by_hand(model, x)[kept] / 0.8)
+
+
 # ---- attention
 
 

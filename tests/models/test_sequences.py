@@ -66,6 +66,15 @@ def test_second_derivatives_are_refused() -> None:
             torch.autograd.grad(out.sum(), x, create_graph=True)
 
 
+def test_a_graph_can_be_walked_twice() -> None:
+    """Methods that look at gradients first keep the graph."""
+    gru = StackGRU(2, 3)
+    x = torch.randn(CHUNK + 1, 2, 2, requires_grad=True)
+    loss = gru(x)[0].square().sum()
+    (first,) = torch.autograd.grad(loss, x, retain_graph=True)
+    assert torch.equal(first, torch.autograd.grad(loss, x)[0])
+
+
 def test_a_faded_gradient_has_no_subnormal_numbers() -> None:
     torch.manual_seed(0)
     x = torch.randn(400, 2, 2, requires_grad=True)

@@ -292,7 +292,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true o
 def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any]:
     """Return the options that differ from what dataset, model, method and preset alone would give.
 
-    Keys are spelt as in the configuration, such as `method.bandwidth`; a part that was swapped is told by its name,
+    Keys are spelt as in the configuration, such as `method.bandwidth`; a part that was swapped is given by its name,
     `method.pairing: uniform`, and options of its own by what differs from that part's defaults.
 
     Args:

@@ -102,7 +102,7 @@ def plan_job(cfg: DictConfig) -> Job:
         if key not in given:
             raise InputError(f"train.{key} is missing: it cannot be taken out")
     settings = TrainSettings(**given)
-    # What the model is told of the data comes from the data.
+    # What the model needs of the data comes from the data.
     dataset, model, method = (
         check_part(group, plain[group], reserved) for group, reserved in (
             ("dataset", ()), ("model", ("in_shape", "out_features")), ("method", ()),

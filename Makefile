@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV   ?= .venv
 PY     := $(VENV)/bin/python
-SHELL  := bash
 
 # Copies of the raw files that lie beside the checkout are used first, where they are.
 ifneq ($(wildcard ../shared/data),)
@@ -15,7 +14,6 @@ export MALLOC_MMAP_THRESHOLD_ ?= 536870912
 # Where it is set, every process compiles torch anew, which is half of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What a word that is left out stands for is the command's default.
 SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" \
 	"out=$(OUT)" "rerun=$(RERUN)"
 MEASURED = "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "results=$(RESULTS)"
@@ -24,14 +22,12 @@ VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "expe
 INSTALL  = $(PY) -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt
 TESTS    = $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.DEFAULT_GOAL := help
 # No target of `reproduce-` or `bench-` is phony: make looks for no pattern rule of a phony one.
 .PHONY: $(shell grep -hoE '^[a-z0-9-]+:' $(MAKEFILE_LIST) | grep -vE '^(reproduce|bench)-' | tr -d :)
 
 help: ## Show this
 	@sed -nE 's/^##@ (.*)/\n\1/p; s/^([a-z0-9%-]+)[: ].* ## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 30
-	@echo; echo '  Narrow by words: make reproduce-table1 SEEDS=2 DATASETS=no2 METHODS=erm,cmixup'
-	@echo '  Also PRESET=paper, DEVICE=cuda, OUT=folder; see docs/reproducing.md'
+	@echo; echo '  make reproduce-table1 SEEDS=2 DATASETS=no2 METHODS=erm PRESET=paper OUT=folder'
 
 ##@ Start
 
@@ -65,21 +61,18 @@ reproduce-table2: $(VENV)/.ready ## Table 2: tasks, 8 minutes a method
 reproduce-table2-paired: reproduce-table2 ## Table 2, compared on the same test tasks
 	$(PY) -m scripts.analysis task_errors $(MEASURED)
 
-reproduce-table-spurious: SEEDS ?= 3
-reproduce-table-spurious: DATASETS = rcf_mnist
-reproduce-table-spurious: METHODS = erm
 reproduce-table-spurious: $(VENV)/.ready ## RCF-MNIST's ERM at three ratios (GPU)
-	$(PY) -m scripts.reproduce table3 $(SELECTION)
+	$(MAKE) reproduce-table3 SEEDS=$(or $(SEEDS),3) DATASETS=rcf_mnist METHODS=erm
 	$(PY) -m scripts.train -m dataset=rcf_mnist method=erm experiment.name=table_spurious dataset.ratio=0.5,0.95 \
-	    logger=none "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
+	    logger=none "seeds=$(or $(SEEDS),3)" "preset=$(or $(PRESET),paper)" \
+	    "device=$(or $(DEVICE),auto)" "out=$(or $(OUT),outputs)"
 	$(PY) -m scripts.analysis spurious $(MEASURED)
 
 reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (6 minutes)
 	$(PY) -m scripts.analysis theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
-reproduce-figure-invariance: DATASETS ?= crime,skillcraft
 reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance
-	$(PY) -m scripts.reproduce table3 $(SELECTION)
+	$(MAKE) reproduce-table3 "DATASETS=$(if $(DATASETS),$(DATASETS),crime,skillcraft)"
 	$(PY) -m scripts.analysis invariance $(MEASURED) "datasets=$(DATASETS)"
 
 reproduce-figure-pairs reproduce-figure-rcf-mnist: reproduce-figure-%: $(VENV)/.ready ## Mixing partners; RCF-MNIST

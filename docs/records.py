@@ -16,7 +16,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.published import EVERY_STUDY, run_files
 from scripts.records.records import options_text
-from scripts.records.run_tables import cell_name, read_runs
+from scripts.records.run_tables import cell_of, read_runs
 
 #: What is said of runs beside their scores: above their table where they share it, and else in a column of its own.
 FACTS = ("method", "layer", "bandwidth", "alpha", "options", "words", "epochs", "stack_seeds", "verdict", "commit")
@@ -50,7 +50,7 @@ def _runs(path: Path) -> str:
     cells: dict[str, list[Report]] = defaultdict(list)
     for report in read_runs(path):
         setting = f"{report['experiment']} {report['options'].get('condition', '')}"
-        cells[setting if "condition" in report["options"] else cell_name(report)].append(report)
+        cells[setting if "condition" in report["options"] else cell_of(report)].append(report)
     file = path.relative_to(RESULTS.parent)
     return f"<p>Every run of <code>{file}</code>, a row each, in tables by cell.</p>" + "".join(
         f"<h2>{escape(name).replace('/', '/<wbr>')}</h2>{_facts(runs)}{_table(runs)}" for name, runs in cells.items()

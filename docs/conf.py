@@ -14,8 +14,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-import records  # noqa: E402, beside this file
-
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
 INTERVAL = re.compile(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]")
 
@@ -43,8 +41,8 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Learn": ["docs/tutorial", "docs/bandwidth", "docs/glossary", "docs/faq", "docs/comparison"],
-    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench", "docs/processes"],
+    "Learn": ["docs/tutorial", "docs/bandwidth", "docs/questions"],
+    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line", "docs/bench"],
     "Evidence": ["results/README", "results/findings", "results/study", "results/theory", "results/benchmarks",
                  "docs/reproducing", "docs/data",
                  "results/reliability"],
@@ -54,7 +52,7 @@ NAVIGATION = {
 
 
 def prepare(_: Any, name: str, source: list[str]) -> None:
-    """Append the navigation to the first page, lead from numbers to their records, and keep intervals on a line."""
+    """Append the navigation to the first page, unlink folders, which only a forge lists, and keep intervals on a line."""
     if name == root_doc:
         source[0] += "\n```{toctree}\n:hidden:\n\nHome <self>\n```\n"
         for kind, pages in NAVIGATION.items():
@@ -62,16 +60,10 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {kind}\n\n{tree}\n```\n"
     here = (ROOT / name).parent
 
-    def led(link: re.Match[str]) -> str:
-        """Return a link to runs as one to their page; of one to a folder that only a forge lists, its text."""
-        if "/runs/" in link[2] and ".csv" in link[2]:
-            return f'<a href="{link[2].partition(".csv")[0]}.html">{link[1]}</a>'
-        if not (here / link[2]).is_dir():
-            return link[0]
-        runs = (here / link[2]).resolve().is_relative_to(ROOT / "results" / "runs")
-        return f'<a href="{link[2].rstrip("/")}/index.html">{link[1]}</a>' if runs else link[1]
+    def without_folders(link: re.Match[str]) -> str:
+        return link[1] if (here / link[2]).is_dir() else link[0]
 
-    lines = LINK.sub(led, source[0]).split("\n")
+    lines = LINK.sub(without_folders, source[0]).split("\n")
     source[0] = "\n".join(INTERVAL.sub("\\1\u00a0[\\2,\u00a0\\3]", x) if x.startswith("|") else x for x in lines)
 
 
@@ -92,6 +84,5 @@ def add_index(app: Any, _: Any) -> None:
 def setup(app: Any) -> None:
     """Connect what is above; Sphinx calls this."""
     app.connect("source-read", prepare)
-    app.connect("html-collect-pages", lambda _: records.pages())
     app.connect("autodoc-process-docstring", mark_examples, priority=1)  # before sections are told
     app.connect("build-finished", add_index)

@@ -52,7 +52,7 @@ NAVIGATION = {
 
 
 def prepare(_: Any, name: str, source: list[str]) -> None:
-    """Append the navigation to the first page, unlink folders, which only a forge lists, and keep intervals on a line."""
+    """Append the navigation to the first page, unlink folders, and keep each interval on one line."""
     if name == root_doc:
         source[0] += "\n```{toctree}\n:hidden:\n\nHome <self>\n```\n"
         for kind, pages in NAVIGATION.items():

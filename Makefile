@@ -145,7 +145,7 @@ reliability: $(VENV)/.ready ## Kill, race, fill the disk, flip bits: for real
 	$(PY) -m pytest -n 2 -m slow --timeout 1800 tests/reliability
 
 release: $(VENV)/.ready ## Build wheel and sdist in outputs/dist
-	$(INSTALL) build twine
+	$(INSTALL) -e '.[release]'
 	$(PY) -m build --outdir outputs/dist
 	$(PY) -m twine check --strict outputs/dist/*
 

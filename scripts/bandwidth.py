@@ -23,12 +23,12 @@ from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import check_part, resolve_config
 from scripts.driver.cli import user_errors
+from scripts.driver.progress import print_table
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.records.tables import markdown_rows
 from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
-from scripts.report.terminal import print_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = {

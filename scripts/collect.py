@@ -9,19 +9,208 @@ python -m scripts.collect outputs/runs/adhoc over=method.bandwidth
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from cmixup.metrics import lower_is_better
 from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
+from scripts.driver.runs import is_done, read_report
 from scripts.records import names
-from scripts.report.collected import collect_sweeps, collected_page, find_reports, narrowed_reports, to_rows
+from scripts.records.records import plain_cell, to_csv
+from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import to_png
+from scripts.report.sweep import Point, Sweep, decimals_for, option_value, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels, sweep_panels
+from scripts.stats.intervals import paired_or_none, summarise_values
+
+ERM = "erm"
+WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
+COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best", "minus_erm",
+           "minus_erm_low", "minus_erm_high")  # fmt: skip
+
+
+def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+    """Return the reports of finished runs below the folders, and how many runs are not finished.
+
+    Raises:
+        InputError: a folder that is not there, or no finished run in any.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"folder must exist, got {str(folder)!r}")
+    runs = sorted({path.parent.resolve() for folder in folders for path in folder.rglob("config.yaml")})
+    done = [run for run in runs if is_done(run)]
+    if not done:
+        left = f"; {len(runs)} are not finished" if runs else ""
+        raise InputError(f"no finished run below {', '.join(map(str, folders))}{left}")
+    return [read_report(run) for run in done], len(runs) - len(done)
+
+
+def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the reports whose dataset, method, ... are as given; an empty text takes all.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    kept = list(reports)
+    for key, value in where.items():
+        known = sorted({str(r[key]) for r in kept})
+        if value and value not in known:
+            raise InputError(f"{key} must be one of {', '.join(known)} in these runs, got {value!r}")
+        kept = [r for r in kept if not value or r[key] == value]
+    return kept
+
+
+def collect_sweeps(
+    reports: Sequence[dict[str, Any]], option: str, metric: str = "", method: str = ""
+) -> tuple[list[Sweep], list[str]]:
+    """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
+
+    Each dataset has sweeps of its own. Runs of ERM that differ in nothing else are what the others are compared with.
+
+    Args:
+        reports: of finished runs.
+        option: such as `method.bandwidth`, `method.pairing`, `train.lr`, or `dataset`, `model`, `method`, `preset`.
+        metric: of the test scores; by default the one that selected the checkpoints.
+        method: whose runs are meant, where there are others; ERM's are compared with all the same.
+
+    Raises:
+        InputError: an option that is no run's, several methods, one value only, an unknown metric, or two runs that
+            differ in nothing.
+    """
+    if option in ("seed", "seeds"):
+        raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
+    erm = [r for r in reports if r["method"] == ERM]
+    reports = narrowed_reports(reports, {"method": method})
+    if option.startswith("method."):
+        reports = [r for r in reports if r["method"] != ERM] or reports
+    methods = sorted({str(r["method"]) for r in reports})
+    if len(methods) > 1 and option != "method":
+        raise InputError(f"these runs are of several methods, {', '.join(methods)}: say which with method=")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for report in reports:
+        groups.setdefault(json.dumps(_other_options(report, option), sort_keys=True), []).append(report)
+    rests = {key: json.loads(key) for key in groups}
+    collected, left_out = [], []
+    for key, mine in groups.items():
+        label = _group_label(rests[key], list(rests.values()))
+        score = metric or str(mine[0]["selection"])
+        swept = sweep_points(mine, option, score)
+        if len(swept) < 2:
+            left_out.append(f"{label}: {option} has one value, {value_text(swept[0].value)}, in {len(mine)} runs")
+            continue
+        beside = [r for r in erm if _other_options(r, option) == _of_erm(rests[key], option)]
+        swept = [replace(p, erm=_scores_at(beside, option, p.value, score)) for p in swept]
+        lines = {"erm": dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
+        collected.append(Sweep(label, option, score, swept, lines))
+    if not collected:
+        raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
+    return collected, left_out
+
+
+def _of_erm(rest: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Return what `_other_options` says of the run of ERM beside a run."""
+    kept = {key: value for key, value in rest.items() if not key.startswith("method.")}
+    return kept if option == "method" else {**kept, "method": ERM}
+
+
+def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric: str) -> dict[int, float]:
+    """Return ERM's test scores by seed at a value of an option, at its only one where ERM does not have the option."""
+    lacks_option = option == "method" or option.startswith("method.")
+    return {r["seed"]: r["scores"]["test"][metric] for r in erm if lacks_option or option_value(r, option) == value}
+
+
+def _other_options(report: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Return all that tells a run from others, but for the option, what stands below it, and the seed.
+
+    Runs of a table before it changed are others than those after.
+    """
+    inside = f"{option}."
+    read = "".join(report.get("checksums", {}).values())
+    data = {"data": hashlib.sha256(read.encode()).hexdigest()[:8]} if read and not option.startswith("dataset") else {}
+    options = {k: v for k, v in report["options"].items() if k != option and not k.startswith(inside)}
+    return {**{key: report[key] for key in WHOLE if key != option}, **data, **options}
+
+
+def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
+    """Return what tells one group from the others, or dataset, method and preset where it is alone."""
+    keys = sorted({key for one in every for key in one if any(other.get(key) != one[key] for other in every)})
+    if len({one.get("dataset") for one in every}) == len({(one.get("dataset"), one.get("data")) for one in every}):
+        keys = [key for key in keys if key != "data"]  # the dataset says it
+    telling = [f"{key}={value_text(rest[key])}" if key in rest else f"{key} as the preset" for key in keys]
+    return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
+
+
+def best_point(sweep: Sweep, means: Mapping[Any, float]) -> Point | None:
+    """Return the point with the best of the means by value, the first of equals; None where none is finite."""
+    sign = 1 if lower_is_better(sweep.metric) else -1
+    finite = [p for p in sweep.points if math.isfinite(means[p.value])]
+    return min(finite, key=lambda p: sign * means[p.value], default=None)
+
+
+def collected_page(groups: Sequence[Sweep]) -> str:
+    """Return a table a group, and below it the best values on test and on validation."""
+    legend = (
+        "Test score, mean ± standard deviation (n - 1 in the denominator) over n seeds; the best mean is bold. Its "
+        "paired difference to ERM with all other options the same, or to the best mean where there is no such ERM, is "
+        "over shared seeds: mean [95 % t interval]."
+    )
+    parts = [legend]
+    for group in groups:
+        means = {p.value: p.interval.mean for p in group.points}
+        on_test, on_val = best_point(group, means), best_point(group, {p.value: p.on_val for p in group.points})
+        decimals = decimals_for([mean for mean in means.values() if math.isfinite(mean)] or [1.0])
+        rows, with_erm = [], any(p.erm for p in group.points)
+        for p in group.points:
+            mark = "**{}**" if p == on_test else "{}"
+            other = p.erm if with_erm else on_test.scores if on_test else {}
+            change = paired_or_none(p.scores, other) if other and other != p.scores else None
+            value, mean = _escaped_cell(value_text(p.value)), mean_text(p.scores, decimals)
+            rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
+                         interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
+        metric = names.metric_title(group.metric)
+        head = [group.option, "n", f"test {metric}", "minus ERM" if with_erm else "minus the best", f"val {metric}"]
+        best = [
+            f"Best on {split}: {group.option}={_escaped_cell(value_text(point.value))}."
+            for split, point in (("test", on_test), ("validation, by which options are to be chosen", on_val))
+            if point
+        ]
+        parts += ["", f"## {_escaped_cell(group.title)}", "", *markdown_rows(head, rows), ""]
+        parts.append(" ".join(best) or "No value has a finite mean.")
+    return "\n".join([*parts, ""])
+
+
+def _escaped_cell(text: str) -> str:
+    """Return a text that stays one cell of a Markdown table, and text."""
+    return " ".join(text.replace("|", r"\|").replace("<", "&lt;").split())
+
+
+def to_rows(groups: Sequence[Sweep]) -> str:
+    """Return the numbers as CSV, a row a value, with the 95 % t interval of the mean where it has one."""
+    rows = []
+    for group in groups:
+        chosen = best_point(group, {p.value: p.interval.mean for p in group.points})
+        for p in group.points:
+            interval = p.interval
+            low, high = (interval.low, interval.high) if interval.n > 1 else (None, None)
+            std = summarise_values(list(p.scores.values())).std
+            change = paired_or_none(p.scores, p.erm) if p.erm and p.erm != p.scores else None
+            minus = (change.mean, change.low, change.high) if change else (None, None, None)
+            line = (group.title, group.option, value_text(p.value), interval.n, group.metric, interval.mean, std, low,
+                    high, p.on_val, p == chosen, *minus)  # fmt: skip
+            rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
+    return to_csv(rows, COLUMNS)
+
 
 MOST_NAMED = 4  # datasets in the name of a file
 WHERE = ("dataset", "method", "preset", "experiment")

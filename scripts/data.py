@@ -19,7 +19,7 @@ from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.report.terminal import print_table
+from scripts.driver.progress import print_table
 
 ACTIONS = ("status", "fetch", "render")
 KEYS = {

@@ -19,7 +19,6 @@ from scripts.driver.locks import LOCKS, PUBLISHING, holding_alone
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
-from scripts.records.curves import keep_curves
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import (
     EVERY_STUDY,
@@ -31,6 +30,7 @@ from scripts.records.published import (
 from scripts.records.records import read_csv
 from scripts.records.rescored import settle_scores
 from scripts.report import rendering
+from scripts.report.overfitting import keep_curves
 
 
 def publish_runs(out: Path, results: Path) -> list[Path]:

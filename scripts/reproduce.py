@@ -21,20 +21,17 @@ from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, job_label, user_errors
 from scripts.driver.devices import pick_device
-from scripts.driver.progress import Console
+from scripts.driver.progress import Console, print_table
 from scripts.driver.runs import load_reports
-from scripts.plan.cells import TOO_LONG, collect_reports, plan_cells, published_lines, train_cells
-from scripts.plan.costs import estimate_minutes
+from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells
 from scripts.plan.schedule import Planned
 from scripts.plan.selection import Choice
-from scripts.records.curves import read_curves
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
 from scripts.records.records import records_frame
 from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
-from scripts.report.ablation_grid import grid_page
-from scripts.report.sweep import find_sweeps, sweep_page
+from scripts.report.overfitting import read_curves
+from scripts.report.sweep import find_sweeps, grid_page, sweep_page
 from scripts.report.tables import make_table
-from scripts.report.terminal import print_table
 
 KEYS = {
     "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",

@@ -26,6 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
+from scripts.config.arguments import train_help
 from scripts.config.compose import (
     CONFIG_DIR,
     compose_train,
@@ -35,7 +36,6 @@ from scripts.config.compose import (
     table_words,
     with_tuned,
 )
-from scripts.config.help_text import train_help
 from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, print_once, user_errors
 from scripts.driver.devices import device_word, joined_processes, send_seeds
 from scripts.driver.execute import execute_job, train_along

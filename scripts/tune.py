@@ -13,16 +13,21 @@ Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from cmixup.errors import InputError, check_choice
+from cmixup.files import write_atomically
+from cmixup.metrics import metric_of
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import (
     TUNE_SEED,
@@ -34,6 +39,7 @@ from scripts.config.compose import (
     override_word,
     override_words,
     part_file,
+    read_part,
     table_options,
     table_words,
     tune_command,
@@ -41,11 +47,50 @@ from scripts.config.compose import (
 )
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
+from scripts.driver.locks import LOCKS, holding_alone
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.records import Report, validation_score
-from scripts.records.trials import FILE, add_trial, choose_trial, write_values
+
+FILE = "tuned.jsonl"  # below results/
+
+
+def choose_trial(reports: Sequence[Report | None]) -> int:
+    """Return which trial has the best validation score, the first of ties.
+
+    Raises:
+        InputError: no trial gave a score.
+    """
+    scores = {k: (validation_score(report), report["selection"]) for k, report in enumerate(reports) if report}
+    if not scores:
+        raise InputError("every trial diverged")
+    sign = 1 if metric_of(next(iter(scores.values()))[1]).lower_is_better else -1
+    return min(scores, key=lambda k: sign * scores[k][0])
+
+
+def read_trials(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file, or none where it does not exist."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def add_trial(path: Path, record: Mapping[str, Any]) -> None:
+    """Add a record to those of a file, unless it is there already; others may do so meanwhile."""
+    with holding_alone(path.parent / LOCKS, path.name):
+        lines = [json.dumps(one) for one in read_trials(path)]
+        if (line := json.dumps(record)) not in lines:
+            write_atomically(path, "".join(f"{one}\n" for one in [*lines, line]))
+
+
+def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
+    """Put a method's tuned values into a dataset's file, beside other methods that are there."""
+    with holding_alone(path.parent / LOCKS, path.name):
+        known = {**(read_part(path) if path.is_file() else {}), method: dict(values)}
+        # JSON's 1e-05 would be a string in YAML.
+        lines = [yaml.safe_dump({name: known[name]}, default_flow_style=True, width=math.inf) for name in sorted(known)]
+        head = f"# Tuned values by method: python -m scripts.tune dataset={path.stem}; every trial: results/{FILE}\n"
+        write_atomically(path, head + "".join(f"{line[1:-2]}\n" for line in lines))
+
 
 TRIALS = 16
 PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
@@ -145,7 +190,7 @@ def make_trials(
 
 
 def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the record of a method's trials, see `scripts.records.trials`; `given` are words of the command.
+    """Return the record of a method's trials, see `scripts.tune`; `given` are words of the command.
 
     Raises:
         InputError: every trial diverged.

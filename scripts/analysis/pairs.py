@@ -26,7 +26,7 @@ from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import part_file
 from scripts.config.parts import dataset_class
-from scripts.report.palette import ORANGE, SKY
+from scripts.report.figures import ORANGE, SKY
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
 FEATURE_SHARE = 0.1

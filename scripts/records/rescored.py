@@ -28,11 +28,11 @@ from scripts.records.published import (
     STUDY,
     Report,
     published_reports,
+    remember_reads,
     runs_file,
     unrounded_scores,
     with_predictions,
 )
-from scripts.records.reads import remember_reads
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.run_tables import UNROUNDED, read_runs
 from scripts.records.study_errors import error_scores as study_scores

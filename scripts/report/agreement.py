@@ -9,7 +9,6 @@ from typing import Any
 from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import load_experiment
-from scripts.records.register import writes
 from scripts.records.rescored import filled_records
 from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text, z_text
 from scripts.report.evidence import (
@@ -20,6 +19,7 @@ from scripts.report.evidence import (
     sample_difference,
     sample_of,
 )
+from scripts.report.register import writes
 from scripts.report.tables import make_table, standard_records
 from scripts.stats.intervals import Interval, Summary
 

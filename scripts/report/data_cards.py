@@ -11,7 +11,7 @@ from datasets.common.base import Dataset
 from datasets.common.fetch import RawFile, RawFolder
 from scripts.config.compose import option_names, part_file
 from scripts.config.parts import dataset_class
-from scripts.records.register import fills
+from scripts.report.register import fills
 
 PAGE = "docs/data.md"
 FIELDS = ("Origin", "Shapes", "Licence", "Citation")  # of a class's docstring, in their order on the page

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from cmixup import CMixup
-from scripts.report.figures import legend_below, new_subplots
-from scripts.report.palette import COLOURS, GREEN, PURPLE, method_look
+from scripts.report.figures import COLOURS, GREEN, PURPLE, legend_below, method_look, new_subplots
 from scripts.stats.intervals import Interval
 
 # Of verdicts, in their order: no method's.

@@ -19,8 +19,8 @@ import pandas as pd
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
 from scripts.records.records import options_text
-from scripts.records.register import fills
 from scripts.records.rescored import filled_records
+from scripts.report.register import fills
 from scripts.stats.intervals import (
     Interval,
     Summary,

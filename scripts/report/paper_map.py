@@ -11,11 +11,11 @@ from pathlib import Path
 from scripts.config.compose import part_file
 from scripts.plan.selection import selected_methods
 from scripts.records import names
-from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
-from scripts.records.register import fills
 from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.artefacts import Artefact, load_artefacts
 from scripts.report.evidence import Evidence, experiment_of, published_evidence
+from scripts.report.register import fills
 from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
 
 HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")

@@ -6,7 +6,7 @@ import itertools
 
 from scripts.records.tables import interval_text
 from scripts.report.evidence import Evidence, Query, is_higher, is_lower, minus, require, sentence
-from scripts.report.places import joined_words
+from scripts.report.rendering import joined_words
 from scripts.report.sentences_tables import FINDINGS, bandwidth_gains, n_lower
 from scripts.stats.intervals import Interval, of_interval
 

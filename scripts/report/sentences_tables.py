@@ -17,7 +17,7 @@ from scripts.report.evidence import (
     require,
     sentence,
 )
-from scripts.report.places import joined_words
+from scripts.report.rendering import joined_words
 from scripts.stats.intervals import Interval, of_interval
 
 FINDINGS, REPRODUCING = "results/findings.md", "docs/reproducing.md"

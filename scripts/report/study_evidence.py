@@ -16,8 +16,7 @@ from cmixup.losses import SQUARED, STD
 from scripts.driver.predictions import Parts, Scored
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, predictions_file
-from scripts.records.reads import remember_reads
+from scripts.records.published import cell_name, predictions_file, remember_reads
 from scripts.records.study_errors import error_scores, normal_scores, row_key
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
 from scripts.records.names import method_title
-from scripts.records.register import draws, fills, writes
 from scripts.records.tables import interval_text, markdown_rows
 from scripts.report import study_tables
 from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
-from scripts.report.places import WIDTH
+from scripts.report.register import draws, fills, writes
+from scripts.report.rendering import WIDTH
 from scripts.report.study_evidence import (
     ENSEMBLE,
     METHOD,
@@ -28,7 +28,7 @@ from scripts.report.study_tables import effect_rows, effect_table
 from scripts.stats.effects import BASE, HIGHER, LOWER, VERDICTS, Effect
 from scripts.study.rules import PROTOCOL2, load_rules
 from scripts.study.store import Record, read_store
-from scripts.study.verdict import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
+from scripts.study.try_method import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
 
 PAGE = "study.md"
 WHO = {METHOD: "C-Mixup", ENSEMBLE: "An average of five networks of ERM"}

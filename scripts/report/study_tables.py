@@ -41,7 +41,7 @@ from scripts.stats.effects import (
 from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import Interval
 from scripts.study.rules import PROTOCOL2, Rules
-from scripts.study.verdict import chance_text, degenerate_splits
+from scripts.study.try_method import chance_text, degenerate_splits
 
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",

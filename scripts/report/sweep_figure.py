@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
-from scripts.records.register import draws
-from scripts.report.figures import legend_below
-from scripts.report.palette import COLOURS, method_look
+from scripts.report.figures import COLOURS, legend_below, method_look
+from scripts.report.register import draws
 from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none

@@ -19,11 +19,10 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
 from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, read_csv, select_records
-from scripts.records.register import writes
 from scripts.records.rescored import filled_records
 from scripts.records.tables import Block, ResultTable, make_block, table_page, to_table_csv
-from scripts.report.ablation_grid import grid_page
-from scripts.report.sweep import Sweep, find_sweeps, sweep_page
+from scripts.report.register import writes
+from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
 
 
 def make_table(

@@ -15,11 +15,10 @@ from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.records.register import draws, writes
 from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.report.figures import legend_below
-from scripts.report.palette import COLOURS, GREEN, GREY, SKY
-from scripts.report.places import splice_page
+from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
+from scripts.report.register import draws, writes
+from scripts.report.rendering import splice_page
 from scripts.report.sweep import seed_interval
 from scripts.stats.intervals import Interval, paired_or_none
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records import names
-from scripts.records.curves import Curve, published_curves
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none, select_records
-from scripts.records.register import writes
 from scripts.records.tables import interval_text, markdown_rows, mean_text
+from scripts.report.overfitting import Curve, published_curves
+from scripts.report.register import writes
 from scripts.report.tables import made_by
 from scripts.stats.intervals import paired_or_none
 

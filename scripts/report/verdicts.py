@@ -17,8 +17,8 @@ from cmixup.metrics import lower_is_better
 from scripts.config.arguments import parse_seeds
 from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
-from scripts.records.artefacts import Artefact, Comparison
 from scripts.records.experiment import stands_for
+from scripts.report.artefacts import Artefact, Comparison
 from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
 from scripts.stats.intervals import LEVEL, Effect, Interval, of_interval, unpaired_effect
 

@@ -11,8 +11,8 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.plan.selection import Variant, variant_identity, variant_rows
-from scripts.records.curves import Curve
 from scripts.records.experiment import Experiment, load_experiment
+from scripts.report.overfitting import Curve
 from scripts.report.variants import variant_tables
 
 SMALL = replace(

@@ -10,11 +10,10 @@ import pytest
 import yaml
 
 from cmixup.errors import InputError
-from scripts.collect import main
+from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, to_rows
 from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver.execute import execute_job
 from scripts.driver.runs import mark_done, write_run
-from scripts.report.collected import best_point, collect_sweeps, collected_page, find_reports, to_rows
 from scripts.report.sweep import Sweep
 from tests.scripts.jobs import planned
 from tests.scripts.sweeps import report

@@ -17,9 +17,8 @@ import pytest
 import scripts
 from cmixup.errors import InputError
 from scripts import train as train_module
-from scripts.config.arguments import parse_args
+from scripts.config.arguments import EXAMPLES, GROUPS, KEYS, format_help, parse_args, train_help
 from scripts.config.compose import CONFIG_DIR, compose_train, listed_names, option_names
-from scripts.config.help_text import EXAMPLES, GROUPS, KEYS, format_help, train_help
 from scripts.driver.signals import INTERRUPTED, handle_sigterm, print_interrupted
 from scripts.train import normalize_arguments
 

@@ -15,13 +15,12 @@ from scripts.driver.predictions import Scored, write_predictions
 from scripts.driver.runs import mark_done
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
-from scripts.records.curves import published_curves, read_curves
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.published import published_records, published_reports
 from scripts.records.records import records_frame
 from scripts.report.agreement import against_paper
 from scripts.report.agreement import mean_std as mean_text
-from scripts.report.overfitting import overfitting_figure
+from scripts.report.overfitting import overfitting_figure, published_curves, read_curves
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
 from scripts.stats.intervals import Summary, summarise_values

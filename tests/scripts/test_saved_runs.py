@@ -21,7 +21,7 @@ from scripts import predict
 from scripts.driver.job import Job
 from scripts.driver.predictions import read_predictions
 from scripts.driver.runs import is_done, load_reports, read_report
-from scripts.records.curves import read_curves
+from scripts.report.overfitting import read_curves
 from tests.scripts.jobs import FILES
 
 pytestmark = pytest.mark.usefixtures("no_git_session")

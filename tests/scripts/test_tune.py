@@ -18,9 +18,8 @@ from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import Item
-from scripts.records import trials
 from scripts.records.published import published_records
-from scripts.records.trials import choose_trial
+from scripts.tune import choose_trial
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
 from tests.scripts.test_train import command
@@ -74,7 +73,7 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     given = [*own, "train.epochs=1", f"out={tmp_path}"]
     tune.tune_cells([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
-    (record,) = trials.read_trials(tmp_path / trials.FILE)
+    (record,) = tune.read_trials(tmp_path / tune.FILE)
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
@@ -90,7 +89,7 @@ def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypa
         Path(f"{name}.csv").write_text("x,y\n" + "".join(f"{k},{k}\n" for k in range(30)))
         file = compose.tuned_path("csv", "tuned_default", {
             "dataset": {"name": "csv", "path": f"{name}.csv", "target": "y"}, "out": "outputs"})  # fmt: skip
-        trials.write_values(file, "erm", {"train.lr": rate})
+        tune.write_values(file, "erm", {"train.lr": rate})
     assert len(list(tmp_path.glob("outputs/tuned_default/csv-*.yaml"))) == 2
     for path, rate in (("a.csv", 0.1), (f"{tmp_path}/a.csv", 0.1), ("./b.csv", 0.2)):
         words = ["dataset=csv", "method=erm", f"dataset.path={path}", "dataset.target=y", "out=outputs"]
@@ -138,7 +137,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
     said = capsys.readouterr().out
     assert said.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
-    (record,) = trials.read_trials(tmp_path / "results" / trials.FILE)
+    (record,) = tune.read_trials(tmp_path / "results" / tune.FILE)
     assert [one["val"] for one in record["trials"]].index(best["scores"]["val"]["rmse"]) == record["best"]
     assert record["trials"][record["best"]]["options"] == wanted
     assert (record["command"], record["commit"]) == ("python -m scripts.tune dataset=no2 method=cmixup", "c0ffee")
@@ -146,10 +145,10 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     text = tuned.read_text()  # a second call trains nothing and adds nothing; a rerun does
     tune.tune_cells([("no2", "cmixup")], given, budget=3)
     assert tuned.read_text() == text
-    assert trials.read_trials(tmp_path / "results" / trials.FILE) == [record]
+    assert tune.read_trials(tmp_path / "results" / tune.FILE) == [record]
     tune.tune_cells([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
     assert here == [3, 0, 2]
-    first, second = trials.read_trials(tmp_path / "results" / trials.FILE)
+    first, second = tune.read_trials(tmp_path / "results" / tune.FILE)
     assert (first, len(second["trials"])) == (record, 2)
 
 
@@ -186,7 +185,7 @@ def test_runs_of_other_tuned_values_are_other_runs(tuned: Path) -> None:
     given = ("dataset=no2", "preset=tuned", "method=k_mixup")
     before = planned(*given)
     assert before.folder.name == "tuned,k=16,layer=hidden"
-    trials.write_values(tuned, "k_mixup", {"method.k": 8})
+    tune.write_values(tuned, "k_mixup", {"method.k": 8})
     after = planned(*given)
     assert after.folder.name == "tuned,k=8"
     assert before.options == after.options == {}
@@ -228,8 +227,8 @@ def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [1e-05, 3, True, "b1+b2", ["std", 1e-05]])
 def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> None:
-    trials.write_values(tmp_path / "no2.yaml", "erm", {"train.weight_decay": value})
-    trials.write_values(tmp_path / "no2.yaml", "mixup", {})
+    tune.write_values(tmp_path / "no2.yaml", "erm", {"train.weight_decay": value})
+    tune.write_values(tmp_path / "no2.yaml", "mixup", {})
     found = compose.read_part(tmp_path / "no2.yaml")
     assert found == {"erm": {"train.weight_decay": value}, "mixup": {}}
     assert type(found["erm"]["train.weight_decay"]) is type(value)

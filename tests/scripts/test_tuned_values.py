@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from cmixup.metrics import metric_of
+from scripts import tune as trials
 from scripts.config import compose
 from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT
-from scripts.records import trials
 from scripts.records.experiment import RESULTS
 from scripts.tune import TRIALS, grid_points
 from tests.scripts.test_tune import planned

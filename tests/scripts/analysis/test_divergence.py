@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from cmixup.errors import InputError
-from scripts.analysis import divergence
-from scripts.analysis.divergence import Invariance, label_bins, learned_invariance
+from scripts.analysis import invariance as divergence
+from scripts.analysis.invariance import Invariance, label_bins, learned_invariance
 
 Rows = tuple[Tensor, Tensor, Tensor]
 

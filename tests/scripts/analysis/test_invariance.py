@@ -10,11 +10,11 @@ import torch
 from cmixup import load_run
 from cmixup.errors import InputError
 from scripts.analysis import runs
-from scripts.analysis.divergence import learned_invariance
 from scripts.analysis.invariance import (
     INVARIANCE_COLUMNS,
     invariance_figures,
     is_of_cell,
+    learned_invariance,
     measure_run,
     merged_csv,
 )

@@ -12,9 +12,8 @@ import torch
 from scripts.config.compose import compose_train
 from scripts.driver.job import Job, plan_job
 from scripts.driver.provenance import device_name
-from scripts.plan import cells, costs
-from scripts.plan.cells import Choice, plan_cells
-from scripts.plan.costs import estimate_minutes, run_minutes
+from scripts.plan import cells
+from scripts.plan.cells import Choice, estimate_minutes, plan_cells, run_minutes
 from scripts.records.experiment import load_experiment
 from scripts.records.published import published_reports, write_reports
 
@@ -33,7 +32,7 @@ def publish(results: Path, job: Job, seconds: float, *, device: str = HERE, seed
               "config": job.config, "device": device, "epochs": job.settings.epochs, "seconds": seconds, "seed": seed,
               "options": {}, "scores": {}, "facts": {}, "run": f"some/{dataset}/{number}/seed={seed}"}  # fmt: skip
     write_reports(results, [report])
-    costs._published_cpu.cache_clear()
+    cells._published_cpu.cache_clear()
 
 
 def test_an_equal_cell_decides_by_its_median_on_this_processor(tmp_path: Path) -> None:
@@ -90,8 +89,8 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2_and_no_short_record_ch
 ) -> None:
     """A cell of Exchange-Rate takes an hour: in the plan of README's first command it would turn minutes into hours."""
     monkeypatch.setattr(cells, "target_of", lambda _: Mock)  # every file is at hand
-    read = costs._published_cpu
-    monkeypatch.setattr(costs, "_published_cpu", lambda *key: tuple(_with_short_ones(read(*key))))
+    read = cells._published_cpu
+    monkeypatch.setattr(cells, "_published_cpu", lambda *key: tuple(_with_short_ones(read(*key))))
     table1 = load_experiment("table1")
     some = ["airfoil", "no2", "exchange_rate"]
     choice = Choice(some, table1.methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)

@@ -8,7 +8,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.experiment import load_experiment
-from scripts.report.ablation_grid import grid_page, scores_of
+from scripts.report.sweep import grid_page, scores_of
 from tests.scripts.reports import report
 
 GRID = load_experiment("ladder")

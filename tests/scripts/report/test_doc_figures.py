@@ -1,6 +1,6 @@
 """The pictures of docs/bandwidth.md: each is drawn by the code above it."""
 
-from scripts.report.doc_figures import DRAWN, ROOT, doc_figures
+from scripts.report.figures import DRAWN, ROOT, doc_figures
 
 PAGE = (ROOT / "docs" / "bandwidth.md").read_text()
 

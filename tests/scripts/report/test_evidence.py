@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records import register
 from scripts.records.experiment import RESULTS
 from scripts.records.records import by_seed
 from scripts.report import evidence as module
-from scripts.report import findings, sentences_domains, sentences_regressor, sentences_tables
+from scripts.report import findings, register, sentences_domains, sentences_regressor, sentences_tables
 from scripts.report.evidence import (
     Evidence,
     Unsupported,

@@ -11,11 +11,9 @@ from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
 from scripts.analysis.invariance import invariance_figure
 from scripts.analysis.task_errors import objects_figure
-from scripts.records.curves import Curve
 from scripts.records.experiment import load_experiment
-from scripts.report.figures import bandwidth_figure
-from scripts.report.overfitting import overfitting_figure
-from scripts.report.palette import COLOURS
+from scripts.report.figures import COLOURS, bandwidth_figure
+from scripts.report.overfitting import Curve, overfitting_figure
 
 
 def dots(axis: Axes) -> list[list[float]]:

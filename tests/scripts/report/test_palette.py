@@ -4,7 +4,7 @@ import itertools
 
 from scripts.config.compose import option_names
 from scripts.records.names import method_title
-from scripts.report.palette import BLACK, COLOURS, LOOKS, SERIES, VERMILION, method_look
+from scripts.report.figures import BLACK, COLOURS, LOOKS, SERIES, VERMILION, method_look
 
 #: What a dichromat sees of linear RGB: Machado, Oliveira and Fernandes (2009), severity 1.
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records import artefacts as artefact_list
-from scripts.records.artefacts import Artefact, load_artefacts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import records_frame
+from scripts.report import artefacts as artefact_list
+from scripts.report.artefacts import Artefact, load_artefacts
 from scripts.report.evidence import Evidence
 from scripts.report.paper_map import effect_lines, missing_datasets, state_words
 from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all

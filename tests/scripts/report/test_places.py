@@ -3,7 +3,7 @@
 import pytest
 
 from cmixup.errors import InputError
-from scripts.report.places import WIDTH, joined_words, page_places, splice_page
+from scripts.report.rendering import WIDTH, joined_words, page_places, splice_page
 
 PAGE = """# Title
 

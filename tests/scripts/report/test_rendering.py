@@ -6,9 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
-from scripts.records import register
-from scripts.records.reads import read_once, remember_reads
-from scripts.report import rendering
+from scripts.records.published import read_once, remember_reads
+from scripts.report import register, rendering
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.report.terminal import print_table, width_here
+from scripts.driver.progress import print_table, width_here
 
 HEAD = ["method", "n", *(f"{name}, {part}" for name in ("RMSE", "MAPE") for part in ("paper", "ours", "difference"))]
 ROWS = [["[bold]Manifold Mixup[/bold]", "10", *(["13.534 ± 0.125", "[bold]14.000 ± 0.301[/bold]", "+1.215"] * 2)]]

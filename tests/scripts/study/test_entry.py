@@ -21,7 +21,7 @@ from scripts.study import cells, entry, try_method
 from scripts.study.cells import train_cell
 from scripts.study.rules import Rules, StudyCell, load_rules
 from scripts.study.store import read_store, write_cells
-from scripts.study.verdict import chance_text, degenerate_splits, method_verdict
+from scripts.study.try_method import chance_text, degenerate_splits, method_verdict
 from tests.helpers import make_data, make_run, settings, train_one
 
 FLIP = """

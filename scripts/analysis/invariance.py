@@ -1,6 +1,6 @@
 """Measure what the paper calls learned invariance on the finished runs of Table 3, and draw it.
 
-For every run the mean divergence of its representation between training domains, given the label (`divergence.py`),
+For every run the mean divergence of its representation between training domains, given the label (computed below),
 goes into results/invariance.csv, and from that results/figures/invariance_<preset>.png is drawn. Rows of other runs
 stay as they are.
 

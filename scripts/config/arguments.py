@@ -1,4 +1,4 @@
-"""The arguments that users write on a command line, `key=value` as in Hydra, and seeds among them."""
+"""The arguments of a command line, `key=value` as in Hydra, seeds among them, and the text of --help."""
 
 from __future__ import annotations
 

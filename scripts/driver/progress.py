@@ -1,4 +1,4 @@
-"""Progress with time left, on a terminal or as occasional lines in a log."""
+"""What a command prints on a terminal: progress with time left (occasional lines in a log), and tables of its width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells of an experiment that can be trained here, and why the others cannot."""
+"""The cells of an experiment that can be trained here and what they cost, and why the others cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of records: a function returns the `Figure`, and `write_figures` makes files."""
+"""Figures: a function returns the `Figure`, `write_figures` makes files; how each method looks; pictures of docs/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of training and test error over epochs."""
+"""Curves of runs over their epochs, in results/curves a table for each method, and the figure of them."""
 
 from __future__ import annotations
 

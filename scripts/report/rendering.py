@@ -1,4 +1,4 @@
-"""Rendering: run every entry of the register, write what they make, and say what is stale."""
+"""Rendering: run every entry of the register, fill the places of pages, write the files, and name what is stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores over the values of one option: which runs belong to which value, what they say, and a table of it."""
+"""Scores over the values of one option, or of several (the ablation grid): their runs, and tables of them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from scripts.driver.devices import follow_first, send_seeds
 from scripts.driver.job import Job, stack_key
 from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.logger import Logger, make_logger
-from scripts.driver.predictions import Parts, scored_predictions
+from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
 from scripts.driver.report import kept_texts, make_report, stack_report
 from scripts.driver.runs import (
@@ -41,6 +41,7 @@ from scripts.driver.runs import (
     write_report,
     write_run,
 )
+from scripts.stats.scored import Parts
 
 
 class Diverged(RuntimeError):

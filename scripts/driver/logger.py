@@ -24,8 +24,9 @@ import numpy as np
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.predictions import PREDICTIONS, Parts, calibration_curve, read_predictions
+from scripts.driver.predictions import PREDICTIONS, calibration_curve, read_predictions
 from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
+from scripts.stats.scored import Parts
 
 LOGGERS = ("wandb", "none")
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,31 +19,12 @@ from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
+from scripts.stats.scored import Parts, Scored, smallest_type
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 PREDICTION = "prediction"
-SPREAD = 16  # steps that the standard deviation of predictions must have
-MANTISSA = 2**24  # steps that a float32 can count
 BINS = 10  # of the calibration: as many rows in each
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What the scores of one split are computed from.
-
-    Attributes:
-        prediction: `(N, d_y)` float32 by the predictor's name; "" is the method's own.
-        target: `(N, d_y)` float32.
-        domain: `(N,)` integers.
-    """
-
-    prediction: Mapping[str, np.ndarray]
-    target: np.ndarray
-    domain: np.ndarray
-
-
-Parts = Mapping[str, Scored]  # by split
 
 
 def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
@@ -98,40 +78,6 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
                 of_seed = {name.removeprefix(PREDICTION).removeprefix("_"): pieces[name][k] for name in predictors}
                 by_seed.setdefault(seed, {})[part] = Scored(of_seed, pieces["target"][k], pieces["domain"][k])
         return by_seed
-
-
-def step_sizes(target: np.ndarray) -> np.ndarray:
-    """Return the size of the steps that predictions of some rows are kept in, `(d_y,)`, powers of two.
-
-    It is at most 1/500 of the labels' standard deviation, and less where rows are few: rounding changes a mean over n
-    rows by some n^-1/2 of a step, so that scores of all sizes of data keep as many digits. It is 0, and nothing is
-    rounded, where the labels do not vary.
-    """
-    std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
-    if not ((std > 1e-30).all() and (std < 1e30).all()):
-        return np.zeros(target.shape[1])
-    found: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
-    return found
-
-
-def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
-    """Return predictions `(n, d_y)` in whole steps as float32, None where steps would say them badly.
-
-    Steps do so where a prediction is not finite or too far for them, and where all are so much alike that a step is
-    more than `1 / SPREAD` of their standard deviation: a correlation would be that of the rounding.
-    """
-    if not (steps.all() and np.isfinite(values).all()):
-        return None
-    whole = np.rint(values.astype(np.float64) / steps)
-    if (whole.std(axis=0) < SPREAD).any():
-        return None
-    return (whole * steps + 0.0).astype(np.float32) if np.abs(whole).max(initial=0) <= MANTISSA else None
-
-
-def smallest_type(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers in the smallest type that holds them."""
-    ends = (values.min(), values.max()) if len(values) else (0, 0)
-    return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
 
 
 def calibration_curve(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:

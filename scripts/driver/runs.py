@@ -30,7 +30,8 @@ from cmixup.files import DAMAGED, make_folder, set_aside, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver.locks import LOCKS, holding_alone
-from scripts.driver.predictions import PREDICTIONS, Parts, write_predictions
+from scripts.driver.predictions import PREDICTIONS, write_predictions
+from scripts.stats.scored import Parts
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder

@@ -4,7 +4,7 @@
 <results>/predictions/<experiment>/<dataset>.xz             predictions, by cell, seed and split
 
 A file is one xz stream with a SHA-256 of its content, which is a line of JSON and numbers behind it. The line names the
-version (`FORMAT`), the rows, and the order of the numbers. Predictions are whole steps (`predictions.step_sizes`), kept
+version (`FORMAT`), the rows, and the order of the numbers. Predictions are whole steps (`step_sizes`), kept
 as their distance from the label, from the mean of the file's earlier predictions of the same rows, or from the mean of
 the nearest of these, whichever is smallest; what equals earlier ones is kept as their place. A number is unsigned, its
 sign the lowest bit, and all lowest bytes come first, then all second bytes. A float32 is kept whole where steps would
@@ -28,7 +28,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.losses import mean_names
 from datasets.common.damaged import naming
-from scripts.driver.predictions import Parts, Scored, in_steps, smallest_type, step_sizes
+from scripts.stats.scored import Parts, Scored, smallest_type
 
 FORMAT = "cmixup predictions 2"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
@@ -39,6 +39,36 @@ NEAREST = (1, 2, 3, 5, 8, 16)  # how many of the nearest earlier ones a mean is 
 FARTHEST = 2**30  # steps that are kept as such
 Kind = int | list[int]
 Cells = dict[str, dict[int, dict[str, Scored]]]  # by name of the cell, seed and split
+SPREAD = 16  # steps that the standard deviation of predictions must have
+MANTISSA = 2**24  # steps that a float32 can count
+
+
+def step_sizes(target: np.ndarray) -> np.ndarray:
+    """Return the size of the steps that predictions of some rows are kept in, `(d_y,)`, powers of two.
+
+    It is at most 1/500 of the labels' standard deviation, and less where rows are few: rounding changes a mean over n
+    rows by some n^-1/2 of a step, so that scores of all sizes of data keep as many digits. It is 0, and nothing is
+    rounded, where the labels do not vary.
+    """
+    std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
+    if not ((std > 1e-30).all() and (std < 1e30).all()):
+        return np.zeros(target.shape[1])
+    found: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
+    return found
+
+
+def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
+    """Return predictions `(n, d_y)` in whole steps as float32, None where steps would say them badly.
+
+    Steps do so where a prediction is not finite or too far for them, and where all are so much alike that a step is
+    more than `1 / SPREAD` of their standard deviation: a correlation would be that of the rounding.
+    """
+    if not (steps.all() and np.isfinite(values).all()):
+        return None
+    whole = np.rint(values.astype(np.float64) / steps)
+    if (whole.std(axis=0) < SPREAD).any():
+        return None
+    return (whole * steps + 0.0).astype(np.float32) if np.abs(whole).max(initial=0) <= MANTISSA else None
 
 
 class Rows(NamedTuple):

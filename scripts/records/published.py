@@ -19,11 +19,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
 
-from scripts.driver.predictions import Parts
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
 from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
 from scripts.records.run_tables import UNROUNDED, read_runs, write_runs
+from scripts.stats.scored import Parts
 
 P = ParamSpec("P")
 T = TypeVar("T")

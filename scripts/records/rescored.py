@@ -7,6 +7,7 @@ with it. Any metric is computed of all runs by `rescore`.
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +21,6 @@ import torch
 from cmixup.losses import joined, mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
-from scripts.driver.predictions import Parts, Scored
-from scripts.driver.runs import strict_json
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     EVERY_STUDY,
@@ -37,6 +36,7 @@ from scripts.records.records import check_unique, choose_variants, options_text,
 from scripts.records.run_tables import UNROUNDED, read_runs
 from scripts.records.study_errors import error_scores as study_scores
 from scripts.records.study_errors import normal_scores
+from scripts.stats.scored import Parts, Scored
 
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
 #: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
@@ -145,14 +145,14 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
     for report, parts in with_predictions(results, reports):
         old = published(runs_file(results, report["experiment"], report["dataset"])).get(report["run"])
         plain = {key: value for key, value in report.items() if key != UNROUNDED}
-        if old and strict_json(unrounded_scores(old)) == strict_json(unrounded_scores(report)):
+        if old and json.dumps(unrounded_scores(old)) == json.dumps(unrounded_scores(report)):
             kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
             made.append(plain | kept)
         elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
             std, val = report.get("std", ()), parts.get("val")
             again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
                      for part, own in report["scores"].items()}  # fmt: skip
-            rounded = strict_json(again) != strict_json(report["scores"])
+            rounded = json.dumps(again) != json.dumps(report["scores"])
             made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
         else:
             made.append(dict(report))

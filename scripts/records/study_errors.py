@@ -10,7 +10,7 @@ import torch
 
 from cmixup.losses import STD
 from cmixup.metrics import evaluate_normal
-from scripts.driver.predictions import Scored
+from scripts.stats.scored import Scored
 
 BINS = 10  # of the label, as wide as each other
 LEAST_ROWS = 30  # of a domain that counts as the worst

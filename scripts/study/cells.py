@@ -31,7 +31,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import LOCKS, holding_alone
-from scripts.driver.predictions import Parts, Scored, scored_predictions
+from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.prediction_store import read_cells
@@ -39,6 +39,7 @@ from scripts.records.published import cell_name, predictions_file, published_rep
 from scripts.records.run_tables import UNROUNDED
 from scripts.records.study_errors import error_scores, normal_scores, rounded_predictions
 from scripts.stats.effects import BASE
+from scripts.stats.scored import Parts, Scored
 from scripts.study.rules import WEIGHTS, Rules, Run, StudyCell
 from scripts.study.store import Report, cells_done, key_of, write_cells
 

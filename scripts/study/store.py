@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from scripts.driver.locks import LOCKS, holding_alone
-from scripts.driver.predictions import Parts
 from scripts.records.experiment import RESULTS
 from scripts.records.published import keep_predictions, published_reports, write_reports
 from scripts.records.rescored import settle_scores
 from scripts.records.run_tables import UNROUNDED
 from scripts.records.study_errors import row_key
+from scripts.stats.scored import Parts
 from scripts.study.rules import Rules
 
 #: What a run's report has for itself; the rest is of its cell.

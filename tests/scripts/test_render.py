@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.predictions import Scored, write_predictions
+from scripts.driver.predictions import write_predictions
 from scripts.driver.runs import mark_done
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
@@ -24,6 +24,7 @@ from scripts.report.overfitting import overfitting_figure, published_curves, rea
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
 from scripts.stats.intervals import Summary, summarise_values
+from scripts.stats.scored import Scored
 
 
 def report(seed: int = 0, **changes) -> dict:

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.driver.predictions import Scored, read_predictions, write_predictions
+from scripts.driver.predictions import read_predictions, write_predictions
+from scripts.stats.scored import Scored
 
 
 def parts(seed: int, n: int) -> dict[str, Scored]:

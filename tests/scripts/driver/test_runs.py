@@ -13,8 +13,8 @@ from scripts.config.compose import compose_train
 from scripts.driver import predictions, runs
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.driver.predictions import Scored
 from scripts.driver.runs import begin_run, is_done, load_reports, mark_done
+from scripts.stats.scored import Scored
 from tests.scripts.jobs import FILES
 from tests.scripts.reports import report
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scripts.driver.predictions import Scored
+from scripts.stats.scored import Scored
 
 
 def mse(f: np.ndarray, y: np.ndarray) -> float:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.predictions import Scored, in_steps, step_sizes
-from scripts.records.prediction_store import Cells, read_cells, write_cells
+from scripts.records.prediction_store import Cells, in_steps, read_cells, step_sizes, write_cells
+from scripts.stats.scored import Scored
 
 PLACE = "predictions/table1/airfoil.xz"
 

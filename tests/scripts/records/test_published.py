@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.predictions import Scored
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import (
@@ -18,6 +17,7 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
+from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 
 CELL = "table1/airfoil/fcn3/k_mixup/paper"

@@ -12,11 +12,12 @@ import pytest
 from scripts.config.compose import compose_train
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.driver.predictions import PREDICTIONS, Scored, read_predictions
+from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import load_reports
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
 from scripts.records.rescored import compute_score, fill_metrics, rescore, settle_scores
+from scripts.stats.scored import Scored
 from scripts.verify import main
 from tests.scripts.records.metrics_again import normal_score, score
 

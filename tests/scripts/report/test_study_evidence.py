@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cmixup.losses import STD
-from scripts.driver.predictions import Scored
 from scripts.records.study_errors import normalised_rmse
 from scripts.report import study_evidence, study_tables
 from scripts.report.study_evidence import (
@@ -22,6 +21,7 @@ from scripts.report.study_evidence import (
     read_settings,
 )
 from scripts.stats.effects import IMPROVES, WORSENS
+from scripts.stats.scored import Scored
 from scripts.study.cells import run_head
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
 from scripts.study.store import Record, read_store, write_cells

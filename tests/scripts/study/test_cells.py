@@ -14,9 +14,9 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.driver.predictions import Scored
 from scripts.records.rescored import verify_scores
 from scripts.records.study_errors import balanced_rmse, error_scores, normalised_rmse, rounded_predictions
+from scripts.stats.scored import Scored
 from scripts.study import cells
 from scripts.study.cells import fit_cell, known_runs, train_cell, train_missing
 from scripts.study.rules import BASELINES, Rules, Run, StudyCell, load_rules

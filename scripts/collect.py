@@ -27,11 +27,11 @@ from scripts.driver.cli import user_errors
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
-from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import to_png
+from scripts.report.result_table import markdown_rows, mean_text
 from scripts.report.sweep import Point, Sweep, decimals_for, option_value, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels, sweep_panels
-from scripts.stats.intervals import paired_or_none, summarise_values
+from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
 ERM = "erm"
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options

@@ -21,8 +21,8 @@ from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_csv
 from scripts.records.rescored import filled_records
-from scripts.records.tables import table_page
 from scripts.report import rendering
+from scripts.report.result_table import table_page
 from scripts.report.tables import shown_tables
 
 KEYS = {

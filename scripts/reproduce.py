@@ -28,8 +28,8 @@ from scripts.plan.schedule import Planned
 from scripts.plan.selection import Choice
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
 from scripts.records.records import records_frame
-from scripts.records.tables import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.overfitting import read_curves
+from scripts.report.result_table import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.sweep import find_sweeps, grid_page, sweep_page
 from scripts.report.tables import make_table
 

@@ -36,8 +36,8 @@ from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.records.tables import Score, difference_text, markdown_rows, ours_text, paper_text
 from scripts.report.register import writes
+from scripts.report.result_table import Score, difference_text, markdown_rows, ours_text, paper_text
 from scripts.stats.intervals import summarise_values
 
 KEYS = COMMON

@@ -43,9 +43,9 @@ from scripts.config.parts import check_part
 from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.records.tables import markdown_rows
 from scripts.report.figures import method_look, new_subplots
 from scripts.report.register import draws, writes
+from scripts.report.result_table import markdown_rows
 from scripts.stats.intervals import clustered_interval
 
 EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"

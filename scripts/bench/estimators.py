@@ -24,8 +24,8 @@ from cmixup.sampling.inputs import Floats
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
-from scripts.records.tables import markdown_rows
 from scripts.report.register import fills
+from scripts.report.result_table import markdown_rows
 from scripts.stats.intervals import Interval, clustered_interval
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")

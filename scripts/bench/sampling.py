@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
 from scripts.bench.sampling_case import FEATURES, ORIGINAL
 from scripts.config.arguments import Args
-from scripts.records.tables import markdown_rows
 from scripts.report.figures import COLOURS, GREY
 from scripts.report.register import draws, fills
+from scripts.report.result_table import markdown_rows
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}

@@ -23,8 +23,8 @@ from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from scripts.bench.clock import PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
-from scripts.records.tables import markdown_rows
 from scripts.report.register import fills
+from scripts.report.result_table import markdown_rows
 
 KEYS = SHORT
 COLUMNS = ("way", "fastest", "slowest", "ratio")

@@ -10,7 +10,6 @@ from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.rescored import filled_records
-from scripts.records.tables import ResultTable, interval_text, markdown_rows, summary_text, z_text
 from scripts.report.evidence import (
     Evidence,
     Query,
@@ -20,8 +19,9 @@ from scripts.report.evidence import (
     sample_of,
 )
 from scripts.report.register import writes
+from scripts.report.result_table import ResultTable, markdown_rows, summary_text, z_text
 from scripts.report.tables import make_table, standard_records
-from scripts.stats.intervals import Interval, Summary
+from scripts.stats.intervals import Interval, Summary, interval_text
 
 HEAD = """# Ours, the paper's and the authors' code, preset released
 

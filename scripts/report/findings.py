@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from scripts.records import names
-from scripts.records.tables import markdown_rows
 from scripts.report.evidence import Evidence, is_higher, is_lower, minus, published_evidence
 from scripts.report.register import fills
+from scripts.report.result_table import markdown_rows
 from scripts.report.sentences_domains import DOMAINS, ONE_ORDER, changed
 from scripts.report.sentences_tables import FINDINGS, bandwidth_gains
 from scripts.stats.intervals import Interval

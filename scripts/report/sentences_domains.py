@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from scripts.records.tables import interval_text
 from scripts.report.evidence import Evidence, Query, is_higher, is_lower, minus, require, sentence
 from scripts.report.rendering import joined_words
 from scripts.report.sentences_tables import FINDINGS, bandwidth_gains, n_lower
-from scripts.stats.intervals import Interval, of_interval
+from scripts.stats.intervals import Interval, interval_text, of_interval
 
 DOMAINS = ("crime", "skillcraft")
 OTHERS = ("irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish", "mixup", "manifold_mixup", "cmixup")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from scripts.plan.selection import swept_values
-from scripts.records.tables import interval_text
 from scripts.report.agreement import means_agree
 from scripts.report.evidence import (
     Evidence,
@@ -18,7 +17,7 @@ from scripts.report.evidence import (
     sentence,
 )
 from scripts.report.rendering import joined_words
-from scripts.stats.intervals import Interval, of_interval
+from scripts.stats.intervals import Interval, interval_text, of_interval
 
 FINDINGS, REPRODUCING = "results/findings.md", "docs/reproducing.md"
 PRESETS = ("paper", "released", "tuned")

@@ -22,7 +22,7 @@ from scripts.stats.scored import Parts, Scored
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
 from scripts.study.store import Record, read_store
 
-METHOD, CONTROL = "cmixup", "resample"  # the second mixes nothing
+METHOD = "cmixup"
 ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first weights", "ERM, other weights"
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
 #: tuning chose ERM for C-Mixup, runs of the same number are the same run.

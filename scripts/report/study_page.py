@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import fill
 
+import numpy as np
+import torch
 from matplotlib.figure import Figure
 
+from cmixup import CMixup
 from scripts.records.experiment import RESULTS
 from scripts.records.names import method_title
-from scripts.records.tables import interval_text, markdown_rows
 from scripts.report import study_tables
-from scripts.report.effect_figures import NEW, OVERALL, draw_first, draw_ordered
+from scripts.report.figures import COLOURS, method_look, new_subplots
 from scripts.report.register import draws, fills, writes
 from scripts.report.rendering import WIDTH
+from scripts.report.result_table import markdown_rows
 from scripts.report.study_evidence import (
     ENSEMBLE,
     METHOD,
@@ -26,6 +30,7 @@ from scripts.report.study_evidence import (
 )
 from scripts.report.study_tables import effect_rows, effect_table
 from scripts.stats.effects import BASE, HIGHER, LOWER, VERDICTS, Effect
+from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, load_rules
 from scripts.study.store import Record, read_store
 from scripts.study.try_method import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
@@ -50,7 +55,6 @@ def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
         "pairs": study_tables.pairs_text(settings),
         "controls": effect_table(study_tables.control_rows(settings)),
         "calibration": study_tables.calibration_text(settings),
-        "errors": study_tables.errors_table(settings),
         "models": study_tables.models_table(settings),
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
         "networks": study_tables.networks_table(),
@@ -78,21 +82,59 @@ def study_places() -> dict[str, dict[str, str]]:
 
 @draws
 def study_figures() -> dict[str, Figure]:
-    """Return the pictures by their paths below results/: every table, and README's first."""
+    """Return the picture that README begins with, by its path below results/."""
     lead = leading_setting()
     effect, equal = effect_of(lead), lead.rules.equal
-    more, counts = {OVERALL: effect.overall, NEW: effect.of_new}, effect.counts()
-    improves, worsens, within, unclear = (counts[verdict] or "none" for verdict in VERDICTS)
-    title = (
-        f"C-Mixup against ERM on {len(effect.means)} tables, by {equal:g} %:\n{improves} improve, {worsens} worsen, "
-        f"{within} are equivalent, {unclear} inconclusive"
-    )
-    ordered = draw_ordered(effect.tables, more, VERDICTS, equal, method=method_title(METHOD), title=title)
+    counts = effect.counts()
+    improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
     title = f"{len(effect.means)} real tables: {improves} improve by {equal:g} %, {worsens} worsen as much"
-    return {
-        "study/front.png": ordered,
-        "study/first.png": draw_first(effect.tables, more, equal, method_title(METHOD), title),
-    }
+    return {"study/first.png": draw_first(effect, equal, method_title(METHOD), title)}
+
+
+def draw_first(effect: Effect, equal: float, method: str, title: str) -> Figure:
+    """Draw what C-Mixup does, on rows of a curve, and what it changes on real tables: the project's first picture.
+
+    Args:
+        effect: what the method changes, in percent of ERM's error.
+        equal: the band within which an effect is neither a gain nor a loss, in percent.
+        method: title of the method.
+        title: of the right panel: its finding.
+    """
+    figure, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
+    rng = np.random.default_rng(0)
+    x = np.sort(3 * rng.random((60, 1), dtype=np.float32), axis=0)
+    data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
+    left.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
+    for name, bandwidth in (("mixup", math.inf), ("C-Mixup", 1.0)):
+        mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
+        look = method_look(name) | {"markersize": 5, "alpha": 0.8, "linestyle": ""}
+        left.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {name}", **look)
+    left.set(xlabel="input", ylabel="label")
+    left.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
+    left.legend(frameon=False, fontsize=9)
+    rows = sorted((interval for interval, _ in effect.tables.values()), key=lambda interval: interval.mean)
+    more = {"mean over tables": effect.overall, "for a new table": effect.of_new}
+    order = [*rows, *more.values()]
+    right.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
+    right.axvline(0, color=COLOURS["erm"], linewidth=1)
+    for k, interval in enumerate(order):
+        whole = k >= len(rows)
+        place = k + 2 * (k - len(rows) + 1) * whole  # more room below the tables
+        look = {"color": method_look(method)["color"], "linewidth": 2.2} if whole else {"color": "0.6", "linewidth": 1}
+        ends = [[interval.mean - interval.low], [interval.high - interval.mean]]
+        right.errorbar(interval.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
+        if whole:
+            name = list(more)[k - len(rows)]
+            right.annotate(name, (interval.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
+    right.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
+    right.set_yticks([])
+    right.set_ylim(len(order) + 2 * len(more) + 1, -4.5)
+    right.set_ylabel(f"{len(rows)} tables, one row each")
+    right.set_xlim(left=min(-1.4 * equal, right.get_xlim()[0]))
+    right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")
+    right.set_title(title, fontsize=11)
+    figure.tight_layout()
+    return figure
 
 
 def effect_of(setting: Setting, method: str = METHOD) -> Effect:

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from scripts.records.names import method_title as config_title
-from scripts.records.tables import interval_text, markdown_rows
+from scripts.report.result_table import markdown_rows
 from scripts.report.study_evidence import (
     AGAIN,
-    CONTROL,
     ENSEMBLE,
     ENSEMBLES,
     FIRST,
@@ -39,7 +38,7 @@ from scripts.stats.effects import (
     percent_differences,
 )
 from scripts.stats.hierarchical import left_out
-from scripts.stats.intervals import Interval
+from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules
 from scripts.study.try_method import chance_text, degenerate_splits
 
@@ -91,15 +90,15 @@ def effect_table(rows: Iterable[Row]) -> str:
     unit = rows[0].unit
     size = "1 %" if unit == "%" else "0.01 nats"
     head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
-            f"SD between tables, {unit}", "tables: improves / worsens / equivalent / inconclusive",
+            "tables: improves / worsens / equivalent / inconclusive",
             f"a new table improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
-        effect, spread = row.effect, Interval(*row.effect.posterior.spread, len(row.effect.means))
-        means = [interval_text(each, row.digits) for each in (effect.overall, effect.unweighted)]
+        effect = row.effect
+        means = [interval_text(mean, row.digits) for mean in (effect.overall, effect.unweighted)]
         body.append([
             "" if row.where == last else row.where, row.method, *means, effect.direction(),
-            interval_text(spread, row.digits).replace("+", ""), " / ".join(map(str, effect.counts().values())),
+            " / ".join(map(str, effect.counts().values())),
             ", ".join(row.chances),
         ])  # fmt: skip
         last = row.where
@@ -145,19 +144,6 @@ def likelihood_table() -> str:
     """Return what methods change of the rescaled likelihood, with both controls."""
     settings = read_settings(LIKELIHOOD)
     return effect_table(row for s in settings for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN]))
-
-
-def errors_table(settings: Sequence[Setting]) -> str:
-    """Return mean effects on errors that are not RMSE: label-balanced, and of the worst group."""
-    methods = ["mixup", METHOD, "regmixup", CONTROL]
-    body = []
-    for setting in settings:
-        for score, title in (("test_balanced", "label-balanced"), ("test_worst", "worst group")):
-            effects = [effect for method in methods if (effect := setting.effect(method, score=score))]
-            if len(effects) == len(methods):
-                body.append([TITLES[setting.condition.name], f"{title}, {len(effects[0].means)} tables",
-                             *(interval_text(effect.overall, 1) for effect in effects)])  # fmt: skip
-    return "\n".join(markdown_rows(["setting", "error", *map(method_title, methods)], body, left=2))
 
 
 def models_table(settings: Sequence[Setting]) -> str:

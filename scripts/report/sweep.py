@@ -14,8 +14,8 @@ from scripts.config.compose import part_file
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.records.tables import interval_text, markdown_rows, mean_text
-from scripts.stats.intervals import Interval, clustered_interval, paired_or_none, summarise_values
+from scripts.report.result_table import markdown_rows, mean_text
+from scripts.stats.intervals import Interval, clustered_interval, interval_text, paired_or_none, summarise_values
 
 Report = Mapping[str, Any]
 

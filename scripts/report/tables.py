@@ -20,8 +20,8 @@ from scripts.records.experiment import RESULTS, Experiment, all_experiments, pap
 from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, read_csv, select_records
 from scripts.records.rescored import filled_records
-from scripts.records.tables import Block, ResultTable, make_block, table_page, to_table_csv
 from scripts.report.register import writes
+from scripts.report.result_table import Block, ResultTable, make_block, table_page, to_table_csv
 from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
 
 

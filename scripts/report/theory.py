@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
 from scripts.report.register import draws, writes
 from scripts.report.rendering import splice_page
+from scripts.report.result_table import markdown_rows, mean_text
 from scripts.report.sweep import seed_interval
-from scripts.stats.intervals import Interval, paired_or_none
+from scripts.stats.intervals import Interval, interval_text, paired_or_none
 
 FILE, PAGE = "theory.csv", "theory.md"
 COLUMNS = ("theorem", "setting", "N", "p", "bandwidth", "method", "theta", "seed", "metric", "value")

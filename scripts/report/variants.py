@@ -12,11 +12,11 @@ from scripts.records import names
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.published import published_records
 from scripts.records.records import by_seed_or_none, select_records
-from scripts.records.tables import interval_text, markdown_rows, mean_text
 from scripts.report.overfitting import Curve, published_curves
 from scripts.report.register import writes
+from scripts.report.result_table import markdown_rows, mean_text
 from scripts.report.tables import made_by
-from scripts.stats.intervals import paired_or_none
+from scripts.stats.intervals import interval_text, paired_or_none
 
 LEGEND = """Mean ± standard deviation over n seeds. Change: paired difference of the test score to the method's first
 row over shared seeds, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a

@@ -100,6 +100,14 @@ def paired_or_none(first: Mapping[int, float], second: Mapping[int, float], leve
     return clustered_interval([first[s] - second[s] for s in seeds], seeds, level)
 
 
+def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
+    """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
+    if found is None:
+        return "—"
+    text = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
+    return f"**{text}**" if bold and not found.low <= 0 <= found.high else text
+
+
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
     """Return the mean of `values` and an interval that allows for dependence inside clusters, or None for one cluster.
 

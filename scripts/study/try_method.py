@@ -22,7 +22,6 @@ from scripts.config.arguments import near_hint
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
-from scripts.records.tables import interval_text
 from scripts.stats.effects import (
     BASE,
     EQUIVALENT,
@@ -34,6 +33,7 @@ from scripts.stats.effects import (
     method_effect,
     rank_methods,
 )
+from scripts.stats.intervals import interval_text
 from scripts.study.cells import train_missing, train_runs
 from scripts.study.entry import with_entry
 from scripts.study.rules import Rules, Run, StudyCell

@@ -15,7 +15,7 @@ from scripts.driver.job import plan_job
 from scripts.plan import cells
 from scripts.plan.selection import variant_rows
 from scripts.records.experiment import load_experiment
-from scripts.records.tables import table_page
+from scripts.report.result_table import table_page
 from scripts.report.tables import make_table
 from tests.scripts.sweeps import report
 

@@ -38,12 +38,8 @@ def test_a_direction_that_is_inconclusive_is_no_answer(monkeypatch: pytest.Monke
     assert study_page.short_answer().startswith("On average that is inconclusive: ")
 
 
-def test_pictures_have_a_row_for_each_table(lead: Setting) -> None:
-    ordered, first = study_page.study_figures().values()
-    (axis,) = ordered.axes
-    rows = [label.get_text() for label in axis.get_yticklabels()]
-    assert sorted(rows[:6]) == [*"abcdef"]
-    assert rows[6:] == ["mean over tables", "a new table"]
+def test_the_picture_says_what_the_tables_show(lead: Setting) -> None:
+    (first,) = study_page.study_figures().values()
     assert len(first.axes) == 2
     assert first.axes[1].get_title() == "6 real tables: none improve by 1 %, 6 worsen as much"
 

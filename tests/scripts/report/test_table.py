@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.records.names import titles_of
-from scripts.records.tables import Block, Score
+from scripts.report.result_table import Block, Score
 from scripts.report.tables import rank_lines, ranks_beside_paper
 from scripts.stats.intervals import Summary
 

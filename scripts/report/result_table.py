@@ -15,7 +15,7 @@ import pandas as pd
 from cmixup.metrics import lower_is_better
 from scripts.records.names import Titles
 from scripts.records.records import scores_by_seed, select_records
-from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, summarise_values
+from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, interval_text, summarise_values
 
 Row = Mapping[str, Any]
 
@@ -162,14 +162,6 @@ def summary_text(found: Summary | None, decimals: int) -> str:
 def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
     """Return `summary_text` of values by seed."""
     return summary_text(summarise_values(list(values.values())) if values else None, decimals)
-
-
-def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
-    """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
-    if found is None:
-        return "—"
-    text = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
-    return f"**{text}**" if bold and not found.low <= 0 <= found.high else text
 
 
 def ours_text(cell: Score) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.names import titles_of
-from scripts.records.tables import ResultTable, make_block, metric_rows, table_page, to_table_csv
+from scripts.report.result_table import ResultTable, make_block, metric_rows, table_page, to_table_csv
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},

@@ -82,7 +82,10 @@ def one_line() -> Iterator[None]:
 
 def describe_error(error: BaseException) -> str:
     """Return what is wrong with the words of a command line in one sentence, with the known word most like one."""
-    inner: Any = error.__cause__ or error
+    inner: Any = error
+    # OmegaConf adds a cause of its own, without a key, in a process that is traced (a debugger, coverage).
+    while inner.__cause__ and not getattr(inner, "full_key", None):
+        inner = inner.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.rpartition("/")
         known = [str(option) for option in error.options or ()]

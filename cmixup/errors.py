@@ -22,7 +22,7 @@ class InputError(ValueError):
     """An argument cannot be used; the message names the argument and gives its value."""
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters."""
     text = " ".join(line.strip() for line in repr(value).splitlines())
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
@@ -32,7 +32,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
     lower = {known_name.lower(): known_name for known_name in known}
     matches = difflib.get_close_matches(name.lower(), list(lower), 1)
-    return f"; the nearest name is {shown(lower[matches[0]])}" if matches else f"; there are {shortened(known)}"
+    return f"; the nearest name is {format_value(lower[matches[0]])}" if matches else f"; there are {shortened(known)}"
 
 
 def shortened(names: Sequence[str], most: int = 12) -> str:
@@ -46,7 +46,7 @@ def check_positive(name: str, value: float) -> float:
     """Return `value` as a float if it is a finite number above 0, else raise `InputError`."""
     value = as_number(name, value)
     if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"{name} must be a finite number above 0, got {shown(value)}")
+        raise InputError(f"{name} must be a finite number above 0, got {format_value(value)}")
     return value
 
 
@@ -60,7 +60,7 @@ def check_nonnegative(name: str, value: float, what: str = "a finite number") ->
     """
     number = as_number(name, value)
     if not 0 <= number < math.inf:  # NaN fails both comparisons
-        raise InputError(f"{name} must be {what}, 0 or more, got {shown(value)}")
+        raise InputError(f"{name} must be {what}, 0 or more, got {format_value(value)}")
     return number
 
 
@@ -68,7 +68,7 @@ def check_between(name: str, value: float, low: float, high: float) -> float:
     """Return `value` as a float if it lies in [low, high], both ends included, else raise `InputError`."""
     number = as_number(name, value)
     if not low <= number <= high:  # NaN fails both comparisons
-        raise InputError(f"{name} must lie in [{low}, {high}], got {shown(value)}")
+        raise InputError(f"{name} must lie in [{low}, {high}], got {format_value(value)}")
     return number
 
 
@@ -88,7 +88,7 @@ def check_count(
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not minimum <= value <= most:
         span = f"{minimum} or more" if math.isinf(most) else f"{minimum} to {most}"
-        raise InputError(f"{name} must be {what}, {span}, got {shown(value)}")
+        raise InputError(f"{name} must be {what}, {span}, got {format_value(value)}")
     return int(value)
 
 
@@ -105,33 +105,33 @@ def check_bandwidth(value: float, name: str = "bandwidth") -> float:
     """
     value = as_number(name, value)
     if not value >= 0:  # also refuses NaN
-        raise InputError(f"{name} must be 0 or more (label units; infinity is allowed), got {shown(value)}")
+        raise InputError(f"{name} must be 0 or more (label units; infinity is allowed), got {format_value(value)}")
     if 0 < value < MIN_BANDWIDTH:
-        raise InputError(f"{name} must be 0 or at least {MIN_BANDWIDTH:g} (label units), got {shown(value)}")
+        raise InputError(f"{name} must be 0 or at least {MIN_BANDWIDTH:g} (label units), got {format_value(value)}")
     return value
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Return `value` if it is one of `choices`, else raise `InputError`."""
     if not (isinstance(value, str) and value in choices):
-        raise InputError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+        raise InputError(f"{name} must be one of {', '.join(choices)}, got {format_value(value)}")
     return value
 
 
 def check_flag(name: str, value: bool) -> bool:
     """Return `value` if it is True or False, else raise `InputError`."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, got {shown(value)}")
+        raise InputError(f"{name} must be True or False, got {format_value(value)}")
     return bool(value)
 
 
 def as_number(name: str, value: float) -> float:
     """Return `value` as a float; booleans, text and arrays of several numbers are refused."""
     if isinstance(value, (bool, str)):
-        raise InputError(f"{name} must be a number, got {shown(value)}")
+        raise InputError(f"{name} must be a number, got {format_value(value)}")
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError):  # the last for tensors of several numbers, or without values
-        raise InputError(f"{name} must be a number, got {shown(value)}") from None
+        raise InputError(f"{name} must be a number, got {format_value(value)}") from None
     except OverflowError:
         raise InputError(f"{name} must be a number that a float can hold, got one of more than 308 digits") from None

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.done import DONE, PREPROCESSING, checked, read_tensors
-from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, shown
+from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, format_value
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 FORMAT = "cmixup model 1"  # first key of MODEL
@@ -127,7 +127,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
     try:
         folder = Path(folder)
     except TypeError:
-        raise InputError(f"folder must be a path, got {shown(folder)}") from None
+        raise InputError(f"folder must be a path, got {format_value(folder)}") from None
     place = _device(device)
     if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
         raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
@@ -145,7 +145,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
 
         table = Preprocessing.from_json(checked(path).read_bytes(), str(path))
         if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
-            raise InputError(f"{path} is of another table than {MODEL}: {shown(table.targets)}")
+            raise InputError(f"{path} is of another table than {MODEL}: {format_value(table.targets)}")
     return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale, given["out_features"])
 
 
@@ -158,7 +158,7 @@ def _read_model(
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
         if {shift.shape, scale.shape} - {(1, 1), (1, given["out_features"])}:
-            raise InputError(f"label_scaling must be numbers of every label, got {shown(labels)}")
+            raise InputError(f"label_scaling must be numbers of every label, got {format_value(labels)}")
         model.load_state_dict(read_tensors(checked(folder / WEIGHTS)))
         if not all(bool(value.isfinite().all()) for value in (shift, scale, *model.state_dict().values())):
             raise InputError(f"run {folder}: {WEIGHTS} or {MODEL} holds numbers that are not finite")
@@ -250,7 +250,7 @@ def _device(device: Any) -> torch.device:
             return place
     except (RuntimeError, TypeError, AssertionError, NotImplementedError, ValueError):
         pass
-    raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {shown(device)}")
+    raise InputError(f"device must be one that this machine has, such as cpu or cuda:0, got {format_value(device)}")
 
 
 def _inside(folder: Path) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.data import RegressionData
-from cmixup.errors import MAX_SHOWN, InputError, shown
+from cmixup.errors import MAX_SHOWN, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
@@ -157,7 +157,7 @@ def read_listing(root: Path) -> dict[str, Listing]:
     for line, row in _rows(path, LIST_COLUMNS):
         part, stem = row["Split"].lower(), _stem(row["FileName"])
         if part not in SPLITS:
-            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {shown(row['Split'])}")
+            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {format_value(row['Split'])}")
         fraction = _fraction(row["EF"], f"{path}, line {line}")
         if f"{stem}.avi" not in there:
             missing.append(f"{stem}.avi")
@@ -192,7 +192,7 @@ def _fraction(text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 100:
-        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {shown(text)}")
+        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {format_value(text)}")
     return value
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from datasets.common.base import RawTable, check_shape, smooth_labels
 from datasets.common.damaged import naming
 from datasets.common.domain_table import DomainTable
@@ -66,7 +66,9 @@ class SkillCraft(DomainTable):
             raise InputError(f"{path} has no column {absent[0]}")
         features = [name for name in rows[0] if name not in (LABEL, DOMAIN, IDENTITY)]
         if tuple(features) != self.columns:
-            raise InputError(f"{path} has the features {shown(features)}, expected {shown(list(self.columns))}")
+            raise InputError(
+                f"{path} has the features {format_value(features)}, expected {format_value(list(self.columns))}"
+            )
         with naming(path, "SkillCraft1"):
             x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
             y = np.array([[float(row[LABEL])] for row in rows])

@@ -27,7 +27,7 @@ from cmixup.adapters.labels import (
     no_mix,
 )
 from cmixup.adapters.streams import WorkerStreams
-from cmixup.errors import InputError, check_count, check_flag, shown
+from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
@@ -105,7 +105,7 @@ class CMixup(nn.Module):
         self._given_bandwidth = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)
         if not (layer is None or (isinstance(layer, str) and layer)):
-            raise InputError(f"layer must be the name of a module, or None for the input, got {shown(layer)}")
+            raise InputError(f"layer must be the name of a module, or None for the input, got {format_value(layer)}")
         self.layer, self.space = layer, as_space(space)
         self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
         self.return_mix = check_flag("return_mix", return_mix)
@@ -171,7 +171,8 @@ class CMixup(nn.Module):
             raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
         if self.layer is not None and self.training:
             raise InputError(
-                f"layer={shown(self.layer)} is mixed by `with mixing.at(model, y) as mixed_y`, not by mixing(x, y)"
+                f"layer={format_value(self.layer)} is mixed by `with mixing.at(model, y) as mixed_y`, "
+                "not by mixing(x, y)"
             )
         if not (self.training or self.return_mix):
             return tree
@@ -247,7 +248,7 @@ class CMixup(nn.Module):
             epoch, step, fitted_to = (check_count(name, content[name]) for name in ("epoch", "step", "fitted_to"))
             self._streams.restore(content["streams"])
         except (AttributeError, KeyError, OSError, TypeError, ValueError):
-            raise InputError(f"state must be that of a CMixup, got {shown(state)}") from None
+            raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
         self.epoch, self.step = epoch, step
         if not self._final and len(seen):
             self._fit(seen[:fitted_to])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, with_partners
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.tree import Entry, leaves, map_leaves
 
 
@@ -79,7 +79,7 @@ def mixing_at(
     mixed = mixing.draw(labels)
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
     mixed_mask = None if mask is None else _either(mask, mixed)
-    hooks = _Hooks("the input" if layer is None else f"layer {shown(layer)}", mixed, mixing.keep, mask)
+    hooks = _Hooks("the input" if layer is None else f"layer {format_value(layer)}", mixed, mixing.keep, mask)
     for leaf, new in zip(leaves((labels, mask)), leaves((mixed_labels, mixed_mask)), strict=True):
         hooks.done |= {id(leaf): new, id(new): new}
     if layer is None:
@@ -98,16 +98,7 @@ def mixing_at(
 
 @dataclass
 class _Hooks:
-    """What is done to the tensors that pass by in the block of `mixing_at`.
-
-    Attributes:
-        name: of the layer, in messages.
-        mixed: partners and lambda.
-        keep: keyword arguments of the model that stay as they are, where its input is mixed.
-        mask: as it was given.
-        done: the mixed labels and mask, by the `id` of what they were and by their own.
-        runs: how often the layer has run.
-    """
+    """What is done to the tensors that pass by in the block of `mixing_at`."""
 
     name: str
     mixed: Mix
@@ -155,14 +146,10 @@ def _is_for_labels(key: str) -> bool:
 
 
 def _either(mask: Tensor, mixed: Mix) -> Tensor:
-    """Return a mask `(B, ...)` in which a position is used where the row or its partner uses it.
-
-    Raises:
-        InputError: the mask is no tensor, or has another number of rows than the labels.
-    """
+    """Return a mask `(B, ...)` in which a position is used where the row or its partner uses it."""
     n = len(mixed.partner)
     if not isinstance(mask, Tensor) or mask.ndim == 0 or len(mask) != n:
-        got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else shown(mask)
+        got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else format_value(mask)
         raise InputError(f"mask must be a tensor of {n} rows as the labels, got {got}")
     alone = (mixed.lam == 1).to(mask.device).reshape(-1, *[1] * (mask.ndim - 1))
     return torch.where(alone, mask, torch.maximum(mask, mask[mixed.partner.to(mask.device)]))
@@ -171,7 +158,7 @@ def _either(mask: Tensor, mixed: Mix) -> Tensor:
 def _find(model: nn.Module, layer: str | None) -> nn.Module:
     """Return the layer, or raise `InputError` if there is none or a compiled module holds it."""
     if layer is not None and not (isinstance(layer, str) and layer):
-        raise InputError(f"layer must be the name of a module, or None for the input, got {shown(layer)}")
+        raise InputError(f"layer must be the name of a module, or None for the input, got {format_value(layer)}")
     while isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         model = model.module
     module, holders = model, []
@@ -182,11 +169,13 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
             names = [name for name, _ in _unwrapped(model).named_modules() if name]
             near = difflib.get_close_matches(str(layer), names, 3, 0.3) or names[:3]
             raise InputError(
-                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {shown(layer)}"
+                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {format_value(layer)}"
             )
     compiled = any(_unwrapped(holder) is not holder or _compiles_its_call(holder) for holder in holders)
     if compiled or _compiles_its_call(module):
-        raise InputError(f"layer must not lie in a compiled module, which would not see its hook, got {shown(layer)}")
+        raise InputError(
+            f"layer must not lie in a compiled module, which would not see its hook, got {format_value(layer)}"
+        )
     return module
 
 

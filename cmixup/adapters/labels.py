@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.mixing.linear import check_floating, interpolate
 from cmixup.sampling.inputs import to_numpy
 from cmixup.tree import Entry, entries, leaves, map_leaves
@@ -52,21 +52,22 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
         if len(keys) == 1:
             return batch[keys[0]]
         raise InputError(
-            f"labels_getter must find one entry, got {len(keys)} by {shown(getter)} among the keys {shown(list(batch))}"
+            f"labels_getter must find one entry, got {len(keys)} by {format_value(getter)} "
+            f"among the keys {format_value(list(batch))}"
         )
     if getter == "default" and isinstance(batch, (tuple, list)) and len(batch) == 2:
         return batch[1]
     size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
     raise InputError(
         f"labels_getter must be given for a batch that is neither (inputs, labels) nor a dictionary, got "
-        f"{type(batch).__name__}{size} and {shown(getter)}"
+        f"{type(batch).__name__}{size} and {format_value(getter)}"
     )
 
 
 def check_getter(getter: LabelsGetter) -> LabelsGetter:
     """Return `getter` if it is a text or a function, else raise `InputError`."""
     if not (isinstance(getter, str) or callable(getter)):
-        raise InputError(f"labels_getter must be a key or a function, got {shown(getter)}")
+        raise InputError(f"labels_getter must be a key or a function, got {format_value(getter)}")
     return getter
 
 
@@ -76,7 +77,9 @@ def check_keep(keep: Any) -> tuple[Entry, ...]:
         isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
         for key in keep
     ):
-        raise InputError(f"keep must be a sequence of keys, or of places, as in keep=((0, 0),), got {shown(keep)}")
+        raise InputError(
+            f"keep must be a sequence of keys, or of places, as in keep=((0, 0),), got {format_value(keep)}"
+        )
     return tuple(keep)
 
 
@@ -89,7 +92,7 @@ def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
         if key not in there:
             known = sorted((k for k in there if isinstance(k, str) == isinstance(key, str)), key=str)
             near = difflib.get_close_matches(str(key), [str(k) for k in known], 1)
-            hint = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {shown(known)}"
+            hint = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {format_value(known)}"
             raise InputError(f"keep must name entries of the batch, got {key!r}: {hint}")
 
 
@@ -116,7 +119,7 @@ def label_matrix(labels: Any) -> np.ndarray:
 
     map_leaves(add, "labels", labels)
     if not columns:
-        raise InputError(f"labels must hold a tensor, got {shown(labels)}")
+        raise InputError(f"labels must hold a tensor, got {format_value(labels)}")
     return np.concatenate(columns, axis=1)
 
 
@@ -141,7 +144,7 @@ def collated(rows: list[Any]) -> Any:
     except (TypeError, ValueError, RuntimeError, KeyError) as error:
         reason = " ".join(str(error).split())[:150]
         raise InputError(
-            f"rows must be of one form and shape to be put together, got {shown(rows[0])}: {reason}"
+            f"rows must be of one form and shape to be put together, got {format_value(rows[0])}: {reason}"
         ) from None
 
 
@@ -208,7 +211,8 @@ def mix_rows(
                 leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
             raise InputError(
-                f"{where} must be a tensor to be mixed, or named in keep, as in keep=((0, 0),), got {shown(leaf)}"
+                f"{where} must be a tensor to be mixed, or named in keep, as in keep=((0, 0),), "
+                f"got {format_value(leaf)}"
             )
         elif not leaf.is_floating_point():
             raise InputError(

@@ -22,7 +22,7 @@ from cmixup.adapters.labels import (
 )
 from cmixup.adapters.streams import WorkerStreams, own_seed, stream
 from cmixup.distributed import distributed_place
-from cmixup.errors import InputError, check_count, check_flag, shown
+from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, own_numpy
@@ -215,7 +215,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.seed, self.epoch, self._first, self._place = own_seed(seed), 0, 0, (0, 0)
         if len(self) == 0:
-            raise InputError(f"batch_size must leave a whole batch with drop_last, got {shown(batch_size)}")
+            raise InputError(f"batch_size must leave a whole batch with drop_last, got {format_value(batch_size)}")
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next epoch, 0 or more, which starts with its first batch."""
@@ -242,7 +242,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
                 check_count(key, state[key]) for key in ("seed", "epoch", "batch", "batch_size", "world")
             )
         except (KeyError, TypeError):
-            raise InputError(f"state must be that of a PairBatchSampler, got {shown(state)}") from None
+            raise InputError(f"state must be that of a PairBatchSampler, got {format_value(state)}") from None
         if (size, world) != (self.batch_size, self.world) or batch > len(self):
             raise InputError(
                 f"state must be of batch_size={self.batch_size}, world={self.world} and at most {len(self)} batches, "
@@ -277,15 +277,11 @@ class PairBatchSampler(Sampler[list[Pair]]):
 
 
 def _row_numbers(indices: Sequence[Any], n: int) -> np.ndarray:
-    """Return indices as (B,) int64 in 0..n-1; negative ones count from the end.
-
-    Raises:
-        InputError: an index is no whole number in -n..n-1.
-    """
+    """Return indices as (B,) int64 in 0..n-1; negative ones count from the end."""
     for index in indices:
         single = isinstance(index, np.generic) or (isinstance(index, torch.Tensor) and index.numel() == 1)
         number = index.item() if single else index
         if isinstance(number, bool) or not isinstance(number, int) or not -n <= number < n:
             error = IndexError if isinstance(number, int) and not isinstance(number, bool) else InputError
-            raise error(f"index must be a whole number in {-n}..{n - 1}, got {shown(index)}")
+            raise error(f"index must be a whole number in {-n}..{n - 1}, got {format_value(index)}")
     return np.array([int(index) % n for index in indices], dtype=np.int64)

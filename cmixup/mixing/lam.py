@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_between, check_choice, check_count, check_positive, shown
+from cmixup.errors import InputError, check_between, check_choice, check_count, check_positive, format_value
 from cmixup.sampling.inputs import Rng, numpy_rng
 
 
@@ -59,7 +59,7 @@ class Beta(Lam):
         try:
             return torch.from_numpy(self.draw(np.array(sizes), generator))
         except (MemoryError, OverflowError, ValueError):
-            raise InputError(f"n must be a number of examples that memory can hold, got {shown(n)}") from None
+            raise InputError(f"n must be a number of examples that memory can hold, got {format_value(n)}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.alpha:g}, {self.lam_per!r})"

@@ -18,7 +18,7 @@ from cmixup.errors import (
     check_choice,
     check_count,
     check_positive,
-    shown,
+    format_value,
 )
 from cmixup.sampling.distance import FAR, Distances
 from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, has_gaps
@@ -163,7 +163,7 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
             return form, check_positive("c", value)
     if isinstance(bandwidth, (str, tuple, list)):
         forms = '"auto", ("fraction", f), ("std", c) or ("median", c)'
-        raise InputError(f"bandwidth must be a number, {forms}, got {shown(bandwidth)}")
+        raise InputError(f"bandwidth must be a number, {forms}, got {format_value(bandwidth)}")
     return check_bandwidth(bandwidth)
 
 
@@ -196,7 +196,9 @@ def resolve_bandwidth(
         checked = as_labels("labels", labels, gaps=kernel != "cosine")
         return _search(for_kernel("labels", checked, kernel), value, kernel, seed, period)
     if period is not None:
-        raise InputError(f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {shown(bandwidth)}')
+        raise InputError(
+            f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {format_value(bandwidth)}'
+        )
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     values = as_labels("labels", labels, gaps=True)

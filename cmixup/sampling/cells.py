@@ -209,12 +209,7 @@ class Cells(SamplingAlgorithm):
 
 
 def _count_slots(occupied: NDArray[np.bool_], cutoff: float) -> int:
-    """Return an upper bound of the table's slots.
-
-    Args:
-        occupied: (C,) whether each cell holds a label.
-        cutoff: the kernel's cutoff in cell widths.
-    """
+    """Return an upper bound of the table's slots."""
     before = np.concatenate([[0], np.cumsum(occupied)])
     cell = np.flatnonzero(occupied)
     near = int(min(np.ceil(cutoff) + 1, len(occupied)))

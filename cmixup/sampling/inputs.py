@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -111,7 +111,7 @@ def as_anchors(name: str, anchors: Given, n: int) -> Ints:
     try:
         rows = to_numpy(anchors)
     except (TypeError, ValueError, RuntimeError):  # rows of two lengths, tensors without values
-        raise InputError(f"{name} must be a one-dimensional array of integers, got {shown(anchors)}") from None
+        raise InputError(f"{name} must be a one-dimensional array of integers, got {format_value(anchors)}") from None
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise InputError(f"{name} must be a one-dimensional array of integers, got {rows.shape} {rows.dtype}")
     if rows.size and not 0 <= rows.min() <= rows.max() < n:
@@ -152,7 +152,7 @@ def numpy_rng(rng: Rng) -> np.random.Generator:
         seed = torch.randint(2**62, (2,), generator=rng, device=rng.device)
         return np.random.default_rng(seed.tolist())
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator or torch.Generator, got {shown(rng)}")
+        raise InputError(f"rng must be a numpy.random.Generator or torch.Generator, got {format_value(rng)}")
     return rng
 
 
@@ -169,7 +169,7 @@ def _float_array(name: str, labels: ArrayLike) -> Labels:
     try:
         array = np.asarray(labels)
     except ValueError:
-        raise InputError(f"{name} must have rows of one length, got {shown(labels)}") from None
+        raise InputError(f"{name} must have rows of one length, got {format_value(labels)}") from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cmixup.errors import InputError, check_flag, shown
+from cmixup.errors import InputError, check_flag, format_value
 from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
 
 
@@ -40,7 +40,7 @@ class LabelSpace:
     ) -> None:
         check_flag("ranks", ranks)
         if isinstance(scale, str) and scale != "std":
-            raise InputError(f'scale must be a number, numbers or "std", got {shown(scale)}')
+            raise InputError(f'scale must be a number, numbers or "std", got {format_value(scale)}')
         if ranks and period is not None:
             raise InputError(f"ranks and period do not go together, got period={period!r}")
         if isinstance(scale, str) and (ranks or period is not None):
@@ -133,7 +133,7 @@ class Coordinates:
 def as_space(space: LabelSpace | None) -> LabelSpace:
     """Return a space, for None the one that compares labels as they are, or raise `InputError`."""
     if not isinstance(space, LabelSpace | None):
-        raise InputError(f"space must be a LabelSpace, got {shown(space)}")
+        raise InputError(f"space must be a LabelSpace, got {format_value(space)}")
     return space or LabelSpace()
 
 
@@ -154,7 +154,7 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     # What is no number at all has two axes by now.
     positive = (numbers >= 0) if zero and numbers.ndim else (numbers > 0)
     if numbers.ndim > 1 or numbers.size == 0 or not (positive & np.isfinite(numbers)).all():
-        raise InputError(f"{name} must be a number or a sequence of numbers above 0, got {shown(given)}")
+        raise InputError(f"{name} must be a number or a sequence of numbers above 0, got {format_value(given)}")
     return numbers
 
 

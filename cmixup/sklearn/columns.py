@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.frames import as_frame, in_numbers
 
@@ -41,7 +41,7 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
     places = [names.index(entry) if entry in names else entry for entry in listed]
     if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
         what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
-        raise InputError(f"categorical_features must be {what}, got {shown(given)}")
+        raise InputError(f"categorical_features must be {what}, got {format_value(given)}")
     return sorted(set(places))
 
 

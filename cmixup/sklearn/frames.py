@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 
 DAY = np.timedelta64(1, "D")
 
@@ -148,7 +148,7 @@ def check_text(X: Any, categorical: Collection[int]) -> None:
 def _refused(name: Any, text: str, option: str) -> InputError:
     """Return the error that a column holds text."""
     return InputError(
-        f"column {shown(str(name))} of X holds text, such as {shown(text)}: make it categories by "
+        f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
         f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical)), or name it in {option}'
     )
 
@@ -164,7 +164,9 @@ def check_numbers(y: Any) -> Any:
         next((v for v in values.ravel() if isinstance(v, str | bytes)), None) if values.dtype.kind in "OUST" else None
     )
     if text is not None:
-        raise InputError(f"y must be numbers, got text such as {shown(str(text))}: y.astype(float) reads it as numbers")
+        raise InputError(
+            f"y must be numbers, got text such as {format_value(str(text))}: y.astype(float) reads it as numbers"
+        )
     return y
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _num_samples
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.frames import as_array
 
@@ -48,7 +48,7 @@ def group_codes(groups: Any, n: int) -> Ints | None:
         )
     names = {name: code for code, name in enumerate(sorted(set(values.tolist()), key=lambda v: (str(type(v)), v)))}
     if len(names) < 2:
-        raise InputError(f"groups must have two values or more, got only {shown(next(iter(names)))}")
+        raise InputError(f"groups must have two values or more, got only {format_value(next(iter(names)))}")
     return np.array([names[value] for value in values.tolist()], dtype=np.int64)
 
 
@@ -104,7 +104,7 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
         InputError: no splits, one without rows on either side, or a group on both sides.
     """
     if isinstance(cv, str | bool) or not (isinstance(cv, int) or hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {shown(cv)}")
+        raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {format_value(cv)}")
     n = _num_samples(x)
     columns = []
     try:
@@ -112,9 +112,9 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
             train, held = (np.isin(np.arange(n), np.arange(n)[np.asarray(side)]) for side in split)
             columns.append(np.where(train, TRAIN, 0) + np.where(held, HELD, 0))
     except (TypeError, ValueError, IndexError) as error:
-        raise InputError(f"cv must split the {n} rows, got {shown(cv)}: {error}") from None
+        raise InputError(f"cv must split the {n} rows, got {format_value(cv)}: {error}") from None
     if not columns:
-        raise InputError(f"cv must give at least one split, got none from {shown(cv)}")
+        raise InputError(f"cv must give at least one split, got none from {format_value(cv)}")
     for side in columns:
         counts = [int((side == one).sum()) for one in (TRAIN, HELD, TRAIN + HELD)]
         if not (counts[0] and counts[1]) or counts[2]:
@@ -123,7 +123,7 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
         both = np.intersect1d(codes[side == TRAIN], codes[side == HELD]) if codes is not None else np.arange(0)
         if len(both):
             name = np.asarray(groups, dtype=object)[codes == both[0]][0]
-            raise InputError(f"cv must hold whole groups out, got the group {shown(name)} on both sides")
+            raise InputError(f"cv must hold whole groups out, got the group {format_value(name)} on both sides")
     patterns, code = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return patterns, code.reshape(-1)
 
@@ -153,5 +153,5 @@ def check_validation(X_val: Any, y_val: Any, **others: Any) -> bool:
         raise InputError(f"{missing} must be given with {given}, got None")
     for name, value in others.items():
         if X_val is not None and value is not None:
-            raise InputError(f"{name} must be None where X_val is given, got {shown(value)}")
+            raise InputError(f"{name} must be None where X_val is given, got {format_value(value)}")
     return X_val is not None

@@ -15,7 +15,7 @@ from cmixup.errors import (
     check_flag,
     check_nonnegative,
     check_positive,
-    shown,
+    format_value,
 )
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
@@ -138,5 +138,5 @@ def is_auto(bandwidth: Any) -> bool:
 def is_blend(blend: Any) -> bool:
     """Return whether trees stand beside the networks; raise `InputError` for what is neither None nor "trees"."""
     if not (blend is None or (isinstance(blend, str) and blend == "trees")):
-        raise InputError(f'blend must be "trees" or None, got {shown(blend)}')
+        raise InputError(f'blend must be "trees" or None, got {format_value(blend)}')
     return blend is not None

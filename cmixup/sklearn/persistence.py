@@ -136,11 +136,7 @@ def _param(name: str, value: Any) -> Any:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return an argument as JSON holds it; a tuple becomes {"tuple": [...]}.
-
-    Raises:
-        InputError: JSON has no form for it.
-    """
+    """Return an argument as JSON holds it; a tuple becomes {"tuple": [...]}."""
     if isinstance(value, np.ndarray | np.generic):
         value = tuple(value.tolist()) if value.ndim else value.item()
     if isinstance(value, tuple):

@@ -265,14 +265,7 @@ class CMixupRegressor(MemberMean):
         return read_estimator(cls, path)
 
     def _fit_trees(self, x: Floats, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], *, blend: bool) -> None:
-        """Train the trees of all members, and weigh them beside the networks on the rows that these hold out.
-
-        Args:
-            x: (N, d) columns of the rows as they came.
-            rows: the same, standardised.
-            parts, held: which rows each member holds out, and their inputs.
-            blend: whether there are trees at all.
-        """
+        """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
         outputs = rows.y.shape[1]
         self._trees, self.tree_weight_ = no_trees(len(parts), outputs), np.zeros(outputs)
         if not blend:

@@ -77,11 +77,7 @@ class TableEstimator(BaseEstimator):
         return merged(X, labels, weight, apart)
 
     def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
-        """Return rows with those of `X_val` behind them, each of weight 1.
-
-        Raises:
-            InputError: other columns or outputs than `rows` have, or no rows.
-        """
+        """Return rows with those of `X_val` behind them, each of weight 1."""
         X_val, y_val = as_array("X_val", X_val), as_array("y_val", y_val)
         try:
             if any(levels is not None for levels in self._levels):
@@ -120,11 +116,7 @@ class TableEstimator(BaseEstimator):
         )
 
     def _inputs(self, X: Any) -> Inputs:
-        """Return rows as networks and trees take them.
-
-        Raises:
-            ValueError: rows that scikit-learn refuses, such as another number of features.
-        """
+        """Return rows as networks and trees take them."""
         X = as_array("X", X)
         if any(levels is not None for levels in self._levels):
             validate_data(self, X, reset=False, skip_check_array=True)

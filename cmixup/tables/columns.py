@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import MAX_SHOWN, InputError, shortened, shown
+from cmixup.errors import MAX_SHOWN, InputError, format_value, shortened
 
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
@@ -190,8 +190,8 @@ def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
 def cell(values: pd.Series, place: int, source: str) -> str:
     """Return the words that errors call a cell by, the last of them its value."""
     value = values.iloc[place]
-    text = shown(value) if isinstance(value, str) else str(value)[:MAX_SHOWN]
-    return f"{source}, row {values.index[place]}, column {shown(str(values.name))}: {text}"
+    text = format_value(value) if isinstance(value, str) else str(value)[:MAX_SHOWN]
+    return f"{source}, row {values.index[place]}, column {format_value(str(values.name))}: {text}"
 
 
 def holds_categories(values: pd.Series, source: str) -> bool:

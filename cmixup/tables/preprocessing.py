@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.done import PREPROCESSING, TABLE_FORMAT
-from cmixup.errors import InputError, nearest, shortened, shown
+from cmixup.errors import InputError, format_value, nearest, shortened
 from cmixup.tables.columns import Category, Date, Number, as_days, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
@@ -70,10 +70,12 @@ class Preprocessing:
         frame = frame.set_axis(known, axis=1)
         if missing := [column.name for column in self.columns if column.name not in known]:
             more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
-            raise InputError(f"{source} has no column {shown(missing[0])}{more}{nearest(missing[0], known)}")
+            raise InputError(f"{source} has no column {format_value(missing[0])}{more}{nearest(missing[0], known)}")
         for column in self.columns:
             if known.count(column.name) > 1:
-                raise InputError(f"{source} has {known.count(column.name)} columns {shown(column.name)}, expected one")
+                raise InputError(
+                    f"{source} has {known.count(column.name)} columns {format_value(column.name)}, expected one"
+                )
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from cmixup.done import read_tensors
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.files import set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
@@ -98,7 +98,9 @@ def _check_readable(name: str, value: Any) -> None:
         for inside in value:
             _check_readable(name, inside)
     elif not isinstance(value, torch.Tensor) and type(value) not in PLAIN:
-        raise InputError(f"{name}: must be tensors and Python's numbers and words to be saved, got {shown(value)}")
+        raise InputError(
+            f"{name}: must be tensors and Python's numbers and words to be saved, got {format_value(value)}"
+        )
 
 
 def read_checkpoint(path: Path) -> dict[str, Any] | None:

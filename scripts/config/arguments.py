@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, shown
+from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, format_value
 
 MOST_SEEDS = 100_000  # of one command
 SWITCH = {"0": False, "false": False, "1": True, "true": True}
@@ -150,7 +150,7 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"{name} must be a range like 0..9, a list like [0,3,5], or a count, at most {MOST_SEEDS} seeds "
-            f"up to {MAX_SEED}, got {shown(value)}"
+            f"up to {MAX_SEED}, got {format_value(value)}"
         ) from None
     return sorted(seeds)
 

@@ -24,7 +24,7 @@ from hydra.errors import MissingConfigException
 from omegaconf import DictConfig, OmegaConf, _utils, base
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
@@ -89,7 +89,7 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.rpartition("/")
         known = [str(option) for option in error.options or ()]
-        return f"{group} must be one of {listed_names(known, name)}, got {shown(name)}{near_hint(name, known)}"
+        return f"{group} must be one of {listed_names(known, name)}, got {format_value(name)}{near_hint(name, known)}"
     if isinstance(inner, InterpolationKeyError) and (match := re.search(r"key '([^']+)'", str(inner))):
         return f"{inner.full_key} has no value here, since there is no {match[1]}: give {inner.full_key}=..."
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
@@ -125,13 +125,13 @@ def _compose_words(words: list[str]) -> DictConfig:
     for one in values.values():
         key, value = one.key_or_group, one.value()
         if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
-            raise InputError(f"{key} is there already: set it without +, got {shown(value)}")
+            raise InputError(f"{key} is there already: set it without +, got {format_value(value)}")
         try:
             OmegaConf.update(cfg, key, value, merge=True, force_add=one.is_add() or one.is_force_add())
         except OmegaConfBaseException as error:
             if isinstance(error, ConfigKeyError | ConfigAttributeError):
                 raise
-            raise InputError(f"{key} cannot be set to {shown(value)}: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{key} cannot be set to {format_value(value)}: {str(error).splitlines()[0]}") from None
     return cfg
 
 

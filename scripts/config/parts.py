@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from cmixup.errors import InputError, as_number, shown
+from cmixup.errors import InputError, as_number, format_value
 from datasets.common.base import Dataset
 from scripts.config.compose import (
     CONFIG_DIR,
@@ -60,7 +60,9 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
         presets = list(cfg.dataset.presets)
         if cfg.preset not in presets:
             known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
-            raise InputError(f"preset must be one of {known} for dataset {cfg.dataset.name}, got {shown(cfg.preset)}")
+            raise InputError(
+                f"preset must be one of {known} for dataset {cfg.dataset.name}, got {format_value(cfg.preset)}"
+            )
         plain = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(plain, dict)
     top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
@@ -84,11 +86,11 @@ def _check_groups(cfg: DictConfig) -> None:
     for group, inside in needs.items():
         node = OmegaConf.select(cfg, group)
         if not isinstance(node, DictConfig):
-            raise InputError(f"{group} must hold options of its own, got {shown(node)}")
+            raise InputError(f"{group} must hold options of its own, got {format_value(node)}")
         for key in inside:
             wanted = DictConfig if key == "presets" else str
             if not isinstance(OmegaConf.select(node, key), wanted):
-                raise InputError(f"{group}.{key} cannot be set, got {shown(OmegaConf.select(node, key))}")
+                raise InputError(f"{group}.{key} cannot be set, got {format_value(OmegaConf.select(node, key))}")
 
 
 def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
@@ -102,7 +104,7 @@ def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            f"_target_ must name a class or function, got {shown(node['_target_'])}: {shown(str(error))}"
+            f"_target_ must name a class or function, got {format_value(node['_target_'])}: {format_value(str(error))}"
         ) from None
 
 
@@ -241,7 +243,7 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
     shared = [name for name in below if name in node and name not in NOT_ARGUMENTS]
     for name in shared:
         if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
-            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {shown(below[name])}")
+            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {format_value(below[name])}")
     try:
         part = check_part(f"{path}.{key}", below)
     except InputError as error:
@@ -264,7 +266,7 @@ def _refuse_name_of_part(where: str, value: Any, hint: Any) -> None:
     takes_words = str in (hint, *typing.get_args(hint))
     if isinstance(value, str) and not takes_words and (CONFIG_DIR / group).is_dir():
         raise InputError(
-            f"{where} is chosen with {group}=, one of {', '.join(option_names(group))}, got {shown(value)}"
+            f"{where} is chosen with {group}=, one of {', '.join(option_names(group))}, got {format_value(value)}"
         )
 
 
@@ -281,9 +283,9 @@ def check_type(path: str, value: Any, kind: Any) -> None:
     wrong_bool = isinstance(value, bool) and bool not in plain
     if len(plain) == len(allowed) and (wrong_bool or not isinstance(value, tuple(plain))):
         expected = " or ".join(_WORDS.get(k, getattr(k, "__name__", str(k))) for k in kinds)
-        raise InputError(f"{path} must be {expected}, got {shown(value)}")
+        raise InputError(f"{path} must be {expected}, got {format_value(value)}")
     if isinstance(value, int) and float not in plain and abs(value) > MAX_WHOLE:
-        raise InputError(f"{path} must be a whole number within +-{MAX_WHOLE}, got {shown(value)}")
+        raise InputError(f"{path} must be a whole number within +-{MAX_WHOLE}, got {format_value(value)}")
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "null"}

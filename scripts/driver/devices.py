@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from cmixup.distributed import distributed_place
-from cmixup.errors import InputError, check_choice, shown
+from cmixup.errors import InputError, check_choice, format_value
 from cmixup.training.share import broadcast
 
 
@@ -21,7 +21,7 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
         check_choice("device", device.type, ("cpu", "cuda"))
     except (RuntimeError, InputError):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {shown(name)}") from None
+        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {format_value(name)}") from None
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
     return device

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch, step_seeds
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
 from cmixup.order import EpochBatches
@@ -74,7 +74,7 @@ class BatchMethod(Method):
     def _changed(self, x: Tensor, y: Tensor, point: int, seed: int) -> tuple[Tensor, Tensor]:
         rows = self.function(x, y, np.random.default_rng(seed), **self.points[point])
         if not (isinstance(rows, (tuple, list)) and len(rows) == 2 and all(isinstance(v, Tensor) for v in rows)):
-            raise InputError(f"batch must return two tensors, x and y, got {shown(type(rows).__name__)}")
+            raise InputError(f"batch must return two tensors, x and y, got {format_value(type(rows).__name__)}")
         for name, old, new in zip("xy", (x, y), rows, strict=True):
             if new.shape[1:] != old.shape[1:] or len(new) != len(rows[0]):
                 raise InputError(f"batch must return {name} as {tuple(old.shape)} or more rows, got {tuple(new.shape)}")
@@ -147,7 +147,9 @@ def space_of(module: types.ModuleType) -> dict[str, list[Any]]:
     """
     space = getattr(module, "space", {})
     if not (isinstance(space, dict) and all(isinstance(v, (list, tuple)) and v for v in space.values())):
-        raise InputError(f"space of {module.__file__} must give a list of values for each argument, got {shown(space)}")
+        raise InputError(
+            f"space of {module.__file__} must give a list of values for each argument, got {format_value(space)}"
+        )
     return {key: list(values) for key, values in space.items()}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmixup.errors import InputError, shown
+from cmixup.errors import InputError, format_value
 from datasets.common.damaged import naming
 
 MOST_BYTES = 1 << 28  # of a mesh in an archive: no more is unpacked
@@ -87,7 +87,7 @@ def parse_obj(text: str, name: str) -> Mesh:
                 rows = [c - 1 if c > 0 else len(vertices) + c for c in corners]
                 faces += [(rows[0], a, b) for a, b in pairwise(rows[1:])]
         except (ValueError, IndexError):
-            raise InputError(f"line {number} of mesh {name} cannot be read: {shown(line)}") from None
+            raise InputError(f"line {number} of mesh {name} cannot be read: {format_value(line)}") from None
     with naming(f"mesh {name}", "faces"):  # a number may be too large for them
         return Mesh(name, np.array(vertices, np.float64), np.array(faces, np.int64))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cmixup.errors import InputError, nearest, shown
+from cmixup.errors import InputError, format_value, nearest
 from cmixup.tables.columns import checked_numbers
 from datasets.common.damaged import naming
 from datasets.common.table.reading import Format, read_table
@@ -35,9 +35,9 @@ def file_labels(path: Path, column: str) -> np.ndarray:
     column = column or (header[0] if len(header) == 1 else "")
     if column not in header:
         near = nearest(column, header)[:LONGEST] if column else f"; there are {', '.join(header)[:LONGEST]}"
-        raise InputError(f"target must name a column of {path}, got {shown(column)}{near}")
+        raise InputError(f"target must name a column of {path}, got {format_value(column)}{near}")
     numbers = checked_numbers(frame[column], str(path))
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers))) + 1
-        raise InputError(f"{path}, row {row}, column {shown(column)} holds no value")
+        raise InputError(f"{path}, row {row}, column {format_value(column)} holds no value")
     return numbers

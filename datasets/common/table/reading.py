@@ -25,7 +25,7 @@ from typing import Any
 
 import pandas as pd
 
-from cmixup.errors import InputError, check_choice, shown
+from cmixup.errors import InputError, check_choice, format_value
 from cmixup.tables.columns import MISSING
 
 #: By name, in order of preference where the header holds several as often.
@@ -154,11 +154,13 @@ def _check_names(cells: Sequence[str], path: Path) -> list[str]:
     names = [" ".join(cell.split()) or f"column {k}" for k, cell in enumerate(cells, start=1)]
     for k, name in enumerate(names):
         if len(name) > LONGEST_NAME:
-            raise InputError(f"{path}, header: column {k + 1} has a name of {len(name)} characters: {shown(name)}")
+            raise InputError(
+                f"{path}, header: column {k + 1} has a name of {len(name)} characters: {format_value(name)}"
+            )
         if name in names[:k]:
             first = names.index(name) + 1
             raise InputError(
-                f"{path}, header: column {shown(name)} is there twice, as column {first} and column {k + 1}"
+                f"{path}, header: column {format_value(name)} is there twice, as column {first} and column {k + 1}"
             )
     return names
 
@@ -197,7 +199,9 @@ def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
             names = names or cells
             for k, cell in enumerate(cells):
                 if match := re.search("[\udc80-\udcff]", cell):
-                    where = f"row {row}, column {shown(names[k].strip())}" if row and k < len(names) else "header"
+                    where = (
+                        f"row {row}, column {format_value(names[k].strip())}" if row and k < len(names) else "header"
+                    )
                     return f"{path}, {where}: byte 0x{ord(match[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
     except (UnicodeError, csv.Error):  # such as half a character of UTF-16
         pass

@@ -14,7 +14,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
-from cmixup.errors import InputError, check_choice, check_count, nearest, shortened, shown
+from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
 from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
 from cmixup.tables.preprocessing import Preprocessing, fit
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
@@ -193,7 +193,7 @@ class UserTable(Dataset):
         for option, columns in options.items():
             for column in columns:
                 if column not in known:
-                    raise InputError(f"{option} {shown(column)} is no column of {name}{nearest(column, known)}")
+                    raise InputError(f"{option} {format_value(column)} is no column of {name}{nearest(column, known)}")
         y = np.column_stack([checked_numbers(frame[target], name) for target in self.targets])
         usable, notes = ~np.isnan(y).any(axis=1), []
         if self.log_target and (wrong := y[usable] <= 0).any():
@@ -253,7 +253,7 @@ def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bo
             continue
         if values.min() == values.max():
             raise InputError(
-                f"target {shown(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
+                f"target {format_value(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
             )
         if values.min() > 0 and not log:
             plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))

@@ -12,11 +12,21 @@ from scripts.config.compose import part_file
 from scripts.plan.selection import selected_methods
 from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.report.artefacts import Artefact, load_artefacts
 from scripts.report.evidence import Evidence, experiment_of, published_evidence
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_rows
-from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Finding, find_all, recorded_query
+from scripts.report.verdicts import (
+    DIFFERS,
+    IDLE,
+    OPEN,
+    REPRODUCES,
+    UNKNOWN,
+    Artefact,
+    Finding,
+    find_all,
+    load_artefacts,
+    recorded_query,
+)
 from scripts.stats.intervals import interval_text
 
 HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")

@@ -1,4 +1,4 @@
-"""The register of what is rendered: a figure, file or part of a page is a function with one of these decorators.
+"""The register of what is rendered: a figure, a file or the parts of a page are a function with a decorator of these.
 
     @draws
     def figures() -> dict[str, Figure]: ...
@@ -9,45 +9,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-FIGURES, FILES, PARTS = "figures", "files", "parts"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One function that renders something.
-
-    Attributes:
-        kind: what it returns: `FIGURES` and `FILES` are pictures and texts by their paths below results/, and `PARTS`
-            are texts by the page, a path below the repository, and by the place in it.
-        make: the function; it takes no argument that has no default.
-    """
-
-    kind: str
-    make: Callable[..., Mapping[str, Any]]
-
-
 F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
-ENTRIES: dict[str, list[Entry]] = {}  # by module
-
-
-def _enter(kind: str, function: F) -> F:
-    ENTRIES.setdefault(function.__module__, []).append(Entry(kind, function))
-    return function
+#: The functions by what they return. None takes an argument that has no default.
+FIGURES: list[Callable[..., Mapping[str, Any]]] = []
+FILES: list[Callable[..., Mapping[str, str]]] = []
+PARTS: list[Callable[..., Mapping[str, Mapping[str, str]]]] = []
 
 
 def draws(function: F) -> F:
     """Register a function that returns figures by the paths of their pictures below results/."""
-    return _enter(FIGURES, function)
+    FIGURES.append(function)
+    return function
 
 
 def writes(function: F) -> F:
     """Register a function that returns texts by the paths of their files below results/."""
-    return _enter(FILES, function)
+    FILES.append(function)
+    return function
 
 
 def fills(function: F) -> F:
     """Register a function that returns texts by page and place: `{"README.md": {"study": ...}}`."""
-    return _enter(PARTS, function)
+    PARTS.append(function)
+    return function

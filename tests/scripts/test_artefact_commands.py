@@ -14,7 +14,7 @@ from scripts import reproduce
 from scripts.config.parts import dataset_class
 from scripts.plan import cells
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.report.artefacts import load_artefacts
+from scripts.report.verdicts import load_artefacts
 
 #: Of each command: a dataset with a quick twin, two methods, and what keeps its network small.
 SHORT: dict[str, tuple[str, list[str], list[str]]] = {

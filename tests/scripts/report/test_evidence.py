@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import by_seed
 from scripts.report import evidence as module
-from scripts.report import findings, register, sentences_domains, sentences_regressor, sentences_tables
+from scripts.report import findings, register, sentences_regressor, sentences_tables
 from scripts.report.evidence import (
     Evidence,
     Unsupported,
@@ -97,7 +97,7 @@ def test_clusters_widen_an_interval() -> None:
 
 
 def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "ENTRIES", {})
+    monkeypatch.setattr(register, "PARTS", [])
     monkeypatch.setattr(module, "published_evidence", lambda: Evidence(frame()))
 
     @sentence("README.md", "docs/index.md")
@@ -106,19 +106,19 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
         require(own < limit, "ERM's error is small")
         return f"ERM has {own:.1f}"
 
-    (entry,) = register.ENTRIES[__name__]
+    (make,) = register.PARTS
     limit = 3.0
-    assert entry.make() == {page: {"error_of_erm": "ERM has 2.0"} for page in ("README.md", "docs/index.md")}
+    assert make() == {page: {"error_of_erm": "ERM has 2.0"} for page in ("README.md", "docs/index.md")}
     limit = 1.0
-    (text,) = entry.make()["README.md"].values()
+    (text,) = make()["README.md"].values()
     assert text.startswith("**[error_of_erm: the records no longer support this sentence: not so: ERM's error is small")
 
 
 def sentences() -> dict[str, str]:
     """Every sentence of the project by its function's name."""
-    modules = (sentences_domains, sentences_regressor, sentences_tables)
-    entries = [entry for one in modules for entry in register.ENTRIES[one.__name__]]
-    return {name: text for entry in entries for parts in entry.make().values() for name, text in parts.items()}
+    modules = [one.__name__ for one in (findings, sentences_regressor, sentences_tables)]
+    made = [make() for make in register.PARTS if hasattr(make, "__wrapped__") and make.__module__ in modules]
+    return {name: text for pages in made for parts in pages.values() for name, text in parts.items()}
 
 
 def test_every_sentence_holds_and_each_of_its_numbers_is_computed() -> None:

@@ -8,11 +8,10 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_records
 from scripts.records.records import records_frame
-from scripts.report import artefacts as artefact_list
-from scripts.report.artefacts import Artefact, load_artefacts
+from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
 from scripts.report.paper_map import effect_lines, missing_datasets, state_words
-from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, find_all
+from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Artefact, find_all, load_artefacts
 from scripts.stats.intervals import of_interval
 from tests.scripts.reports import report
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from cmixup.errors import InputError
 from scripts.records.published import read_once, remember_reads
 from scripts.report import register, rendering
+from scripts.report.rendering import WIDTH, joined_words, page_places, splice_page
 
 
 @pytest.fixture
@@ -19,12 +20,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rendering, "find_modules", lambda: ["made"])
     monkeypatch.setattr(rendering, "import_module", lambda _: None)
     monkeypatch.setattr(rendering, "write_figures", lambda figures: [(tmp_path / name).touch() for name in figures])
-    entries = [
-        register.Entry(register.FIGURES, lambda: {"a.png": Figure()}),
-        register.Entry(register.FILES, lambda: {"a.md": "made\n"}),
-        register.Entry(register.PARTS, lambda: {"README.md": {"one": "new"}}),
-    ]
-    monkeypatch.setattr(rendering, "ENTRIES", {"made": entries})
+    monkeypatch.setattr(register, "FIGURES", [lambda: {"a.png": Figure()}])
+    monkeypatch.setattr(register, "FILES", [lambda: {"a.md": "made\n"}])
+    monkeypatch.setattr(register, "PARTS", [lambda: {"README.md": {"one": "new"}}])
     return tmp_path
 
 
@@ -39,8 +37,7 @@ def test_everything_is_written_and_then_nothing_is_stale(root: Path) -> None:
 
 def test_a_sentence_that_no_longer_holds_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "**[one: the records no longer support this sentence: why]**"
-    entry = register.Entry(register.PARTS, lambda: {"README.md": {"one": text}})
-    monkeypatch.setattr(rendering, "ENTRIES", {"made": [entry]})
+    monkeypatch.setattr(register, "PARTS", [lambda: {"README.md": {"one": text}}])
     assert rendering.render_everything() == ["one"]
     assert rendering.stale_texts(root) == ["sentence one"]
 
@@ -52,19 +49,59 @@ def test_a_page_that_no_entry_fills_is_an_error(root: Path) -> None:
 
 
 def test_a_remembered_value_is_computed_once_for_a_rendering() -> None:
-    asked = []
+    computed = []
 
     @remember_reads
     def value(more: str) -> str:
-        asked.append(more)
+        computed.append(more)
         return more
 
     with read_once():
         assert [value("b"), value("b"), value("c")] == ["b", "b", "c"]
-        assert asked == ["b", "c"]
-    assert (value("b"), value("b"), asked[2:]) == ("b", "b", ["b", "b"])
+        assert computed == ["b", "c"]
+    assert (value("b"), value("b"), computed[2:]) == ("b", "b", ["b", "b"])
 
 
 def test_every_entry_of_the_project_is_found() -> None:
     found = rendering.find_modules()
     assert {"scripts.report.sentences_tables", "scripts.report.theory"} <= set(found)
+
+
+PAGE = """# Title
+
+By hand, <span id="one">old
+words</span>, `<span id="no-place">`.
+
+| a | <span id="cell">x</span> |
+
+- Item: <span id="item"></span>.
+
+<!-- block:begin (who fills it) -->
+old
+<!-- block:end -->
+"""
+
+
+def test_parts_are_spliced_in_and_long_sentences_are_wrapped() -> None:
+    parts = {"one": "new words", "cell": "y " * 80 + "y", "item": "word " * 40 + "end", "block": "| a |"}
+    assert page_places(PAGE) == ["one", "cell", "item", "block"]
+    page = splice_page(PAGE, parts)
+    assert 'By hand, <span id="one">new words</span>, `<span id="no-place">`.' in page
+    assert f'| a | <span id="cell">{parts["cell"]}</span> |' in page  # a row stays a line
+    assert "<!-- block:begin (who fills it) -->\n| a |\n<!-- block:end -->" in page
+    item = page.partition("- Item")[2].partition("</span>")[0]
+    assert max(map(len, item.splitlines())) <= WIDTH
+    assert all(line.startswith("  word") for line in item.splitlines()[1:])
+    assert splice_page(page, parts) == page
+
+
+@pytest.mark.parametrize("parts", [{"one": "a"}, {"one": "", "cell": "", "item": "", "block": "", "more": ""}])
+def test_a_place_without_a_part_and_a_part_without_a_place_are_refused(parts: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="every place of a page must have its part"):
+        splice_page(PAGE, parts)
+
+
+def test_words_are_listed() -> None:
+    assert [joined_words(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "none", "a", "a and b", "a, b and c"
+    ]  # fmt: skip

@@ -1,5 +1,6 @@
 """What is published of the study: whole settings alone count, ensembles are means of what is kept, controls hold."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,14 @@ def test_the_average_of_distributions_has_the_moments_of_their_mixture() -> None
     assert mixture.prediction[STD] == pytest.approx(np.full_like(TARGET, draws.std()), rel=0.01)
 
 
-def test_later_splits_join_once_both_methods_have_all_tables(rules: Rules, tmp_path: Path) -> None:
-    more = load_rules("more_splits")
+def test_later_splits_join_once_both_methods_have_all_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load_few(name: str = PROTOCOL2) -> Rules:
+        return replace(load_rules(name), tables=load_rules(name).tables[:3])
+
+    monkeypatch.setattr(study_evidence, "load_rules", load_few)
+    rules, more = load_few(), load_few("more_splits")
     put(tmp_path, rules, rules.cells(conditions=["random"]), 2)
     put(tmp_path, more, more.cells(methods=["erm"]), 2)
     assert leading_setting(tmp_path).splits == 5

@@ -92,11 +92,13 @@ def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float,
     Raises:
         InputError: a row names a dataset that is none of ours.
     """
-    found: dict[str, list[tuple[float, str]]] = {}
+    published: dict[str, list[tuple[float, str]]] = {}
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
-            found.setdefault(names.part_spelling("dataset", r["dataset"]), []).append((float(r["value"]), r["source"]))
-    return found
+            published.setdefault(names.part_spelling("dataset", r["dataset"]), []).append(
+                (float(r["value"]), r["source"])
+            )
+    return published
 
 
 def bandwidth_grid(labels: np.ndarray) -> list[float]:
@@ -168,9 +170,9 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the text of results/tables/bandwidth.md that the rows of results/bandwidth.csv give."""
     body, suggestions = [], {}
     for r in rows:
-        shown = names.dataset_title(r["dataset"])
-        body.append([shown, f"{float(r['label_std']):.4g}", *report_row(r, r["source"])])
-        suggestions[shown] = range_sentence(float(r["suggested_low"]), float(r["suggested_high"]))
+        title = names.dataset_title(r["dataset"])
+        body.append([title, f"{float(r['label_std']):.4g}", *report_row(r, r["source"])])
+        suggestions[title] = range_sentence(float(r["suggested_low"]), float(r["suggested_high"]))
     there = {r["dataset"] for r in rows}
     absent = [
         f"- Not in this table: {names.dataset_title(name)}: "
@@ -179,7 +181,7 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
         if name not in there
     ]
     table = markdown_rows(["dataset", "label std", *HEAD], body)
-    lines = [*(f"- {shown}: {words}" for shown, words in suggestions.items()), *absent]
+    lines = [*(f"- {heading}: {words}" for heading, words in suggestions.items()), *absent]
     return "\n".join([PAGE_HEAD, *table, PAGE_MIDDLE, *lines, PAGE_END])
 
 
@@ -200,9 +202,9 @@ def look_at(given: Args) -> None:
     rows = examine_bandwidths(labels, [*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
     low, high = suggested_range(labels)
     styles = ["bold" if source != "grid" else None for _, source in rows]
-    shown = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
+    heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
     body = [short_cells(report, source, low, high) for report, source in rows]
-    print_table(SHORT_HEAD, body, shown, left=len(SHORT_HEAD), styles=styles)
+    print_table(SHORT_HEAD, body, heading, left=len(SHORT_HEAD), styles=styles)
     print(
         "partners: share of all rows that are partners in effect. itself: pairs of a row\n"
         f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"

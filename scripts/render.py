@@ -65,11 +65,11 @@ def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         parse_score(metric)
-    found = shown_tables(filled_records(), metrics)
-    known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in found))
+    tables = shown_tables(filled_records(), metrics)
+    known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in tables))
     for name in chosen:
         check_choice("names", name, known)
-    print("\n".join(table_page(table) for experiment, _, table in found if experiment.name in (chosen or known)))
+    print("\n".join(table_page(table) for experiment, _, table in tables if experiment.name in (chosen or known)))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -73,16 +73,16 @@ def _curve_key(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _read_table(path: Path) -> dict[tuple[str, ...], Rows]:
-    found: dict[tuple[str, ...], Rows] = {}
+    runs: dict[tuple[str, ...], Rows] = {}
     for row in read_csv(path) if path.is_file() else ():
-        own = {name: value for name, value in row.items() if name not in RUN}
-        found.setdefault(tuple(row[name] for name in RUN), []).append(own)
-    return found
+        values = {name: value for name, value in row.items() if name not in RUN}
+        runs.setdefault(tuple(row[name] for name in RUN), []).append(values)
+    return runs
 
 
 def _make_curve(report: Mapping[str, Any], rows: Rows) -> Curve:
-    told = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")}
-    return Curve(**told, columns={name: [float(row[name]) for row in rows] for name in rows[0]})
+    about = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")}
+    return Curve(**about, columns={name: [float(row[name]) for row in rows] for name in rows[0]})
 
 
 @draws

@@ -97,15 +97,18 @@ class ResultTable:
             f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
             "with the most seeds."
         )
-        said = [ours]
-        if any(cell.z is not None for block in self.blocks for own in block.cells.values() for cell in own.values()):
-            said.append(
+        sentences = [ours]
+        scores = [score for block in self.blocks for row in block.cells.values() for score in row.values()]
+        if any(score.z is not None for score in scores):
+            sentences.append(
                 "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
                 "standard deviation / sqrt(n), and n is 3 for the paper."
             )
         if any(block.intervals for block in self.blocks):
-            said.append("Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0.")
-        return " ".join(said)
+            sentences.append(
+                "Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0."
+            )
+        return " ".join(sentences)
 
 
 def make_block(
@@ -135,15 +138,15 @@ def make_block(
     }
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
-    for metric, found in compared.items():
+    for metric, comparison in compared.items():
         for method in methods:
-            row, ours = printed.get((method, metric)), found.summaries.get(method)
-            best = method == found.best and "ci95" not in metric  # the width of an interval is no score to win by
+            row, ours = printed.get((method, metric)), comparison.summaries.get(method)
+            best = method == comparison.best and "ci95" not in metric  # the width of an interval is no score to win by
             cells[method][metric] = Score(ours, best=best) if row is None else Score(
                 ours, float(row["mean"]), float(row["std"]) if row["std"] else None,
                 len(str(row["mean"]).partition(".")[2]), best,
             )  # fmt: skip
-    intervals = {m: {s: found.intervals[m] for s, found in compared.items() if m in found.intervals} for m in methods}
+    intervals = {m: {s: of.intervals[m] for s, of in compared.items() if m in of.intervals} for m in methods}
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
     runs = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
     if 0 < max((len(v) for of in values.values() for v in of.values()), default=0) < FEW:
@@ -152,11 +155,11 @@ def make_block(
     return Block(dataset, metrics, cells, compare, {m: of for m, of in intervals.items() if of}, notes, runs, titles)
 
 
-def summary_text(found: Summary | None, decimals: int) -> str:
+def summary_text(summary: Summary | None, decimals: int) -> str:
     """Return mean ± standard deviation, the mean alone without one, and a dash without values."""
-    if found is None:
+    if summary is None:
         return "—"
-    return f"{found.mean:.{decimals}f}" + ("" if math.isnan(found.std) else f" ± {found.std:.{decimals}f}")
+    return f"{summary.mean:.{decimals}f}" + ("" if math.isnan(summary.std) else f" ± {summary.std:.{decimals}f}")
 
 
 def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
@@ -206,12 +209,12 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
 
 def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of one metric: ours, the paper's and z where it has any, and paired differences."""
-    cells = {method: own[metric] for method, own in block.cells.items()}
-    pairs = {method: found[metric] for method, found in block.intervals.items() if metric in found}
+    cells = {method: scores[metric] for method, scores in block.cells.items()}
+    pairs = {method: intervals[metric] for method, intervals in block.intervals.items() if metric in intervals}
     printed, titles = any(cell.paper is not None for cell in cells.values()), block.titles
     head = ["method", "n", f"{titles.metrics.get(metric, metric)} ours"] + ["paper", "ours - paper", "z"] * printed
     if pairs:
-        n = max(found.n for found in pairs.values())
+        n = max(interval.n for interval in pairs.values())
         head.append(f"{titles.methods.get(block.compare, block.compare)} minus it, n = {n}")
     rows = []
     for method, cell in cells.items():

@@ -172,7 +172,7 @@ def lead_table() -> str:
              f"predictive probability that the error improves by at least {lead.rules.equal:g} % on a new table",
              "worsens as much"]  # fmt: skip
     body = [
-        [WHO[method], *(interval_text(each, 1) for each in (effect.overall, effect.unweighted)), effect.direction(),
+        [WHO[method], interval_text(effect.overall, 1), interval_text(effect.unweighted, 1), effect.direction(),
          chance_text(effect.posterior.new.chances.gain), chance_text(effect.posterior.new.chances.loss)]
         for method in WHO for effect in [effect_of(lead, method)]
     ]  # fmt: skip
@@ -190,7 +190,7 @@ def lite_records() -> list[Record]:
 def entry_settings() -> list[Setting]:
     """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
     rules, records = load_rules(), lite_records()
-    (condition,) = (each for each in rules.conditions if each.name == LITE_SETTING)
+    (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
     settings = []
     for name in sorted({record["method"] for record in records} - rules.methods.keys()):
         tables = {record["table"] for record in records if record["method"] == name}

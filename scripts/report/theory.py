@@ -188,7 +188,7 @@ def grid_table(numbers: Numbers, theorem: int) -> list[str]:
         line = [changed, str(at.n), str(at.p), f"{at.p / at.n:.3g}", f"{float(at.bandwidth):.3g}"]
         if third:
             gap, bound = numbers.values(at, "", "gap"), numbers.values(at, "cmixup", "bandwidth_over_bound")
-            line += [noise or NOISE, *(f"{np.median(list(found.values())):.2g}" for found in (gap, bound))]
+            line += [noise or NOISE, *(f"{np.median(list(by_seed.values())):.2g}" for by_seed in (gap, bound))]
         line.append(f"{np.mean(list(numbers.values(at, 'cmixup', rate.metric).values())):.3f}")
         for q in QUANTITIES[theorem][:2]:
             differences = numbers.differences(at, q) if is_measured(at, q) else []

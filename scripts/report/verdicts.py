@@ -128,17 +128,17 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
             comparison of which the file does not say in words what it is.
     """
     nodes = read_part(results / FILE)
-    found = [
+    artefacts = [
         Artefact(**checked_arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()
     ]
-    for artefact in found:
+    for artefact in artefacts:
         if not (artefact.gain or artefact.level or artefact.sweep or artefact.comparisons or artefact.words):
             raise InputError(f"{FILE}: {artefact.name} must have gain, level, sweep, compare or words")
         if artefact.level and not artefact.margin:
             raise InputError(f"{FILE}: {artefact.name} has level and must have margin")
         if (artefact.sweep or artefact.compare) and not artefact.decides:
             raise InputError(f"{FILE}: {artefact.name} must say what decides")
-    return found
+    return artefacts
 
 
 def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:

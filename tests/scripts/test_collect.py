@@ -29,8 +29,8 @@ def test_means_and_t_intervals_by_value_and_the_best() -> None:
     assert (group.title, group.metric) == ("airfoil cmixup paper", "rmse")
     assert [p.value for p in group.points] == [0.1, 1.75, 10.0]
     assert [p.interval.mean for p in group.points] == [2.0, 1.5, 3.0]
-    found = group.points[1].interval
-    assert (found.low, found.high) == pytest.approx((1.5 - T2, 1.5 + T2), rel=1e-9)  # std sqrt(2), error 1
+    interval = group.points[1].interval
+    assert (interval.low, interval.high) == pytest.approx((1.5 - T2, 1.5 + T2), rel=1e-9)  # std sqrt(2), error 1
     assert [p.on_val for p in group.points] == [3.0, 2.5, 4.0]
     text = collected_page([group])
     assert "| **1.75** | 2 | **1.500 ± 1.414** | — | 2.500 |" in text
@@ -121,10 +121,10 @@ def test_runs_whose_other_options_differ_are_groups_of_their_own() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_sweep_is_one_line(reports: list[Any], option: str, metric: str, named: str) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         collect_sweeps(reports, option, metric)
-    assert named in str(told.value)
-    assert "\n" not in str(told.value)
+    assert named in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def put(folder: Path, made: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ def test_every_problem_is_one_line_and_exit_code_2(
 def test_the_sweep_of_wandb_names_options_that_there_are() -> None:
     sweep = yaml.safe_load((CONFIG_DIR / "wandb" / "bandwidth.yaml").read_text())
     words = [word for word in sweep["command"] if "=" in word]
-    words += [f"{key}={each['values'][0]}" for key, each in sweep["parameters"].items()]
+    words += [f"{key}={parameter['values'][0]}" for key, parameter in sweep["parameters"].items()]
     cfg = compose_train(words)
     assert (cfg.method.bandwidth, cfg.seed, cfg.logger) == (0.1, 0, "wandb")
     assert sweep["metric"]["name"] == "val/rmse"

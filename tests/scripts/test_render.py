@@ -54,8 +54,8 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish_runs(tmp_path / "out", tmp_path / "results")
     assert written == tmp_path / "results/runs/table1/airfoil.csv"
-    found = published_records(tmp_path / "results")
-    assert {(r["split"], r["metric"], r["value"]) for r in found.to_dict("records")} == {
+    published = published_records(tmp_path / "results")
+    assert {(r["split"], r["metric"], r["value"]) for r in published.to_dict("records")} == {
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
         ("train", "best_epoch", 3),
     }  # fmt: skip
@@ -80,19 +80,19 @@ def test_curves_are_published_of_runs_that_tracked_them_and_drawn(tmp_path):
     publish_runs(tmp_path / "out", tmp_path / "results")
     before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}
     assert [path.name for path in before] == ["erm.csv"]
-    found = published_curves(tmp_path / "results")
-    assert found == read_curves([r for r in published_reports(tmp_path / "results") if r["run"][:2] == "f/"],
+    curves = published_curves(tmp_path / "results")
+    assert curves == read_curves([r for r in published_reports(tmp_path / "results") if r["run"][:2] == "f/"],
                                 tmp_path / "out/runs")  # fmt: skip
     shutil.rmtree(tmp_path / "out/runs/f/seed=0")  # what is published stays without it
     publish_runs(tmp_path / "out", tmp_path / "results")
     assert {path: path.read_text() for path in before} == before
-    assert [c.seed for c in found] == [0, 1]
-    assert found[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
-    assert found[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
-    left, _ = overfitting_figure(experiment, found, "paper").axes
+    assert [c.seed for c in curves] == [0, 1]
+    assert curves[1].columns["test_rmse"] == [3.0, 2.0, 1.5]
+    assert curves[0].columns["train_rmse"] == [1.0, 0.5, 0.25]
+    left, _ = overfitting_figure(experiment, curves, "paper").axes
     assert left.lines[0].get_ydata().tolist() == [2.5, 1.5, 1.0]  # the mean of 2 / epoch and 1 + 2 / epoch
     with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
-        overfitting_figure(experiment, found, "released")
+        overfitting_figure(experiment, curves, "released")
 
 
 def test_cells_without_runs_are_listed_with_the_reason():
@@ -125,13 +125,13 @@ def test_borrowed_rows_come_from_the_other_experiment():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [({"dirty": True}, "uncommitted"), ({"commit": ""}, "unknown"), ({"commit": "0" * 40}, "not in this checkout")],
 )
-def test_publish_refuses_runs_of_uncommitted_or_unknown_code(tmp_path, changes, said):
+def test_publish_refuses_runs_of_uncommitted_or_unknown_code(tmp_path, changes, message):
     leave_run(tmp_path / "out", report(0, **changes))
     leave_run(tmp_path / "out", report(1))
-    with pytest.raises(InputError, match=rf"^1 runs cannot be published \(table1/airfoil/.*seed=0\): .*{said}"):
+    with pytest.raises(InputError, match=rf"^1 runs cannot be published \(table1/airfoil/.*seed=0\): .*{message}"):
         publish_runs(tmp_path / "out", tmp_path / "results")
     assert not (tmp_path / "results").exists()
     with pytest.raises(InputError, match="no finished run"):
@@ -182,8 +182,8 @@ def test_the_papers_worst_domains_are_a_metric_of_ours():
     rows = paper_rows(experiment)
     assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain
     assert {r["metric"] for r in rows if r["dataset"] == "crime"} == {"rmse", "worst_rmse"}
-    found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "skillcraft"}
-    assert (found["cmixup", "rmse"], found["cmixup", "worst_rmse"]) == ("5.201", "7.362")
+    means = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "skillcraft"}
+    assert (means["cmixup", "rmse"], means["cmixup", "worst_rmse"]) == ("5.201", "7.362")
     assert {row["metric"] for row in rows} <= {*experiment.metrics, *experiment.metrics_of["dti"]}
 
 

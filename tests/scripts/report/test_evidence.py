@@ -69,8 +69,8 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name the bandwidth"):
         e.authors("airfoil", "cmixup")
     # Airfoil's splits are those of the authors' seeds, so the difference is paired: 0.5 on every seed.
-    found = minus(e.authors("airfoil", "erm"), e.runs("table1", "airfoil", "paper", "erm"))
-    assert (found.mean, found.low) == (0.5, pytest.approx(0.5))
+    difference = minus(e.authors("airfoil", "erm"), e.runs("table1", "airfoil", "paper", "erm"))
+    assert (difference.mean, difference.low) == (0.5, pytest.approx(0.5))
     assert e.rows("table.csv", "x", kind="a").values == {0: 1.0, 1: 3.0}
     assert minus(e.rows("table.csv", "y"), e.rows("table.csv", "x")).n == 3  # paired by the row
     assert [e.rows("{dataset}.csv", "loss", take=take, dataset="airfoil").mean for take in ("min", "last")] == [
@@ -102,9 +102,9 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
 
     @sentence("README.md", "docs/index.md")
     def error_of_erm(e: Evidence) -> str:
-        own = e.runs("table1", "airfoil", "paper", "erm").mean
-        require(own < limit, "ERM's error is small")
-        return f"ERM has {own:.1f}"
+        error = e.runs("table1", "airfoil", "paper", "erm").mean
+        require(error < limit, "ERM's error is small")
+        return f"ERM has {error:.1f}"
 
     (make,) = register.PARTS
     limit = 3.0
@@ -122,12 +122,12 @@ def sentences() -> dict[str, str]:
 
 
 def test_every_sentence_holds_and_each_of_its_numbers_is_computed() -> None:
-    found = sentences()
-    assert len(found) > 15
-    assert not [name for name, text in found.items() if "no longer support" in text]
+    texts = sentences()
+    assert len(texts) > 15
+    assert not [name for name, text in texts.items() if "no longer support" in text]
     scores = by_seed(module.filled_records(), experiment="table1", dataset="airfoil", preset="default", method="erm",
                      metric="rmse", options={})  # fmt: skip
-    assert f"ERM has {sum(scores.values()) / len(scores):.3f} on Airfoil" in found["default_airfoil"]
+    assert f"ERM has {sum(scores.values()) / len(scores):.3f} on Airfoil" in texts["default_airfoil"]
 
 
 def test_a_row_of_findings_says_on_which_side_of_0_its_interval_lies() -> None:

@@ -1,5 +1,6 @@
 """What figures show: every seed, means, spreads and the paper's numbers, where they belong."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -11,8 +12,21 @@ from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
 from scripts.analysis.invariance import invariance_figure
 from scripts.analysis.task_errors import objects_figure
+from scripts.config.compose import option_names
 from scripts.records.experiment import load_experiment
-from scripts.report.figures import COLOURS, bandwidth_figure
+from scripts.records.names import method_title
+from scripts.report.figures import (
+    BLACK,
+    COLOURS,
+    DRAWN,
+    LOOKS,
+    ROOT,
+    SERIES,
+    VERMILION,
+    bandwidth_figure,
+    doc_figures,
+    method_look,
+)
 from scripts.report.overfitting import Curve, overfitting_figure
 
 
@@ -21,8 +35,8 @@ def dots(axis: Axes) -> list[list[float]]:
 
 
 def marks(axis: Axes, marker: str, column: int = 0) -> list[float]:
-    found = [line for line in axis.lines if line.get_marker() == marker]
-    return [float(x) for line in found for x in np.atleast_1d(line.get_data()[column])]
+    lines = [line for line in axis.lines if line.get_marker() == marker]
+    return [float(x) for line in lines for x in np.atleast_1d(line.get_data()[column])]
 
 
 def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
@@ -106,6 +120,35 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     every = [along[0], marked[0], along[1]]  # the line passes through the marks
     assert list(line.get_ydata()) == [r.effective_fraction for r in every]
     assert list(mark.get_ydata()) == [marked[0].effective_fraction]
-    assert [list(found.get_ydata()) for found in right.lines] == [
+    assert [list(line.get_ydata()) for line in right.lines] == [
         [r.self_probability for r in every], [marked[0].self_probability],
     ]  # fmt: skip
+
+
+def test_erm_is_black_and_cmixup_alone_is_vermilion() -> None:
+    assert COLOURS["erm"] == BLACK
+    family = {name for name, colour in COLOURS.items() if colour == VERMILION}
+    assert "cmixup" in family
+    assert all(name.startswith("cmixup") for name in family)
+    assert VERMILION not in SERIES
+    assert BLACK not in SERIES
+
+
+def test_every_look_is_of_a_method_and_no_two_of_the_same_table_are_alike() -> None:
+    assert LOOKS.keys() <= set(option_names("method"))
+    single = {name: look for name, look in LOOKS.items() if "meta" not in name and name not in ("maml", "mr_maml")}
+    for (one, a), (other, b) in itertools.combinations(single.items(), 2):
+        assert a != b, f"{one} and {other} look alike"
+
+
+def test_a_title_and_a_name_have_the_same_look() -> None:
+    assert all(method_look(name)["color"] == method_look(method_title(name))["color"] for name in LOOKS)
+    assert method_look("a method of a stranger")["color"] not in (BLACK, VERMILION)
+
+
+def test_every_block_has_its_picture_and_draws_it() -> None:
+    page = (ROOT / "docs" / "bandwidth.md").read_text()
+    paths = [path for _, path in DRAWN.findall(page)]
+    assert len(set(paths)) == page.count("figure, ") == 4
+    assert all((ROOT / "docs" / path).is_file() for path in paths)
+    assert list(doc_figures()) == paths

@@ -51,9 +51,9 @@ def published() -> Evidence:
 def test_planted_runs_have_the_state_that_was_planted(kind, first, second, word):
     methods = ("cmixup", "erm") if kind == "gain" else ("cmixup", "rc_mixup")  # of which the paper has no number
     artefact = replace(ARTEFACT, **{"gain": [], kind: [list(methods)], "margin": "table1"})
-    (found,) = find_all(artefact, evidence(first, second, methods=methods))
-    assert (found.where, found.state, found.n) == ("Airfoil", word, len(first))
-    assert state_words([found]) == f"**{word}**: Airfoil"
+    (finding,) = find_all(artefact, evidence(first, second, methods=methods))
+    assert (finding.where, finding.state, finding.n) == ("Airfoil", word, len(first))
+    assert state_words([finding]) == f"**{word}**: Airfoil"
 
 
 def test_higher_is_better_for_r():
@@ -63,10 +63,12 @@ def test_higher_is_better_for_r():
                scores={"test": {"r": value, "worst_r": -value}})
         for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    found = find_all(artefact, Evidence(records_frame(reports)))
-    assert [f.state for f in found] == [REPRODUCES, DIFFERS]
-    assert found[1].where == f"worst domain of {found[0].where}"
-    assert (found[0].paper.mean, found[0].paper.error) == pytest.approx((0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5))
+    findings = find_all(artefact, Evidence(records_frame(reports)))
+    assert [f.state for f in findings] == [REPRODUCES, DIFFERS]
+    assert findings[1].where == f"worst domain of {findings[0].where}"
+    assert (findings[0].paper.mean, findings[0].paper.error) == pytest.approx(
+        (0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5)
+    )
 
 
 def test_presets_that_disagree_stand_side_by_side():
@@ -78,9 +80,9 @@ def test_presets_that_disagree_stand_side_by_side():
         for preset, order in (("paper", (LOWER, HIGHER)), ("released", (HIGHER, LOWER)))
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
-    found = find_all(both, Evidence(records_frame(reports)))
-    assert state_words(found) == "**reproduces**: Airfoil (paper); **differs**: Airfoil (released)"
-    assert effect_lines(found) == [
+    findings = find_all(both, Evidence(records_frame(reports)))
+    assert state_words(findings) == "**reproduces**: Airfoil (paper); **differs**: Airfoil (released)"
+    assert effect_lines(findings) == [
         ["Airfoil", "-0.184 (0.055)", "paper: -1.030 [-1.065, -0.995]; released: +1.030 [+0.995, +1.065]",
          "paper: **reproduces**; released: **differs**"]
     ]  # fmt: skip
@@ -92,9 +94,9 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
                scores={"test": {"rmse": value}}, facts={"self_probability": share})
         for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    (found,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
-    assert found.state == IDLE
-    assert state_words([found]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
+    (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
+    assert finding.state == IDLE
+    assert state_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -104,9 +106,9 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     same = {"of": {"from": "x.csv"}, "first": {"column": "mine"}, "second": {"column": "theirs"}}
     turned = {"of": {"from": "x.csv"}, "second": {"column": "mine"}, "first": {"column": "theirs"}}
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
-    found = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
-    assert state_words(found) == "**reproduces**: A; **differs**: B"
-    assert effect_lines(found, "mine minus theirs") == [
+    findings = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
+    assert state_words(findings) == "**reproduces**: A; **differs**: B"
+    assert effect_lines(findings, "mine minus theirs") == [
         ["mine minus theirs", "—", "1 of 2 intervals below 0", "**reproduces**: 1; **differs**: 1"]
     ]
 
@@ -116,19 +118,19 @@ def test_no_published_state_goes_by_width(published):
     seen = set()
     for artefact in load_artefacts():
         margins = {"table1": {"Airfoil": 0.092, "NO2": 0.014}, "table3": {"Crime": 0.0055, "SkillCraft": 0.343}}
-        for found in find_all(artefact, published):
-            seen.add(found.state)
-            if found.state == DIFFERS and found.paper:
-                low, high = of_interval(found.ours).minus(found.paper).ends()
-                assert low > 0 or high < 0, (artefact.name, found)
-            elif found.state == DIFFERS:
-                assert found.ours.low > 0 or (artefact.level and found.ours.high < 0), (artefact.name, found)
-            if found.state == REPRODUCES and artefact.level:
-                low, high = of_interval(found.ours).ends(0.9)
-                margin = margins[artefact.margin][found.where]
-                assert -margin < low < high < margin, (artefact.name, found)
-            elif found.state == REPRODUCES:
-                assert found.ours.high < 0, (artefact.name, found)
+        for finding in find_all(artefact, published):
+            seen.add(finding.state)
+            if finding.state == DIFFERS and finding.paper:
+                low, high = of_interval(finding.ours).minus(finding.paper).ends()
+                assert low > 0 or high < 0, (artefact.name, finding)
+            elif finding.state == DIFFERS:
+                assert finding.ours.low > 0 or (artefact.level and finding.ours.high < 0), (artefact.name, finding)
+            if finding.state == REPRODUCES and artefact.level:
+                low, high = of_interval(finding.ours).ends(0.9)
+                margin = margins[artefact.margin][finding.where]
+                assert -margin < low < high < margin, (artefact.name, finding)
+            elif finding.state == REPRODUCES:
+                assert finding.ours.high < 0, (artefact.name, finding)
     assert seen == {REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE}
 
 

@@ -63,8 +63,8 @@ def test_a_remembered_value_is_computed_once_for_a_rendering() -> None:
 
 
 def test_every_entry_of_the_project_is_found() -> None:
-    found = rendering.find_modules()
-    assert {"scripts.report.sentences_tables", "scripts.report.theory"} <= set(found)
+    modules = rendering.find_modules()
+    assert {"scripts.report.sentences_tables", "scripts.report.theory"} <= set(modules)
 
 
 PAGE = """# Title

@@ -8,7 +8,9 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.names import titles_of
-from scripts.report.result_table import ResultTable, make_block, metric_rows, table_page, to_table_csv
+from scripts.report.result_table import Block, ResultTable, Score, make_block, metric_rows, table_page, to_table_csv
+from scripts.report.tables import rank_lines, ranks_beside_paper
+from scripts.stats.intervals import Summary
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
@@ -84,9 +86,9 @@ def test_a_seed_that_comes_twice_is_refused():
 def test_intervals_pair_shared_seeds():
     more = {"method": "cmixup", "seed": "3", "value": 2.5}
     rows = [*records(), {**records()[0], "seed": "2", "value": 9.7}, {**records()[0], **more}]
-    found = block(rows).intervals["erm"]["rmse"]
-    assert found.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
-    assert found.n == 3
+    interval = block(rows).intervals["erm"]["rmse"]
+    assert interval.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
+    assert interval.n == 3
     assert "cmixup" not in block(rows).intervals
     page = table_page(ResultTable("Title", [block(rows)]))
     assert "| C-Mixup minus it, n = 3 |" in page
@@ -123,3 +125,46 @@ def test_csv_holds_unrounded_numbers():
     assert float(erm["mean"]) == pytest.approx(3.1, abs=1e-12)
     assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
     assert (mixup["mean"], mixup["n"]) == ("", "0")
+
+
+def block_of(dataset: str, metric: str, ours: dict, paper: dict) -> Block:
+    cells = {
+        m: {metric: Score(None if ours[m] is None else Summary(ours[m], 0.1, 3), paper[m])} for m in ours
+    }  # fmt: skip
+    return Block(dataset, [metric], cells, titles=titles_of(["airfoil", "no2", dataset], ours, [metric]))
+
+
+RANKED = {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
+
+
+def test_ranks_beside_paper_are_those_counted_by_hand():
+    blocks = [
+        block_of("airfoil", "rmse", {"erm": 1.0, "mixup": 5.0, "cmixup": 2.0}, RANKED),
+        block_of("no2", "rmse", {"erm": 0.5, "mixup": 0.5, "cmixup": 0.7}, RANKED),
+    ]
+    datasets, ours, paper = ranks_beside_paper(blocks, "rmse")
+    assert datasets == ["airfoil", "no2"]
+    assert ours == {"erm": (1 + 1.5) / 2, "mixup": (3 + 1.5) / 2, "cmixup": (2 + 3) / 2}
+    assert paper == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
+    (line,) = rank_lines(blocks, "rmse")
+    assert "over Airfoil, NO2" in line
+    assert "ERM 1.2 (3.0); mixup 2.2 (2.0); C-Mixup 2.5 (1.0)." in line
+
+
+@pytest.mark.parametrize("metric", ["r", "worst_r"])
+def test_where_higher_is_better_the_highest_is_first(metric):
+    blocks = [block_of(d, metric, {"erm": 0.1, "cmixup": 0.9}, {"erm": 0.8, "cmixup": 0.2}) for d in ("a", "b")]
+    _, ours, paper = ranks_beside_paper(blocks, metric)
+    assert ours == {"erm": 2.0, "cmixup": 1.0}
+    assert paper == {"erm": 1.0, "cmixup": 2.0}
+
+
+def test_a_dataset_without_every_method_does_not_count():
+    whole = block_of("airfoil", "rmse", {"erm": 1.0, "cmixup": 2.0}, {"erm": 1.0, "cmixup": 2.0})
+    for hole in (
+        block_of("no2", "rmse", {"erm": 1.0, "cmixup": None}, {"erm": 1.0, "cmixup": 2.0}),
+        block_of("no2", "rmse", {"erm": 1.0, "cmixup": 2.0}, {"erm": None, "cmixup": 2.0}),
+    ):
+        assert ranks_beside_paper([whole, hole], "rmse")[0] == ["airfoil"]
+        assert rank_lines([whole, hole], "rmse") == []
+    assert ranks_beside_paper([], "rmse") == ([], {}, {})

@@ -56,7 +56,7 @@ def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None
 
 def made(rules: Rules, levels: dict[str, float], weights: int = 2, tables: str = "ab") -> Setting:
     """Return a setting of small tables whose methods have errors of some levels."""
-    (condition,) = (each for each in rules.conditions if each.name == "random")
+    (condition,) = (condition for condition in rules.conditions if condition.name == "random")
     records: list[Record] = [
         {"table": t, "condition": "random", "method": m, "trials": [],
          "seeds": [{"seed": WEIGHTS * s + w, "split": s, "test": v * (1 + 0.01 * s * w * (k + 1))}
@@ -88,14 +88,14 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensem
 def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Rules, tmp_path: Path) -> None:
     put(tmp_path, rules, rules.cells(["penguin_mass"], ["random"], ["erm", "cmixup"]), 5)
     records = read_store(rules, tmp_path)
-    found = {record["method"]: record for record in study_evidence.ensemble_records(records, rules, tmp_path)}
-    assert found.keys() == ENSEMBLES.keys()
+    ensembles = {record["method"]: record for record in study_evidence.ensemble_records(records, rules, tmp_path)}
+    assert ensembles.keys() == ENSEMBLES.keys()
     for name, members in ENSEMBLES.items():
-        numbers = [number for each in members.values() for number in each]
+        numbers = [number for seeds in members.values() for number in seeds]
         assert len(set(numbers)) == len(numbers)  # C-Mixup's run is ERM's of this number where tuning chose ERM
-        for split, row in enumerate(found[name]["seeds"]):
-            each = [predicted(m, WEIGHTS * split + k) for m, ks in members.items() for k in ks]
-            assert row["test"] == pytest.approx(normalised_rmse(np.mean(each, axis=0), TARGET, np.ones(1)))
+        for split, row in enumerate(ensembles[name]["seeds"]):
+            predictions = [predicted(m, WEIGHTS * split + k) for m, ks in members.items() for k in ks]
+            assert row["test"] == pytest.approx(normalised_rmse(np.mean(predictions, axis=0), TARGET, np.ones(1)))
 
 
 def test_the_average_of_distributions_has_the_moments_of_their_mixture() -> None:

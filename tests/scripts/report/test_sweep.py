@@ -1,6 +1,8 @@
 """Sweeps: which runs belong to which value, means, t intervals and paired differences, and what the figure shows."""
 
+import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from scripts.plan.selection import selected_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.report.sweep import Point, Sweep, find_sweeps, limit_lines, sweep_page, sweep_points
+from scripts.report.sweep import Point, Sweep, find_sweeps, grid_page, limit_lines, scores_of, sweep_page, sweep_points
 from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
+from tests.scripts.reports import report as plain_report
 from tests.scripts.sweeps import report
 
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
@@ -52,17 +55,17 @@ def reports() -> list[dict[str, Any]]:
 
 
 def sweep() -> Sweep:
-    (found,) = find_sweeps(BANDWIDTH, reports(), "paper")
-    return found
+    (swept,) = find_sweeps(BANDWIDTH, reports(), "paper")
+    return swept
 
 
 def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
-    found = sweep()
-    assert [p.value for p in found.points] == [0.01, 1.75, 5.0, 1000.0]
-    assert [p.scores for p in found.points][:2] == [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0}]
-    assert found.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}  # seed 3 is in no point
-    assert found.published == 1.75
-    assert [p.fraction for p in found.points] == [0.001, 0.25, 0.5, 1.0]
+    swept = sweep()
+    assert [p.value for p in swept.points] == [0.01, 1.75, 5.0, 1000.0]
+    assert [p.scores for p in swept.points][:2] == [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0}]
+    assert swept.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}  # seed 3 is in no point
+    assert swept.published == 1.75
+    assert [p.fraction for p in swept.points] == [0.001, 0.25, 0.5, 1.0]
     assert find_sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
 
 
@@ -72,8 +75,8 @@ def test_a_seed_that_is_there_twice_is_refused() -> None:
 
 
 def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
-    found = sweep()
-    shows = make_panel(found.points, found.lines)
+    swept = sweep()
+    shows = make_panel(swept.points, swept.lines)
     assert (shows.x, shows.log, shows.ticks) == ([0.01, 1.75, 5.0, 1000.0], True, [])
     half = T3 * 1 / math.sqrt(3)
     first, last = shows.scores[0], shows.scores[-1]
@@ -96,15 +99,15 @@ def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() 
 
 
 def test_the_figure_draws_differences_from_erm() -> None:
-    found = sweep()
-    seeds = {point.value: point.scores for point in found.points}
-    whole = replace(found, points=[p for p in found.points if len(seeds[p.value]) > 1])
+    swept = sweep()
+    seeds = {point.value: point.scores for point in swept.points}
+    whole = replace(swept, points=[p for p in swept.points if len(seeds[p.value]) > 1])
     figure = draw_sweeps([whole], "cmixup")
     (axis,) = figure.axes
     assert axis.get_xscale() == "log"
-    own = next(line for line in axis.lines if line.get_linestyle() == "-" and line.get_marker() == "o")
-    expected = [paired_or_none(point.scores, found.lines["erm"]) for point in whole.points]
-    assert list(own.get_ydata()) == pytest.approx([each.mean for each in expected if each])
+    line = next(line for line in axis.lines if line.get_linestyle() == "-" and line.get_marker() == "o")
+    expected = [paired_or_none(point.scores, swept.lines["erm"]) for point in whole.points]
+    assert list(line.get_ydata()) == pytest.approx([interval.mean for interval in expected if interval])
     zero = next(line for line in axis.lines if line.get_label() == "ERM")
     assert list(zero.get_ydata()) == [0, 0]
     assert axis.get_ylabel() == "test RMSE minus ERM's"
@@ -160,9 +163,9 @@ def test_the_grids_hold_the_preset_s_value_and_mixup_mixes_where_cmixup_does(exp
         if experiment is BANDWIDTH:
             assert len(values) == (6 if dataset == "exchange_rate" else 12)
         for preset in ("paper", "released"):
-            own = part_file("dataset", dataset)["presets"][preset]
-            assert own[key] in values
-            other = "mixup" if own["layer"] == "input" else "manifold_mixup"
+            preset_values = part_file("dataset", dataset)["presets"][preset]
+            assert preset_values[key] in values
+            other = "mixup" if preset_values["layer"] == "input" else "manifold_mixup"
             assert selected_methods(experiment, dataset, experiment.methods) == ["erm", other, "cmixup"]
 
 
@@ -175,9 +178,9 @@ def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path
             one["config"]["method"]["outer"] = outer
             made.append({**one, "run": f"figure_search/airfoil/fcn3/mixrl/paper,{layer},{outer}/seed=0"})
     write_reports(tmp_path, made)
-    ((experiment, preset, (found,)),) = published_sweeps(tmp_path)
+    ((experiment, preset, (swept,)),) = published_sweeps(tmp_path)
     assert (experiment.name, preset) == ("figure_search", "paper")
-    assert [(p.value, p.scores) for p in found.points] == [(0, {0: 1.0}), (25, {0: 2.0})]
+    assert [(p.value, p.scores) for p in swept.points] == [(0, {0: 1.0}), (25, {0: 2.0})]
 
 
 @pytest.mark.parametrize(
@@ -203,3 +206,43 @@ def test_a_sweep_that_is_none_is_refused(
     path.write_text(yaml.safe_dump({**node, "sweep": {**sweep, **change}}))
     with pytest.raises(InputError, match=named):
         load_experiment("mine")
+
+
+GRID = load_experiment("ladder")
+OPTIONS = list(GRID.grid)
+Value = Callable[[str, tuple, int], float]
+
+
+def grid_reports(value: Value, seeds: int = 3, methods: tuple[str, ...] = ("erm", "cmixup")) -> list[dict[str, Any]]:
+    """A run of every method, point and seed, with the test score `value`."""
+    made = []
+    for method, point, seed in itertools.product(methods, itertools.product(*GRID.grid.values()), range(seeds)):
+        options = dict(zip(OPTIONS, point, strict=True))
+        train = {option.removeprefix("train."): v for option, v in options.items()}
+        made.append(
+            plain_report(experiment="ladder", dataset="airfoil", method=method, preset="paper", seed=seed,
+                   options=options, scores={"test": {"rmse": value(method, point, seed)}},
+                   config={"train": train}, run=f"{method}/{point}/seed={seed}")
+        )  # fmt: skip
+    return made
+
+
+def additive(method: str, point: tuple, seed: int) -> float:
+    scale, epochs, lr = point
+    return 3 + 0.1 * seed - 1.0 * (scale == "standard") - epochs / 1000 + 10 * lr + 0.2 * (method == "cmixup")
+
+
+def test_a_run_with_a_further_option_is_refused_and_overwrites_no_other() -> None:
+    runs = grid_reports(additive, seeds=1)
+    other = {**runs[0], "options": {**runs[0]["options"], "dataset.label_noise": 0.3}, "run": "another/seed=0"}
+    with pytest.raises(InputError, match=r"seed 0 is there twice.*another"):
+        scores_of(GRID, [*runs, other], "airfoil", "paper")
+
+
+def test_the_page_shows_differences_in_a_row() -> None:
+    text = grid_page(GRID, grid_reports(additive), "paper")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert rows[0] == "| label scaling | epochs | lr | n | ERM | C-Mixup minus |"
+    assert rows[2].startswith("| none | 100 | 0.01 | 3 | 3.100 ± 0.100 | +0.200 [+0.200, +0.200] |")
+    assert len([row for row in rows if row.startswith(("| none", "| centre", "| standard"))]) == 18
+    assert "ADA" not in "".join(rows)  # it has no runs here

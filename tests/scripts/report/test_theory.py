@@ -57,9 +57,9 @@ def test_verdicts_need_all_intervals_below_or_one_above() -> None:
 def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
     worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2], "mixup": [4.0, 4.2, 4.1]}
     numbers = Numbers([*rows_of(LOWEST), *rows_of(worse, N=500, setting="N")])
-    found = numbers.differences(numbers.base(1), TRUE_MSE)
-    assert [d.mean for d in found] == pytest.approx([-1.033333, -0.533333, -0.216667], abs=1e-6)
-    assert ordering_verdict(found) == "holds"  # unpaired, the last would not be
+    differences = numbers.differences(numbers.base(1), TRUE_MSE)
+    assert [d.mean for d in differences] == pytest.approx([-1.033333, -0.533333, -0.216667], abs=1e-6)
+    assert ordering_verdict(differences) == "holds"  # unpaired, the last would not be
     there = numbers.differences(numbers.along(1, "N")[0], TRUE_MSE)
     assert there[0].mean == pytest.approx(1.0)
     assert ordering_verdict(there) == "does not hold"
@@ -68,8 +68,8 @@ def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
 
 def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
     numbers = Numbers([*rows_of(LOWEST), *rows_of({"cmixup": [9.0, 9.2, 9.1]}, setting="bandwidth", bandwidth="1")])
-    found = numbers.differences(numbers.along(1, "bandwidth")[1], TRUE_MSE)
-    assert found[0].mean == pytest.approx(9.1 - 6.4 / 3)
+    differences = numbers.differences(numbers.along(1, "bandwidth")[1], TRUE_MSE)
+    assert differences[0].mean == pytest.approx(9.1 - 6.4 / 3)
 
 
 def test_the_figures_show_the_published_means(published: Numbers) -> None:

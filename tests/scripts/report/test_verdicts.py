@@ -19,8 +19,10 @@ def effect(mean: float, error: float, df: float = 9) -> Effect:
 
 def test_the_papers_effect_has_welchs_interval():
     first, second = stats.norm(2.7, 0.1).rvs((2, 5), random_state=1)
-    found = unpaired_effect(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
-    assert found.ends() == pytest.approx(tuple(stats.ttest_ind(first, second, equal_var=False).confidence_interval()))
+    interval = unpaired_effect(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
+    assert interval.ends() == pytest.approx(
+        tuple(stats.ttest_ind(first, second, equal_var=False).confidence_interval())
+    )
     assert pytest.approx(math.sqrt(2 * 0.067**2 / 3)) == PAPER.error
 
 

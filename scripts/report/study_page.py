@@ -76,7 +76,7 @@ def study_places() -> dict[str, dict[str, str]]:
         "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
         f"{RESULTS.name}/{PAGE}": page_parts(read_settings(PROTOCOL2)),
         f"{RESULTS.name}/README.md": {"study": lead_text()},
-        "docs/bench.md": {"entry": f"```text\n{verdict}\n```"},
+        "docs/new_method.md": {"entry": f"```text\n{verdict}\n```"},
     }
 
 

@@ -19,8 +19,8 @@ from scripts.records.published import cell_name, predictions_file, remember_read
 from scripts.records.study_errors import error_scores, normal_scores, row_key
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
 from scripts.stats.scored import Parts, Scored
+from scripts.study.cells import Record, read_store
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
-from scripts.study.store import Record, read_store
 
 METHOD = "cmixup"
 ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first weights", "ERM, other weights"

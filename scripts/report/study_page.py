@@ -31,8 +31,8 @@ from scripts.report.study_evidence import (
 from scripts.report.study_tables import effect_rows, effect_table
 from scripts.stats.effects import BASE, HIGHER, LOWER, VERDICTS, Effect
 from scripts.stats.intervals import interval_text
+from scripts.study.cells import Record, read_store
 from scripts.study.rules import PROTOCOL2, load_rules
-from scripts.study.store import Record, read_store
 from scripts.study.try_method import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
 
 PAGE = "study.md"

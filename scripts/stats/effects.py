@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from scripts.stats.hierarchical import Posterior, fit_effects
+from scripts.stats.hierarchical import Estimate, Posterior, fit_effects
 from scripts.stats.intervals import Interval, clustered_interval, standard_error
-from scripts.stats.quadrature import Estimate
 
 BASE = "erm"  # the method that all others are compared with
 IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"

@@ -26,22 +26,266 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, ndtr, polygamma, roots_genlaguerre
 
-from scripts.stats.quadrature import (
-    ENDS,
-    Estimate,
-    Grid,
-    Mixture,
-    Observed,
-    mean_components,
-    of_new,
-    of_tables,
-    solve_posterior,
-)
+GROWTHS = {0.0: 2.0, 1.0: 1.0}  # with how likely each is, before anything was seen
+TINY = 1e-6  # noise is at least so much
+HEAVY = 4.0  # degrees of freedom of the heavy-tailed effects
+SPREADS = np.geomspace(0.03, 200.0, 17)
+NODES = 6  # normals that make a Student's t
+STEPS = 50  # at most, of the fixed point for mu
+LEAST = 1e-4  # of the probability, that a point of the grid must have
+ENDS = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the splits of each table say, `(T,)` each.
+
+    Attributes:
+        mean: of the differences over splits.
+        n: how many splits.
+        noise: the standard deviation of a split, pooled.
+        freedom: degrees of freedom of the noise; infinite where it is known.
+    """
+
+    mean: np.ndarray
+    n: np.ndarray
+    noise: np.ndarray
+    freedom: np.ndarray
+
+    def part(self, chosen: np.ndarray) -> Observed:
+        """Return some of the tables; `chosen` is `(T,)` bool or places."""
+        return Observed(*(getattr(self, field.name)[chosen] for field in fields(Observed)))
+
+    def relative(self, growth: float, to: Observed | None = None) -> np.ndarray:
+        """Return r_t `(T,)`: the noise to the power of `growth`, over the mean of that on the tables of `to`."""
+        scale, others = (np.maximum(tables.noise, TINY) ** growth for tables in (self, to or self))
+        return scale / others.mean()
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How probable a gain above a size, a difference within it and a loss above it are.
+
+    Attributes:
+        gain, within, loss: they add up to 1.
+    """
+
+    gain: float
+    within: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The posterior of one effect.
+
+    Attributes:
+        mean, low, high: the posterior mean and the ends of the central 95 % interval.
+        below: the probability that the effect is below 0.
+        chances: of a size.
+    """
+
+    mean: float
+    low: float
+    high: float
+    below: float
+    chances: Chances
+
+
+def student_nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return precisions and weights `(k,)` of the normals of variance 1 / precision that make a Student's t.
+
+    They are Gauss' for the gamma distribution of the precision. One normal stands for infinite degrees of freedom.
+    """
+    if not np.isfinite(freedom):
+        return np.ones(1), np.ones(1)
+    nodes, weights = roots_genlaguerre(NODES, freedom / 2 - 1)
+    return nodes * 2 / freedom, weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The posterior of what is common to the tables, on H points, each with a normal mu.
+
+    Attributes:
+        weight: `(H,)`.
+        overlap, growth, kind, spread: `(H,)`; the kind is z's degrees of freedom.
+        relative: `(H, T)`, r_t.
+        mu, variance: `(H,)`.
+    """
+
+    weight: np.ndarray
+    overlap: np.ndarray
+    growth: np.ndarray
+    kind: np.ndarray
+    spread: np.ndarray
+    relative: np.ndarray
+    mu: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """The standard deviation of effects between tables, `(H,)`."""
+        heavier = np.where(np.isfinite(self.kind), HEAVY / (HEAVY - 2), 1.0)
+        drawn = heavier * self.spread**2 * (self.relative**2).mean(axis=1)
+        return np.sqrt(drawn + self.mu**2 * self.relative.var(axis=1))
+
+    def part(self, chosen: np.ndarray) -> Grid:
+        """Return some of the points; `chosen` is `(H,)` bool or places."""
+        return Grid(*(getattr(self, field.name)[chosen] for field in fields(Grid)))
+
+    def between(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return variance `(H, T, A)` and weight `(H, A)` of the normals that make each table's effect."""
+        pairs = [student_nodes(each) for each in self.kind]
+        size = max(len(precision) for precision, _ in pairs)
+        precision = np.stack([np.pad(p, (0, size - len(p)), constant_values=1.0) for p, _ in pairs])
+        share = np.stack([np.pad(w, (0, size - len(w))) for _, w in pairs])
+        return (self.relative * self.spread[:, None])[..., None] ** 2 / precision[:, None, :], share
+
+
+def solve_posterior(
+    seen: Observed,
+    overlaps: Sequence[float],
+    growths: Mapping[float, float] = GROWTHS,
+    kinds: Sequence[float] = (np.inf, HEAVY),
+) -> Grid:
+    """Return the posterior of what is common to the tables.
+
+    Args:
+        seen: of one table or more.
+        overlaps: how much of a split's variance stays in the mean of any number of splits, equally likely.
+        growths: of effects with noise, each with how likely it is.
+        kinds: degrees of freedom of z, equally likely.
+    """
+    parts = []
+    for kind in kinds:
+        points = [(o, growth, spread) for o in overlaps for growth in growths for spread in SPREADS]
+        overlap, growth, spread = (np.array(each) for each in zip(*points, strict=True))
+        forms = {each: seen.relative(each) for each in growths}
+        relative, none = np.stack([forms[each] for each in growth]), np.zeros(len(points))
+        likely = np.log([growths[each] for each in growth])
+        parts.append(_mode_grid(seen, Grid(likely, overlap, growth, none + kind, spread, relative, none, none)))
+    grid = Grid(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Grid)))
+    weight = np.exp(grid.weight - grid.weight.max())
+    keep = weight > LEAST * weight.sum()
+    return replace(grid, weight=weight / weight[keep].sum()).part(keep)
+
+
+def _mode_grid(seen: Observed, grid: Grid) -> Grid:
+    """Return a grid of one kind, whose weight is the log prior, with the log posterior, mu and its variance."""
+    normals = Normals(*mean_components(seen, grid))
+    mu, relative, spread = np.full(len(grid.spread), np.median(seen.mean)), grid.relative, grid.spread
+    for _ in range(STEPS):
+        _, first, _ = normals.of(seen.mean - mu[:, None] * relative)
+        pull = first * relative
+        last, mu = mu, (pull * seen.mean).sum(axis=1) / (pull * relative).sum(axis=1)
+        if np.allclose(last, mu, rtol=1e-3, atol=1e-3):
+            break
+    residual = seen.mean - mu[:, None] * relative
+    log, first, second = normals.of(residual)
+    bend = np.maximum(first - (second - first**2) * residual**2, 0.1 * first)
+    information = (bend * relative**2).sum(axis=1)
+    step = np.log(SPREADS[1] / SPREADS[0])
+    flat = np.log(spread * np.where(spread == SPREADS[0], 1 + step / 2, step))  # in steps of the logarithm
+    evidence = grid.weight + flat + log.sum(axis=1) - 0.5 * np.log(information)
+    return replace(grid, weight=evidence, mu=mu, variance=1 / information)
+
+
+def mean_components(seen: Observed, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+    """Return variance and weight `(H, T, A, B)` of the normals that make the mean of each table's splits."""
+    noise, weights = (np.stack(each) for each in zip(*map(student_nodes, seen.freedom), strict=True))
+    errors = np.maximum(seen.noise**2 * (1 / seen.n + grid.overlap[:, None]), TINY**2)
+    within = errors[..., None] / noise
+    between, share = grid.between()
+    return between[..., None] + within[:, :, None, :], share[:, None, :, None] * weights[None, :, None, :]
+
+
+class Normals:
+    """The normals that make the mean of each table's splits, as residuals from its centre see them.
+
+    Args:
+        variance, weight: `(H, T, A, B)`.
+    """
+
+    def __init__(self, variance: np.ndarray, weight: np.ndarray):
+        self.precision = 1 / variance
+        self.peak = weight * np.sqrt(self.precision / (2 * np.pi))
+
+    def chances(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log density of residuals, `(H, T)`, and how likely each normal made them, `(H, T, A, B)`."""
+        power = -0.5 * residual[..., None, None] ** 2 * self.precision
+        most = power.max(axis=(-2, -1), keepdims=True)  # taken out, so that no density is 0 however far a residual
+        density = self.peak * np.exp(power - most)
+        whole = density.sum(axis=(-2, -1), keepdims=True)
+        return (np.log(whole) + most)[..., 0, 0], density / whole
+
+    def of(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the log density, and the mean and the mean square of the precision, `(H, T)` each."""
+        log, chance = self.chances(residual)
+        first = chance * self.precision
+        return log, first.sum(axis=(-2, -1)), (first * self.precision).sum(axis=(-2, -1))
+
+
+class Mixture:
+    """A mixture of normals: an effect's posterior.
+
+    Args:
+        weight, mean, deviation: of the normals, of any shape.
+    """
+
+    def __init__(self, weight: np.ndarray, mean: np.ndarray, deviation: np.ndarray):
+        weight, mean, deviation = (np.ravel(each) for each in np.broadcast_arrays(weight, mean, deviation))
+        heavy = np.argsort(-weight, kind="stable")
+        keep = heavy[: 1 + int(np.searchsorted(np.cumsum(weight[heavy]), (1 - 1e-5) * weight.sum()))]
+        self.weight, self.mean, self.deviation = weight[keep] / weight[keep].sum(), mean[keep], deviation[keep]
+
+    def below(self, value: float | np.ndarray) -> np.ndarray:
+        """Return the probability of a smaller effect, for each of `value`."""
+        z = (np.asarray(value)[..., None] - self.mean) / np.maximum(self.deviation, 1e-12)
+        share: np.ndarray = (self.weight * ndtr(z)).sum(axis=-1)
+        return share
+
+    def quantile(self, share: float) -> float:
+        """Return the effect below which a share of the probability lies, by bisection."""
+        low, high = float((self.mean - 8 * self.deviation).min()), float((self.mean + 8 * self.deviation).max())
+        for _ in range(45):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.below(middle) < share else (low, middle)
+        return (low + high) / 2
+
+    def estimate(self, size: float) -> Estimate:
+        """Return its summary; `size` is that of the chances."""
+        gain, zero, least = (float(each) for each in self.below(np.array([-size, 0.0, size])))
+        mean = float(self.weight @ self.mean)
+        chances = Chances(gain, least - gain, 1 - least)
+        return Estimate(mean, self.quantile(ENDS[0]), self.quantile(ENDS[1]), zero, chances)
+
+
+def of_tables(seen: Observed, grid: Grid) -> list[Mixture]:
+    """Return the posterior of each table's effect."""
+    variance, weight = mean_components(seen, grid)
+    centre = grid.mu[:, None] * grid.relative
+    _, chance = Normals(variance, weight).chances(seen.mean - centre)
+    between = grid.between()[0][..., None]
+    trust = between / variance  # in the table's own splits
+    mean = trust * seen.mean[None, :, None, None] + (1 - trust) * centre[..., None, None]
+    of_mu = (grid.variance[:, None] * grid.relative**2)[..., None, None]
+    spread = between * (1 - trust) + (1 - trust) ** 2 * of_mu
+    whole = grid.weight[:, None, None, None] * chance
+    return [Mixture(whole[:, t], mean[:, t], np.sqrt(spread[:, t])) for t in range(len(seen.mean))]
+
+
+def of_new(grid: Grid) -> Mixture:
+    """Return the effect of a table never seen, as noisy as one of those that were."""
+    between, share = grid.between()
+    weight = (grid.weight[:, None] * share)[:, None, :] / between.shape[1]
+    deviation = np.sqrt(between + (grid.variance[:, None] * grid.relative**2)[..., None])
+    return Mixture(np.broadcast_to(weight, between.shape), (grid.mu[:, None] * grid.relative)[..., None], deviation)
 
 
 @dataclass(frozen=True)

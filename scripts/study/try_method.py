@@ -34,10 +34,9 @@ from scripts.stats.effects import (
     rank_methods,
 )
 from scripts.stats.intervals import interval_text
-from scripts.study.cells import train_missing, train_runs
+from scripts.study.cells import cells_done, read_store, train_missing, train_runs
 from scripts.study.entry import with_entry
 from scripts.study.rules import Rules, Run, StudyCell
-from scripts.study.store import cells_done, read_store
 
 LITE, ALL = "lite", "all"
 PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed

@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError
 from scripts.analysis import invariance as divergence
-from scripts.analysis.invariance import Invariance, label_bins, learned_invariance
+from scripts.analysis.invariance import Invariance, learned_invariance
 
 Rows = tuple[Tensor, Tensor, Tensor]
 
@@ -112,19 +111,6 @@ def test_small_cells_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -
     assert (none.pairs, none.valid_fraction) == (0, 0.0)
 
 
-def test_the_largest_domains_alone() -> None:
-    h, y, domain = rows(n=300, domains=4)
-    domain[(domain == 3) & (torch.arange(300) % 2 == 0)] = 1  # domain 3 is the smallest now
-    kept = domain != 3
-    assert learned_invariance(h, y, domain, max_domains=3) == learned_invariance(h[kept], y[kept], domain[kept])
-    assert learned_invariance(h, y, domain, max_domains=10) == learned_invariance(h, y, domain)
-
-
-def test_bins_keep_equal_labels_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting(monkeypatch, 5)
-    assert len(set(label_bins(np.array([0.0] * 6 + [1.0, 2.0, 3.0, 4.0]))[:6])) == 1
-
-
 def test_of_a_collapsed_representation_only_what_is_left_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     h, y, domain = rows(shift=1)
     assert learned_invariance(torch.ones(len(y), 3), y, domain).value == pytest.approx(0, abs=1e-9)
@@ -133,16 +119,3 @@ def test_of_a_collapsed_representation_only_what_is_left_counts(monkeypatch: pyt
     setting(monkeypatch, 10, 1)
     one = learned_invariance(h[:, :1], y, domain)
     assert learned_invariance(line, y, domain).value == pytest.approx(one.value, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"features": torch.full((240, 6), math.nan)}, "features has values that are not finite"),
-        ({"domain": torch.zeros(240)}, "domain must have two values or more"),
-    ],
-)
-def test_bad_input_is_refused(changes: dict, message: str) -> None:
-    h, y, domain = rows()
-    with pytest.raises(InputError, match=message):
-        learned_invariance(**{"features": h, "y": y, "domain": domain, **changes})

@@ -8,7 +8,6 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from datasets.common.pose.views import Views
 from datasets.rcf_mnist import RCFMNIST
 from scripts.analysis import pairs
 from scripts.analysis.__main__ import main
@@ -17,12 +16,11 @@ from scripts.analysis.pairs import (
     colour_pool,
     expected_value,
     make_samplers,
-    object_pool,
     pairs_figure,
     partner_candidates,
     partner_probabilities,
 )
-from scripts.analysis.rcf_mnist import IMAGES_PER_ANGLE, N_ANGLES, draw_splits, image_mosaic, nearest_rows
+from scripts.analysis.rcf_mnist import N_ANGLES, image_mosaic, nearest_rows
 
 
 @pytest.fixture(scope="module")
@@ -74,16 +72,6 @@ def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypa
         assert [bar.get_height() for bar in axis.patches] == pytest.approx(list(expected))
 
 
-def test_views_of_objects_become_one_pool() -> None:
-    x = np.random.default_rng(0).integers(0, 256, (3, 4, 6, 8), dtype=np.uint8)
-    y = np.linspace(0, 0.9, 12, dtype=np.float32).reshape(3, 4)
-    pool = object_pool(Views(x, y, ("a", "b", "c"), {}))
-    assert pool.images.shape == (12, 3, 4)
-    assert pool.images[5, 0, 0] == pytest.approx(x[1, 1, :2, :2].mean() / 255)
-    assert pool.degrees[5] == pytest.approx(360 * y[1, 1])
-    assert pool.group.tolist() == [0] * 4 + [1] * 4 + [2] * 4
-
-
 def test_absent_renderings_are_one_line_that_says_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,15 +93,3 @@ def test_a_column_of_rcf_mnist_holds_the_images_nearest_to_its_angle(data: Regre
     assert picture.shape == (4 * 28, N_ANGLES * 28, 3)
     expected = data.train.x[torch.tensor([rows[5, 1]])][0].permute(1, 2, 0)
     np.testing.assert_array_equal(picture[28:56, 140:168], expected)
-
-
-def test_the_picture_of_rcf_mnist_has_a_block_of_each_split_and_its_colouring(data: RegressionData) -> None:
-    axes = draw_splits(data).axes
-    titles = [axis.get_title(loc="left") for axis in axes]
-    assert titles[0].startswith("training: rho = g for 80 %, rho = 1 - g for 20 %; correlation of rho and g +0.")
-    assert titles[1].startswith("validation: rho at random; correlation of rho and g ")
-    assert titles[2].startswith("test: rho = 1 - g for 81 %, rho = g for 19 %; correlation of rho and g -0.")
-    angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
-    for axis, split in zip(axes, (data.train, data.val, data.test), strict=True):
-        mosaic = image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
-        np.testing.assert_array_equal(axis.images[0].get_array(), mosaic)

@@ -17,7 +17,6 @@ from scripts.analysis.estimators import (
     nadaraya_watson,
     ridge_fit,
     squared_distances,
-    uniform_partners,
 )
 from scripts.analysis.simulations import (
     Finding,
@@ -27,7 +26,7 @@ from scripts.analysis.simulations import (
     index_rows,
     sparse_theta,
 )
-from scripts.analysis.theory import BASE, Setting, all_settings
+from scripts.analysis.theory import Setting, all_settings
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 from scripts.report.theory import FILE
@@ -54,26 +53,6 @@ def test_partners_follow_the_kernel() -> None:
         expected = weight / weight.sum(axis=1, keepdims=True)
         share = np.stack([(found == j).mean(axis=0) for j in range(7)], axis=1)
         np.testing.assert_allclose(share, expected, atol=2e-4)
-
-
-def test_an_infinite_bandwidth_draws_what_mixup_draws_bit_for_bit() -> None:
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(500, 1))
-    level = rng.random((3, 500))
-    for others in (False, True):
-        wide = draw_partners(x, x, math.inf, level, others=others)
-        np.testing.assert_array_equal(wide, uniform_partners(500, level, others=others))
-        assert others == (not (wide == np.arange(500)).any())
-
-
-def test_bandwidth_zero_takes_the_nearest_other_or_the_row_itself() -> None:
-    rng = np.random.default_rng(2)
-    y = rng.normal(size=(300, 1))
-    level = rng.random((2, 300))
-    away = np.abs(y - y.T)
-    np.fill_diagonal(away, np.inf)
-    np.testing.assert_array_equal(draw_partners(y, y, 0.0, level, others=True), np.tile(away.argmin(axis=1), (2, 1)))
-    np.testing.assert_array_equal(draw_partners(y, y, 0.0, level), np.tile(np.arange(300), (2, 1)))
 
 
 def test_the_spread_of_distances_leaves_out_a_row_with_itself() -> None:
@@ -180,14 +159,6 @@ def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
     assert found["erm", "estimated", "theta_error"] == pytest.approx(np.sum(np.square(estimate - theta)), rel=1e-6)
 
 
-def test_the_grid_changes_one_thing_at_a_time() -> None:
-    for setting in all_settings():
-        base = vars(BASE[setting.theorem])
-        changed = {name for name, value in vars(setting.simulation).items() if value != base[name]}
-        expected = {"base": set(), "N": {"n"}, "p": {"p"}, "bandwidth": {"bandwidth"}, "noise": {"noise"}}
-        assert changed == expected[setting.name.partition(" ")[0]]
-
-
 def test_the_command_writes_numbers_page_and_figures_of_one_piece(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,15 +187,3 @@ def test_the_published_numbers_are_those_of_the_simulations() -> None:
             for row in setting.rows(3):
                 value = published[tuple(str(row[name]) for name in keys)]
                 assert value == pytest.approx(float(row["value"]), rel=1e-3, abs=1e-6), row
-
-
-def test_the_page_names_the_simulations_values() -> None:
-    text = " ".join((RESULTS / "theory.md").read_text().replace("$", "").split())
-    first, second, third = BASE.values()
-    for words in (
-        f"N = {first.n}, p = {first.p}, label bandwidth {first.bandwidth:g};",
-        f"p = {second.p}, label bandwidth {second.bandwidth:g};",
-        f"n = {third.n} rows a domain, p_1 = {third.p // 4},",
-        f"standard deviation {third.noise:g},",
-    ):
-        assert words in text, words

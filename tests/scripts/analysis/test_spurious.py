@@ -4,11 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from cmixup.errors import InputError
-from datasets.rcf_mnist import RCFMNIST
-from scripts.analysis import spurious
 from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
@@ -16,20 +13,6 @@ from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.records.records import to_csv
 from tests.helpers import CPU
-
-
-def splits(ratio: float) -> dict:
-    return {c: RCFMNIST(ratio, c, synthetic=True).load(0).test for c in spurious.COLOURS}
-
-
-def test_images_and_angles_are_the_same_and_colours_are_swapped() -> None:
-    same, reversed_ = splits(0.8).values()
-    assert torch.equal(same.y, reversed_.y)
-    shown, swapped = (split.x[torch.arange(len(split))] for split in (same, reversed_))
-    torch.testing.assert_close(shown[:, [2, 1, 0]], swapped)  # reversing rho swaps red and blue
-    torch.testing.assert_close(shown.sum(dim=1), swapped.sum(dim=1))
-    assert not torch.equal(shown, swapped)
-    assert torch.equal(same.x.grey, reversed_.x.grey)
 
 
 @pytest.fixture

@@ -12,13 +12,6 @@ from scripts.bench.sampling import sampling_figure
 from scripts.config.arguments import parse_args
 
 
-def test_ways_take_turns_and_the_first_round_is_not_counted() -> None:
-    called: list[str] = []
-    taken = clock.in_turn({name: lambda name=name: called.append(name) for name in "ab"}, 2)
-    assert called == ["a", "b"] * 3
-    assert {name: len(seconds) for name, seconds in taken.items()} == {"a": 2, "b": 2}
-
-
 def test_rows_are_stored_with_their_machine_and_a_short_try_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

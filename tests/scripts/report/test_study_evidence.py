@@ -23,9 +23,8 @@ from scripts.report.study_evidence import (
 )
 from scripts.stats.effects import IMPROVES, WORSENS
 from scripts.stats.scored import Scored
-from scripts.study.cells import run_head
+from scripts.study.cells import Record, read_store, run_head, write_cells
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
-from scripts.study.store import Record, read_store, write_cells
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
 FIVE = ("erm", "mixup", "cmixup", "regmixup", "resample")
@@ -106,9 +105,7 @@ def test_the_average_of_distributions_has_the_moments_of_their_mixture() -> None
     assert mixture.prediction[STD] == pytest.approx(np.full_like(TARGET, draws.std()), rel=0.01)
 
 
-def test_later_splits_join_once_both_methods_have_all_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_later_splits_join_once_both_methods_have_all_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load_few(name: str = PROTOCOL2) -> Rules:
         return replace(load_rules(name), tables=load_rules(name).tables[:3])
 

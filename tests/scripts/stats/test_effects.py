@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from scripts.stats.effects import (
     EQUIVALENT,
@@ -13,7 +12,6 @@ from scripts.stats.effects import (
     IMPROVES,
     INCONCLUSIVE,
     LOWER,
-    OVERLAP,
     VERDICTS,
     WORSENS,
     Effect,
@@ -22,8 +20,7 @@ from scripts.stats.effects import (
     percent_differences,
     rank_methods,
 )
-from scripts.stats.hierarchical import Posterior, fit_effects
-from scripts.stats.quadrature import Chances, Estimate
+from scripts.stats.hierarchical import Chances, Estimate, Posterior
 
 SPLITS = range(5)
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
@@ -65,15 +62,6 @@ def test_a_direction_needs_the_model_and_the_unweighted_mean(
     assert effect(below, means).direction() == way
 
 
-def test_the_unweighted_mean_is_judged_by_students_t() -> None:
-    values = [-2.0, -0.1, -0.5, 0.1]
-    p = stats.ttest_1samp(values, 0.0, alternative="less").pvalue
-    means = dict(zip("abcd", values, strict=True))
-    posterior = effect(0.99, means).posterior
-    assert Effect(posterior, means, 1 - p - 1e-6).direction() == LOWER
-    assert Effect(posterior, means, 1 - p + 1e-6).direction() == INCONCLUSIVE
-
-
 @pytest.mark.parametrize(
     ("gain", "within", "verdict"),
     [
@@ -113,22 +101,6 @@ def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
     assert found is not None
     assert found.means == {"a": pytest.approx(2.5)}
     assert found.unweighted is None
-
-
-def test_an_effect_is_the_models_with_the_overlap_of_splits() -> None:
-    errors = {f"t{k}": made(0.01, 0.02 * (k + 1), seed=k) for k in range(4)}
-    found, apart = method_effect(errors, "mixup", 0.05, 1.0), method_effect(errors, "mixup", 0.05, 1.0, overlap=0.0)
-    values = {table: list(splits.values()) for table, splits in percent_differences(errors, "mixup").items()}
-    assert found is not None
-    assert apart is not None
-    assert pytest.approx(1 / 3) == OVERLAP  # 20 % of test rows, 60 % of training rows
-    assert found.posterior == fit_effects(values, OVERLAP, 1.0)
-    widths = [[one.high - one.low for one, _ in each.tables.values()] for each in (found, apart)]
-    assert all(wide > narrow for wide, narrow in zip(*widths, strict=True))
-    means = list(found.means.values())
-    assert found.unweighted is not None
-    ends = stats.t.interval(0.95, 3, np.mean(means), stats.sem(means))
-    assert (found.unweighted.low, found.unweighted.high) == pytest.approx(ends)
 
 
 def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:

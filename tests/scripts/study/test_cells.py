@@ -1,7 +1,6 @@
 """Cells: nothing is trained twice, no method sees test labels, and scores follow from what is kept."""
 
 import importlib.util
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,12 +14,21 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.rescored import verify_scores
-from scripts.records.study_errors import balanced_rmse, error_scores, normalised_rmse, rounded_predictions
+from scripts.records.study_errors import balanced_rmse, error_scores, normalised_rmse
 from scripts.stats.scored import Scored
 from scripts.study import cells
-from scripts.study.cells import fit_cell, known_runs, train_cell, train_missing
-from scripts.study.rules import BASELINES, Rules, Run, StudyCell, load_rules
-from scripts.study.store import Record, cells_done, read_store, to_record, write_cells
+from scripts.study.cells import (
+    Record,
+    cells_done,
+    fit_cell,
+    known_runs,
+    read_store,
+    to_record,
+    train_cell,
+    train_missing,
+    write_cells,
+)
+from scripts.study.rules import BASELINES, Rules, StudyCell, load_rules
 
 SHORT: dict[str, Any] = {"splits": 2, "trials_each": 3}
 
@@ -147,21 +155,6 @@ def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_
     assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
 
 
-def test_without_a_search_a_cell_trains_no_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules, trained, train_runs = load_rules("no_search"), list[Run](), cells.train_runs
-
-    def watched(runs: Sequence[Any], load: Any, **options: Any) -> Any:
-        trained.extend(run for _, run in runs)
-        return train_runs(runs, load, **options)
-
-    monkeypatch.setattr(cells, "train_runs", watched)
-    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["input_noise"])
-    record = to_record(report for report, _ in train_cell(cell, rules, dataset_of(rules, cell).load, np.ones(1)))
-    assert trained == [run for tuning in rules.tunings(cell) for run in tuning.finals]
-    assert record["trials"] == []
-    assert [(row["split"], row["seed"]) for row in record["seeds"]] == trained
-
-
 def test_a_model_with_default_settings_is_fitted_to_training_rows_alone(tmp_path: Path) -> None:
     short = replace(load_rules(BASELINES), splits=2)
     (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
@@ -211,10 +204,3 @@ def test_the_worst_group_has_thirty_rows_or_more() -> None:
     one = Scored({"": error}, np.zeros_like(error), domain)
     assert error_scores(one, np.ones(1), grouped=True)["nrmse_worst"] == pytest.approx(2.0)
     assert "nrmse_worst" not in error_scores(one, np.ones(1))
-
-
-def test_kept_predictions_are_near_and_need_fewer_bits() -> None:
-    values = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32) * 100
-    (kept,) = rounded_predictions(Scored({"": values}, values, np.zeros(1000))).prediction.values()
-    assert np.abs(kept / values - 1).max() <= 2**-12
-    assert not (kept.view(np.int32) & 0xFFF).any()

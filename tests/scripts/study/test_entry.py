@@ -18,9 +18,8 @@ from scripts.driver.job import plan_job
 from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores
 from scripts.study import cells, entry, try_method
-from scripts.study.cells import train_cell
+from scripts.study.cells import read_store, train_cell, write_cells
 from scripts.study.rules import Rules, StudyCell, load_rules
-from scripts.study.store import read_store, write_cells
 from scripts.study.try_method import chance_text, degenerate_splits, method_verdict
 from tests.helpers import make_data, make_run, settings, train_one
 
@@ -203,17 +202,6 @@ def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_grid(r
     (cell,) = more.cells(["penguin_mass"], ["random"], [name])
     job = plan_job(compose_train(more.command(cell, more.trials(name, 1, "t")[2])))
     assert job.config["method"]["name"] == name
-
-
-def test_the_five_entries_can_be_tried(rules: Rules) -> None:
-    files = sorted(entry.ENTRIES.glob("*.py"))
-    names = {"mix_then_stop", "variance_mixup", "learned_bandwidth", "centres", "feature_noise"}
-    assert {path.stem for path in files} >= names
-    for path in files:
-        more, name = entry.with_entry(rules, str(path))
-        (cell,) = more.cells(["penguin_mass"], ["random"], [name])
-        method = plan_job(compose_train(more.command(cell, more.trials(name, 1, "t")[2]))).make_method()
-        assert isinstance(method, entry.Method)
 
 
 def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:

@@ -1,13 +1,12 @@
 """The rules of the study: what is drawn for whom, whose runs are shared, and that all of it plans runs."""
 
-import numpy as np
 import pytest
 
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.study.rules import BASELINES, Rules, Run, load_rules
-from scripts.study.store import read_store
+from scripts.study.cells import read_store
+from scripts.study.rules import Rules, Run, load_rules
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
 
@@ -133,22 +132,3 @@ def test_on_other_networks_erm_alone_is_tuned(name: str) -> None:
     job = plan_job(compose_train(rules.command(cell, words)))
     assert (job.config["model"]["name"], job.config["method"]["alpha"]) == (rules.backbone, 2.0)
     assert job.stackable
-
-
-def test_models_with_default_settings_have_the_rows_of_the_networks(rules: Rules) -> None:
-    models = load_rules(BASELINES)
-    assert models.experiment == "study_baselines"
-    for condition in models.conditions:
-        (ours,) = models.cells(["dutch_school_tests"], [condition.name], ["ridge"])
-        (theirs,) = rules.cells(["dutch_school_tests"], [condition.name], ["erm"])
-        assert models.words(ours) == rules.words(theirs)
-        first = [tuning.finals[0] for tuning in rules.tunings(theirs)]
-        assert [run for tuning in models.tunings(ours) for run in tuning.finals] == first
-
-
-def test_a_gaussian_likelihood_picks_among_trials() -> None:
-    rules = load_rules("likelihood")
-    (cell,) = rules.cells(["penguin_mass"], ["rows100"], ["cmixup"])
-    assert "train.loss=gaussian" in rules.words(cell)
-    assert rules.selection == "nll"
-    assert np.log(1 + 0.01) == pytest.approx(rules.equal, rel=0.01)

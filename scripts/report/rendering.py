@@ -35,10 +35,10 @@ def rendered_texts(root: Path) -> dict[str, str]:
     with read_once():
         for module in find_modules():
             import_module(module)
-        for function in register.FILES:
-            texts |= {f"{RESULTS.name}/{path}": text for path, text in function().items()}
-        for function in register.PARTS:
-            for page, filled in function().items():
+        for make_files in register.FILES:
+            texts |= {f"{RESULTS.name}/{path}": text for path, text in make_files().items()}
+        for make_parts in register.PARTS:
+            for page, filled in make_parts().items():
                 parts.setdefault(page, {}).update(filled)
     pages = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / RESULTS.name).glob("*.md")]
     for page in (str(path.relative_to(root)) for path in pages):

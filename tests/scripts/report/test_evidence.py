@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import by_seed
 from scripts.report import evidence as module
-from scripts.report import findings, register, sentences_regressor, sentences_tables
+from scripts.report import findings, register, sentences_tables
 from scripts.report.evidence import (
     Evidence,
     Unsupported,
@@ -116,7 +116,7 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
 
 def sentences() -> dict[str, str]:
     """Every sentence of the project by its function's name."""
-    modules = [one.__name__ for one in (findings, sentences_regressor, sentences_tables)]
+    modules = [one.__name__ for one in (findings, sentences_tables)]
     made = [make() for make in register.PARTS if hasattr(make, "__wrapped__") and make.__module__ in modules]
     return {name: text for pages in made for parts in pages.values() for name, text in parts.items()}
 

@@ -62,10 +62,7 @@ def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, 
 def uniform_partners(n: int, level: Floats, *, others: bool = False) -> Ints:
     """Choose one of `n` points with equal probability: mixup's draw, as `draw_partners` with an infinite bandwidth.
 
-    Args:
-        n: number of points.
-        level: (C, N) uniform numbers in [0, 1).
-        others: whether query i may not choose point i.
+    `level` (C, N) are uniform numbers in [0, 1); with `others` query i may not choose point i.
     """
     if not others:
         return (level * n).astype(np.int64)
@@ -77,10 +74,7 @@ def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:
     """Return s_d, the standard deviation of the squared distances of all rows of `a` (N, d) from all of `b` (M, d).
 
     The kernel over features exp(-d / (2 f s_d)), d a squared distance, is the Gaussian of bandwidth sqrt(f s_d).
-
-    Args:
-        a, b: features.
-        others: whether the pairs of row i with row i are left out, as where both are the same rows.
+    With `others` the pairs of row i with row i are left out, as where both are the same rows.
     """
     total = squares = 0.0
     for part in np.array_split(a, max(1, len(a) * len(b) // WEIGHTS_PER_BLOCK)):
@@ -95,11 +89,7 @@ def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:
 def mixed_rows(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
     """Return lam first_i + (1 - lam) second_partner(i) for every copy, one below the other.
 
-    Args:
-        first: (N,) or (N, d).
-        second: (M,) or (M, d).
-        partner: (C, N) indices into `second`.
-        lam: (C, N), the weight of `first`.
+    `first` is (N,) or (N, d), `second` (M,) or (M, d), `partner` (C, N) indices into it, `lam` (C, N).
     """
     weight = lam.reshape(lam.shape + (1,) * (first.ndim - 1))
     return (weight * first + (1 - weight) * second[partner]).reshape(-1, *first.shape[1:])
@@ -121,11 +111,7 @@ def ridge_fit(x: Rows, y: Floats, penalty: float) -> Floats:
 def nadaraya_watson(t: Floats, y: Floats, at: Floats, width: float) -> Floats:
     """Return the kernel estimate sum_i K_i y_i / sum_i K_i at every point, with K_i = exp(-(at - t_i)^2 / width^2).
 
-    Args:
-        t: (N,) where the values are known.
-        y: (N,) the values.
-        at: (T,) where they are wanted.
-        width: of the kernel, in the unit of `t`.
+    Values y (N,) are known at t (N,) and wanted at `at` (T,); `width` is in the unit of `t`.
     """
     found = np.empty(len(at))
     scaled, points = (np.asarray(v / width, dtype=np.float32) for v in (at, t))  # a third of float64's time

@@ -161,13 +161,7 @@ LARGEST = 10  # domains, where a dataset has more
 
 
 def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
-    """Return the rows of one run: over all domains, and over the largest ones where there are more than those.
-
-    Args:
-        report: of the run.
-        out: folder of the runs.
-        device: where the representation is computed.
-    """
+    """Return the rows of one run: over all domains, and over the largest ones where there are more than those."""
     train = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"]).train
     model = load_run(run_folder(report, out), device).model
     assert isinstance(model, Backbone)

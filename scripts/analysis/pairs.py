@@ -94,14 +94,8 @@ def expected_value(sampler: PartnerSampler, anchor: int, values: np.ndarray) -> 
 def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
     """Return partners (K,) to show, in the order of their angle: one an angle and set of groups, nearest to the angle.
 
-    Args:
-        pool: what they are from.
-        anchor: the row that is never among them.
-        angles: in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn.
-        groups: for each set, the groups that its candidates are of; an angle takes them in turns.
-
-    Raises:
-        InputError: a group has no other example.
+    Angles are in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn. Each of `groups`
+    has the groups that its candidates are of; an angle takes them in turns.
     """
     found: list[int] = []
     for k, angle in enumerate(angles):
@@ -116,12 +110,7 @@ def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups:
 
 
 def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
-    """Draw an anchor of the first group, candidates by angle, and bars of their probabilities under every pairing.
-
-    Args:
-        pool: images and labels.
-        groups: see `partner_candidates`.
-    """
+    """Draw an anchor of the first group, candidates by angle, and bars of their probabilities under every pairing."""
     rows = np.flatnonzero(pool.group == groups[0][0])
     anchor = int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
     shown, samplers = partner_candidates(pool, anchor, TURNS, groups), make_samplers(pool)
@@ -184,11 +173,7 @@ def colour_pool(split: Split, rows: int = RCF_ROWS) -> Pool:
 
 
 def draw_objects() -> Figure:
-    """Return the picture of rendered objects.
-
-    Raises:
-        InputError: they are not rendered yet.
-    """
+    """Return the picture of rendered objects."""
     dataset = dataset_class(OBJECTS)()
     assert isinstance(dataset, RenderedDataset)
     if not dataset.rendered().is_file():

@@ -50,11 +50,7 @@ SPURIOUS_COLUMNS = ("preset", "ratio", "epochs", "seed", *COLOURS, "notes", "run
 
 
 def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> list[dict[str, Any]]:
-    """Return a row for every run, with its test error by colouring.
-
-    Raises:
-        InputError: a run's score is not the one it was recorded with.
-    """
+    """Return a row for every run, with its test error by colouring; its score must be the recorded one."""
     rows = []
     for report in reports:
         config, run = report["config"]["dataset"], load_run(run_folder(report, out), device)

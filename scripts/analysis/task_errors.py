@@ -55,17 +55,7 @@ CONSTANT = "constant"  # what predicts the mean label of the training objects ev
 
 
 def task_errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
-    """Return one run's mean squared error on the query of each test task, `(N,)`.
-
-    Args:
-        report: of the run.
-        data: what it was trained on.
-        out: folder of the runs.
-        device: where to predict.
-
-    Raises:
-        InputError: the run has no weights, they are damaged, or the score is not the recorded one.
-    """
+    """Return one run's mean squared error on the query of each test task, `(N,)`; `data` is what it was trained on."""
     config = report["config"]
     path = run_folder(report, out) / WEIGHTS
     if not path.is_file():
@@ -91,14 +81,7 @@ def score_runs(
 ) -> pd.DataFrame:
     """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
 
-    Args:
-        reports: of the runs.
-        out: folder of the runs.
-        device: where to predict.
-        old: rows of an earlier call; what they hold of other runs stays.
-
-    Raises:
-        InputError: runs whose datasets have different options, such as other test tasks.
+    What rows `old` of an earlier call hold of other runs stays.
     """
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:

@@ -75,12 +75,7 @@ def train_missing(
 ) -> list[str]:
     """Train what is missing, show the progress, and return a line for every table that could not be trained.
 
-    Args:
-        store: the folder of the cells; one that is done is not trained again.
-        cells: which.
-        rules: of the study.
-        jobs: processes at a time; 0 is one a core.
-        stored: the store with ERM's runs, where it is another.
+    `jobs` processes train at a time, 0 is one a core; `stored` is the store with ERM's runs, where it is another.
     """
     check_packages(cells, rules)
     done = cells_done(store, rules)
@@ -100,11 +95,7 @@ def cell_cost(cell: StudyCell, rules: Rules) -> float:
 
 
 def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
-    """Refuse models whose package is not installed.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Raise `InputError` for models whose package is not installed."""
     for method in dict.fromkeys(cell.method for cell in cells):
         package = rules.methods[method].get("model", "torch").partition(".")[0]
         if importlib.util.find_spec(package) is None:
@@ -116,17 +107,9 @@ def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
 def train_group(
     store: Path, cells: Sequence[StudyCell], report: Callable[[Any], None], *, rules: Rules, stored: Path
 ) -> None:  # fmt: skip
-    """Train cells of one table and setting in a worker, and report each that is done.
+    """Train cells of one table and setting in a worker, and report each that is done to the display.
 
-    Args:
-        store: the folder of the cells.
-        cells: which.
-        report: called with what the display shows of them.
-        rules: of the study.
-        stored: the store with ERM's runs, which are not trained again.
-
-    Raises:
-        InputError: other raw data than ERM's runs had.
+    ERM's runs in the store `stored` are not trained again.
     """
     dataset = plan_job(compose_train(rules.words(cells[0]))).dataset
     load = cache(dataset.load)
@@ -144,11 +127,7 @@ def train_group(
 
 
 def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> dict[Any, Outcome]:
-    """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train.
-
-    Raises:
-        InputError: they had other raw data.
-    """
+    """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train."""
     known: dict[Any, Outcome] = {}
     kept: dict[int, Parts] = {}
     for report in published_reports(store, [rules.experiment], [table]):
@@ -170,18 +149,9 @@ def train_cell(
 ) -> list[tuple[Report, Parts | None]]:
     """Tune a method and train the runs of the rules with the best options, those that can as one stack.
 
-    Args:
-        cell: what to train.
-        rules: of the study.
-        load: of the cell's table and setting.
-        std: standard deviation of every target over the whole table, `(d_y,)` float64.
-        known: what other cells of the table and setting have trained.
-
-    Returns:
-        The reports of its runs with their predictions on validation and test, then those of its trials.
-
-    Raises:
-        InputError: every trial of a tuning diverged.
+    The reports of its runs come with their predictions on validation and test, then those of its trials. `std` is the
+    standard deviation of every target over the whole table, `(d_y,)` float64; `known` is what other cells of the table
+    and setting have trained.
     """
     started, known = time.perf_counter(), known or {}
     torch.set_num_threads(1)
@@ -255,10 +225,7 @@ def _data_facts(data: RegressionData, std: np.ndarray) -> Report:
 def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False) -> list[RunResult]:
     """Train runs, those that can as one stack, and return the results in order; no method sees the test labels.
 
-    Args:
-        runs: a job for each.
-        load: of their rows.
-        apart: whether splits differ in size, so that runs of different ones share no stack.
+    Where splits differ in size, runs of different ones share no stack: `apart`.
     """
     results: dict[int, RunResult] = {}
     rows = cache(lambda split: _without_test_labels(load(split)))

@@ -82,15 +82,7 @@ class BatchMethod(Method):
 
 
 def from_file(path: str, options: dict | None = None) -> Method:
-    """Return the method of a file.
-
-    Args:
-        path: the file.
-        options: arguments of its class, or of its function after the generator.
-
-    Raises:
-        InputError: the file has no method, or one that does not take the options.
-    """
+    """Return the method of a file; options are arguments of its class, or of its function after the generator."""
     module, given = load_module(Path(path)), dict(options or {})
     made = method_of(module)
     try:
@@ -104,11 +96,7 @@ def from_file(path: str, options: dict | None = None) -> Method:
 
 
 def load_module(path: Path) -> types.ModuleType:
-    """Return the module of a file; the same as long as the file is the same.
-
-    Raises:
-        InputError: there is no such file, or it is not of Python.
-    """
+    """Return the module of a file; the same as long as the file is the same."""
     if not path.is_file():
         raise InputError(f"method must be a file that is there, got {str(path)!r}")
     name = f"entry_{path.stem}_{sha256_of(path)[:12]}"
@@ -124,11 +112,7 @@ def load_module(path: Path) -> types.ModuleType:
 
 
 def method_of(module: types.ModuleType) -> Callable[..., Any]:
-    """Return the function `batch` or the one class of a module.
-
-    Raises:
-        InputError: it has neither, or several.
-    """
+    """Return the function `batch` or the one class of a module."""
     classes = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__]
     methods: list[Any] = [kind for kind in classes if issubclass(kind, Method)]
     methods += [module.batch] if inspect.isfunction(vars(module).get("batch")) else []
@@ -140,11 +124,7 @@ def method_of(module: types.ModuleType) -> Callable[..., Any]:
 
 
 def space_of(module: types.ModuleType) -> dict[str, list[Any]]:
-    """Return what a module lets be tuned: the values of each argument.
-
-    Raises:
-        InputError: it is no dictionary of lists that hold something.
-    """
+    """Return what a module lets be tuned: the values of each argument."""
     space = getattr(module, "space", {})
     if not (isinstance(space, dict) and all(isinstance(v, (list, tuple)) and v for v in space.values())):
         raise InputError(
@@ -159,15 +139,7 @@ def space_combinations(space: Mapping[str, Sequence[Any]]) -> list[Point]:
 
 
 def with_entry(rules: Rules, method: str) -> tuple[Rules, str]:
-    """Return the rules with one more method in all of their settings, and its name there.
-
-    Args:
-        rules: of the study.
-        method: a name of configs/method, or the path of a file.
-
-    Raises:
-        InputError: neither, or a file that takes the name of another method.
-    """
+    """Return the rules with one more method, a name of configs/method or the path of a file, and its name there."""
     known = option_names("method")
     if not method.endswith(".py"):
         if method not in known or method == BASE:

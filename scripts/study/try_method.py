@@ -48,17 +48,8 @@ def try_method(
 ) -> list[str]:  # fmt: skip
     """Train a method where no cell of it is stored, print the verdict, and return a line for what went wrong.
 
-    Args:
-        method: a name of configs/method, or the path of a file; see `scripts.study.entry`.
-        tables: lite, all, or names between commas.
-        conditions: settings of the rules.
-        rules: of the study.
-        out: where all that is written goes, below `entries/`.
-        jobs: processes at a time; 0 is one a core.
-        results: the store of the opponents.
-
-    Raises:
-        InputError: a wrong name, a method that cannot be trained or does not repeat, or a table without ERM.
+    Arguments are as in `python -m scripts.study --help`; all is written below `out`/entries, and `results` is the store
+    of the other methods. A method that cannot be trained or does not repeat is refused before anything is written.
     """
     entry, name = with_entry(rules, method)
     file = Path(entry.methods[name].get("file", ""))
@@ -103,11 +94,7 @@ def table_names(rules: Rules, tables: str) -> list[str]:
 
 
 def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
-    """Return how many times ERM's an epoch of a method takes, on one of its tables.
-
-    Raises:
-        InputError: the method cannot be trained there, or gives other predictions when it is trained once more.
-    """
+    """Return how many times ERM's an epoch of a method takes, on one of its tables; refuse one that does not repeat."""
     cell = min(cells, key=lambda c: (c.table.rows > PROBE_ROWS, abs(c.table.rows - PROBE_ROWS)))
     load = cache(plan_job(compose_train(rules.words(cell))).dataset.load)
     short = [f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
@@ -185,14 +172,8 @@ def method_verdict(
 ) -> str:
     """Return the verdict on a method in a setting: each table, the mean, a new table, and its rank.
 
-    Args:
-        records: of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on.
-        condition: the setting.
-        method: which.
-        level, equal: see `scripts.stats.effects.method_effect`.
-
-    Raises:
-        InputError: the method and ERM share no table with two splits.
+    Records are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on;
+    `level` and `equal` are those of `scripts.stats.effects.method_effect`.
     """
     records = [record for record in records if record["condition"] == condition]
     errors = errors_of(records)

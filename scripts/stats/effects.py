@@ -91,10 +91,8 @@ class Effect:
 def errors_of(records: Iterable[Mapping[str, Any]], score: str = "test", weights: int = 2) -> Errors:
     """Return errors by table, method and split, each the mean over initial weights.
 
-    Args:
-        records: of the cells of one setting.
-        score: "test", "test_balanced" or "test_worst"; tables that lack it are left out.
-        weights: of a split that count, the first of them: an ensemble has more than another method.
+    Tables that lack the score ("test", "test_balanced" or "test_worst") are left out. Of the initial weights of a split
+    the first `weights` count: an ensemble has more than another method.
     """
     errors: dict[str, dict[str, dict[int, float]]] = {}
     for record in records:
@@ -132,14 +130,9 @@ def method_effect(
 ) -> Effect | None:  # fmt: skip
     """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
 
-    Args:
-        errors: of one setting.
-        method: which.
-        level: a verdict needs a probability of 1 minus this.
-        equal: percent of the error of `base`; a smaller effect is practically equivalent.
-        base: what it is compared with.
-        overlap: test rows for each training row, see `scripts.stats.hierarchical.fit_effects`.
-        relative: see `percent_differences`; without it `equal` is in the unit of the errors.
+    A verdict needs a probability of 1 minus `level`; an effect smaller than `equal` percent of the error of `base`
+    (without `relative`, in the unit of the errors) is practically equivalent. `overlap` are test rows for each training
+    row, see `scripts.stats.hierarchical.fit_effects`.
     """
     differences = percent_differences(errors, method, base, relative=relative)
     if not differences:

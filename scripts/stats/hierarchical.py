@@ -156,11 +156,8 @@ def solve_posterior(
 ) -> Grid:
     """Return the posterior of what is common to the tables.
 
-    Args:
-        seen: of one table or more.
-        overlaps: how much of a split's variance stays in the mean of any number of splits, equally likely.
-        growths: of effects with noise, each with how likely it is.
-        kinds: degrees of freedom of z, equally likely.
+    `overlaps`, how much of a split's variance stays in the mean of any number of splits, and `kinds`, the degrees of
+    freedom of z, are equally likely each; `growths` of effects with noise come with how likely each is.
     """
     parts = []
     for kind in kinds:
@@ -341,12 +338,10 @@ def inverse_trigamma(value: float) -> float:
 
 
 def fit_effects(differences: Mapping[str, Sequence[float]], overlap: float, size: float) -> Posterior:
-    """Return the posterior of a method's effects.
+    """Return the posterior of a method's effects, given the differences of two splits or more of each table.
 
-    Args:
-        differences: of the splits of each table, two or more.
-        overlap: test rows for each training row, the most of what splits share; 0 takes them as independent.
-        size: of an effect that counts, in the unit of the differences.
+    `overlap` are test rows for each training row, the most of what splits share; 0 takes them as independent. `size` is
+    that of an effect that counts, in the unit of the differences.
     """
     return _fit_cached(tuple((name, tuple(each)) for name, each in differences.items()), overlap, size)
 

@@ -20,7 +20,7 @@ from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_csv
-from scripts.records.rescored import filled_records
+from scripts.records.rescored import published_records
 from scripts.report import rendering
 from scripts.report.result_table import table_page
 from scripts.report.tables import shown_tables
@@ -65,7 +65,7 @@ def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         parse_score(metric)
-    tables = shown_tables(filled_records(), metrics)
+    tables = shown_tables(published_records(), metrics)
     known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in tables))
     for name in chosen:
         check_choice("names", name, known)
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print_tables(chosen, metrics)
         elif what == "records":
             path = given.out / "records.csv"
-            write_atomically(path, records_csv(filled_records()))
+            write_atomically(path, records_csv(published_records()))
             print(f"written to {path}")
         elif given.switch("check"):
             check_rendered()

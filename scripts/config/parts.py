@@ -7,7 +7,7 @@ import importlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -339,15 +339,6 @@ def _flat_options(plain: Mapping[str, Any]) -> dict[str, Any]:
             inside = {name: v for name, v in value.items() if name not in NOT_ARGUMENTS and name not in plain[group]}
             flat |= {f"{group}.{key}.{name}": v for name, v in inside.items()}
     return flat
-
-
-def config_leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a nested mapping, each with its path such as `train.lr`."""
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            yield from config_leaves(value, f"{path}{key}.")
-        else:
-            yield f"{path}{key}", value
 
 
 def dataset_class(name: str) -> type[Dataset]:

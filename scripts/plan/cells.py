@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts.config.compose import compose_train, is_tuned, option_names, part_file, tune_command, tuned_values
-from scripts.config.parts import GROUPS, config_leaves, target_of
+from scripts.config.parts import target_of
 from scripts.driver.cli import job_label
 from scripts.driver.job import Job, plan_job
 from scripts.driver.provenance import device_name
@@ -36,54 +35,31 @@ def estimate_minutes(job: Job) -> float:
 def run_minutes(job: Job, results: Path = RESULTS) -> float:
     """Return how many minutes one run of a job would take on one core here.
 
-    It goes by published CPU runs of the same dataset, model and method. Of these it takes the ones whose configuration
-    differs in the fewest values, in none where the cell itself is published, and of these the ones from this kind of
-    processor where there are some; their median is scaled by the epochs, as a dataset has the same rows in all of its
-    cells. Without such runs it goes by the `cpu_minutes` of the dataset's config times the `cost` of the method's. A
-    GPU is taken to be fast enough for anything.
+    It is the median of the published CPU runs of the same dataset, method and model, of the same preset and options
+    where there are some and on this kind of processor where there are some, scaled by the epochs, as a dataset has the
+    same rows in all of its cells. Without such runs it is the `cpu_minutes` of the dataset's config times the `cost` of
+    the method's. A GPU is taken to be fast enough for anything.
     """
     if job.device.type != "cpu":
         return 0.0
-    epochs = job.settings.epochs
-    seconds = _similar_seconds(
-        job, _published_cpu(results, *(job.config[part]["name"] for part in ("dataset", "method")))
-    )
-    if seconds is not None:
-        return seconds / 60
-    names = [f"{part}={job.config[part]['name']}" for part in ("dataset", "method")]
-    composed = compose_train([*names, f"preset={job.config['preset']}"])
+    epochs, preset = job.settings.epochs, job.config["preset"]
+    dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
+    alike = [r for r in _published_cpu(results, dataset, method) if r["config"]["model"] == job.config["model"]]
+    runs = [r for r in alike if r["epochs"] >= LEAST * epochs]
+    runs = [r for r in runs if (r["preset"], r["options"]) == (preset, job.options)] or runs
+    runs = [r for r in runs if r["device"] == device_name(job.device)] or runs
+    if runs:
+        return statistics.median(r["seconds"] * epochs / r["epochs"] for r in runs) / 60
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
     minutes = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
     return minutes * epochs / composed.train.epochs
 
 
-def _similar_seconds(job: Job, runs: list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]) -> float | None:
-    """Return the seconds of one run of a job by the published runs most like it, or None if none is like it."""
-    epochs, mine = job.settings.epochs, _trained_values(job.config)
-    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for own, run in runs:
-        differing = {key for key, _ in own ^ mine}
-        if run["epochs"] >= LEAST * epochs and not any(key.startswith("model.") for key in differing):
-            groups[len(differing)].append(run)
-    if not groups:
-        return None
-    nearest = groups[min(groups)]
-    here = device_name(job.device)
-    chosen = [run for run in nearest if run["device"] == here] or nearest
-    return statistics.median(run["seconds"] * epochs / run["epochs"] for run in chosen)
-
-
 @functools.cache
-def _published_cpu(results: Path, dataset: str, method: str) -> list[tuple[frozenset[tuple[str, str]], dict[str, Any]]]:
-    """Return the reports of published CPU runs of a dataset and method, each after `_trained_values`, read once."""
-    reports = (r for r in published_reports(results, tables=[dataset]) if r["method"] == method)
-    return [(_trained_values(r["config"]), r) for r in reports if str(r["device"]).startswith("cpu")]
-
-
-def _trained_values(config: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
-    """Return what a configuration trains as texts, each value with its key."""
-    return frozenset(
-        (key, str(value)) for key, value in config_leaves({part: config[part] for part in (*GROUPS, "train")})
-    )
+def _published_cpu(results: Path, dataset: str, method: str) -> list[dict[str, Any]]:
+    """Return the reports of published CPU runs of a dataset and method, read once."""
+    reports = published_reports(results, tables=[dataset])
+    return [r for r in reports if r["method"] == method and str(r["device"]).startswith("cpu")]
 
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget

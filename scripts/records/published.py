@@ -17,11 +17,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import pandas as pd
-
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
-from scripts.records.records import Report, check_unique, choose_variants, options_text, records_frame
+from scripts.records.records import Report, options_text
 from scripts.records.run_tables import UNROUNDED, read_runs, write_runs
 from scripts.stats.scored import Parts
 
@@ -100,40 +98,18 @@ def published_reports(
         experiments: names, in which `*` stands for any letters; default all but the study's.
         tables: on which datasets; default all.
     """
-    files = (path for path in run_files(results, experiments) if not tables or dataset_of(path) in tables)
-    return [report for path in files for report in read_runs(path)]
-
-
-def run_files(results: Path, experiments: Collection[str] = ()) -> list[Path]:
-    """Return the tables with the runs of some experiments, of all but the study's by default, in order.
-
-    Args:
-        results: the folder results/.
-        experiments: names, in which `*` stands for any letters.
-    """
-    asked = experiments or EVERY_STUDY
-    return sorted(
-        path
-        for path in (results / "runs").glob("*/*.csv*")
-        if any(fnmatchcase(path.parent.name, name) for name in asked) == bool(experiments)
-    )
+    return [
+        report
+        for path in sorted((results / "runs").glob("*/*.csv*"))
+        if any(fnmatchcase(path.parent.name, name) for name in experiments or EVERY_STUDY) == bool(experiments)
+        and (not tables or dataset_of(path) in tables)
+        for report in read_runs(path)
+    ]
 
 
 def dataset_of(path: Path) -> str:
     """Return the dataset of a table of runs."""
     return path.name.partition(".")[0]
-
-
-@remember_reads
-def published_records(results: Path = RESULTS) -> pd.DataFrame:
-    """Return the tidy records of all published runs, each method at the layer that is better on validation.
-
-    Raises:
-        InputError: two runs that differ in nothing but their values.
-    """
-    records = records_frame(choose_variants(published_reports(results)))
-    check_unique(records)
-    return records
 
 
 def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:

@@ -57,63 +57,30 @@ def records_frame(reports: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def select_records(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
     """Return the records whose columns equal `where`."""
     for column, value in where.items():
-        found = records[column]
-        same = found.map(value.__eq__) if isinstance(value, dict) else found == value
+        same = records[column].map(value.__eq__) if isinstance(value, dict) else records[column] == value
         records = records[same.astype(bool)]
     return records
 
 
 def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
-    """Return test values by seed of the records whose columns equal `where`.
-
-    Raises:
-        InputError: there are none, and which of the columns has no such value; or two records are of one seed.
-    """
-    found = by_seed_or_none(records, **where)
-    if not found:
-        left = select_records(records, split="test")
-        for column, value in where.items():
-            fewer = select_records(left, **{column: value})
-            if fewer.empty:
-                there = ", ".join(dict.fromkeys(map(str, left[column]))) or "nothing"
-                raise InputError(f"no run is recorded for {where}: {column} is {there} there, got {value!r}")
-            left = fewer
-    return found
-
-
-def by_seed_or_none(records: pd.DataFrame, **where: Any) -> dict[int, float]:
-    """Return what `by_seed` does; nothing where there are no such records.
+    """Return test values by seed of the records whose columns equal `where`; nothing where there are none.
 
     Raises:
         InputError: two records of one seed.
     """
-    found = select_records(records, split="test", **where)
-    return _values_by_seed(found["seed"], found["value"], where)
+    return values_by_seed(select_records(records, split="test", **where), where)
 
 
-def scores_by_seed(
-    records: pd.DataFrame, methods: Sequence[str], metrics: Sequence[str]
-) -> dict[str, dict[str, dict[int, float]]]:
-    """Return the values by seed of every metric and method among `records`; nothing where there are no records.
+def values_by_seed(records: pd.DataFrame, where: Mapping[str, Any]) -> dict[int, float]:
+    """Return the values of records by their seed; `where` is how an error calls them.
 
     Raises:
         InputError: two records of one seed.
     """
-    groups = records.groupby(["metric", "method"], sort=False).indices
-    return {
-        metric: {
-            method: _values_by_seed(mine["seed"], mine["value"], {"method": method, "metric": metric})
-            for method in methods
-            for mine in (records.iloc[groups.get((metric, method), [])],)
-        }
-        for metric in metrics
-    }
-
-
-def _values_by_seed(seeds: pd.Series, values: pd.Series, where: Mapping[str, Any]) -> dict[int, float]:
+    seeds = records["seed"]
     for seed in seeds[seeds.duplicated()]:
-        raise InputError(f"records hold seed {seed} twice for {where}: runs that differ were not told apart")
-    return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True)}
+        raise InputError(f"records hold seed {seed} twice for {where}, and other columns differ")
+    return {int(seed): float(value) for seed, value in zip(seeds, records["value"], strict=True)}
 
 
 def records_csv(records: pd.DataFrame) -> str:

@@ -1,7 +1,7 @@
 """Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
 
-A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`filled_records`), until they are published
-with it. Any metric is computed of all runs by `rescore`.
+A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`published_records`), until they are
+published with it. Any metric is computed of all runs by `rescore`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, par
 from cmixup.metrics import score as metric_score
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
-    EVERY_STUDY,
     STUDY,
     Report,
     published_reports,
@@ -34,9 +33,7 @@ from scripts.records.published import (
 )
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.run_tables import UNROUNDED, read_runs
-from scripts.records.study_errors import error_scores as study_scores
-from scripts.records.study_errors import normal_scores
-from scripts.stats.scored import Parts, Scored
+from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
 
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
 #: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
@@ -57,7 +54,7 @@ def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Score
         InputError: no metric begins the name.
     """
     if name.startswith("nrmse"):
-        value = study_scores(kept, np.array(std or (1.0,)), grouped=name == "nrmse_worst")[name]
+        value = error_scores(kept, np.array(std or (1.0,)), grouped=name == "nrmse_worst")[name]
         return value if math.isfinite(value) else math.inf
     if name == SKIPPED:
         return float((kept.target == 0).sum())
@@ -119,8 +116,7 @@ def compare_scores(report: Report, kept: Parts) -> Iterator[tuple[bool, str]]:
 def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
-    every = [*published_reports(results), *published_reports(results, EVERY_STUDY)]
-    for report, kept in with_predictions(results, every):
+    for report, kept in with_predictions(results, published_reports(results, ["*"])):
         if report["scores"].keys() - kept.keys():
             of_study = report["experiment"].startswith(STUDY)
             without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
@@ -197,8 +193,7 @@ def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
     """
     _, name, predictor = parse_score(metric)
     rows = list[dict[str, Any]]()
-    every = [*published_reports(results), *published_reports(results, EVERY_STUDY)]
-    for report, kept in with_predictions(results, every):
+    for report, kept in with_predictions(results, published_reports(results, ["*"])):
         for part, one in kept.items():
             if predictor not in one.prediction or (METRICS[name].normal and len(one.prediction) == 1):
                 continue
@@ -211,7 +206,7 @@ def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
 
 
 @remember_reads
-def filled_records(results: Path = RESULTS) -> pd.DataFrame:
+def published_records(results: Path = RESULTS) -> pd.DataFrame:
     """Return the tidy records of all published runs with the metrics that every run has.
 
     Raises:

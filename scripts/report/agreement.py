@@ -9,7 +9,7 @@ from typing import Any
 from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import load_experiment
-from scripts.records.rescored import filled_records
+from scripts.records.rescored import published_records
 from scripts.report.evidence import (
     Evidence,
     Query,
@@ -53,7 +53,7 @@ def against_paper(ours: Summary, paper: Summary) -> str:
 @writes
 def authors_page() -> dict[str, str]:
     """Return the page."""
-    table = make_table(load_experiment("table1"), standard_records(filled_records()), PRESET)
+    table = make_table(load_experiment("table1"), standard_records(published_records()), PRESET)
     evidence = published_evidence()
     lines = [*agreement_lines(table, evidence)]
     for dataset in ("crime", "skillcraft"):

@@ -19,7 +19,7 @@ import pandas as pd
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
 from scripts.records.records import options_text
-from scripts.records.rescored import filled_records
+from scripts.records.rescored import published_records
 from scripts.report.register import fills
 from scripts.stats.intervals import (
     Interval,
@@ -234,7 +234,7 @@ class Evidence:
 @functools.cache
 def published_evidence() -> Evidence:
     """Return the evidence of results/, read once."""
-    return Evidence(filled_records())
+    return Evidence(published_records())
 
 
 @functools.cache

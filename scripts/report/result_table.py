@@ -14,7 +14,7 @@ import pandas as pd
 
 from cmixup.metrics import lower_is_better
 from scripts.records.names import Titles
-from scripts.records.records import scores_by_seed, select_records
+from scripts.records.records import select_records, values_by_seed
 from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, interval_text, summarise_values
 
 Row = Mapping[str, Any]
@@ -132,7 +132,11 @@ def make_block(
         titles, notes: passed on.
     """
     mine = select_records(records, dataset=dataset, split="test")
-    values = scores_by_seed(mine, methods, metrics)
+    groups = mine.groupby(["metric", "method"], sort=False).indices
+    values = {
+        metric: {m: values_by_seed(mine.iloc[groups.get((metric, m), [])], {"method": m}) for m in methods}
+        for metric in metrics
+    }
     compared = {
         metric: compare_methods(values[metric], compare, lower_is_better=lower_is_better(metric)) for metric in metrics
     }

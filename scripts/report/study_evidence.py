@@ -16,9 +16,8 @@ from cmixup.losses import SQUARED, STD
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file, remember_reads
-from scripts.records.study_errors import error_scores, normal_scores, row_key
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
-from scripts.stats.scored import Parts, Scored
+from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, row_key
 from scripts.study.cells import Record, read_store
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
 

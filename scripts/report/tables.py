@@ -19,7 +19,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
 from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, read_csv, select_records
-from scripts.records.rescored import filled_records
+from scripts.records.rescored import published_records
 from scripts.report.register import writes
 from scripts.report.result_table import Block, ResultTable, make_block, table_page, to_table_csv
 from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
@@ -237,7 +237,7 @@ def why_missing(dataset: str, preset: str = "paper") -> str:
 @writes
 def table_files() -> dict[str, str]:
     """Return every table as a page, and as CSV with the metrics that every run has, too."""
-    records, texts = filled_records(), dict[str, str]()
+    records, texts = published_records(), dict[str, str]()
     for experiment, preset, table in shown_tables(records):
         page = table_page(table, linked=True) + made_by(experiment.name, preset)
         texts[f"tables/{experiment.name}_{preset}.md"] = page

@@ -10,8 +10,8 @@ import pandas as pd
 from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
-from scripts.records.published import published_records
-from scripts.records.records import by_seed_or_none, select_records
+from scripts.records.records import by_seed, select_records
+from scripts.records.rescored import published_records
 from scripts.report.overfitting import Curve, published_curves
 from scripts.report.register import writes
 from scripts.report.result_table import markdown_rows, mean_text
@@ -39,7 +39,7 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
 
 
 def _variant_values(records: pd.DataFrame, experiment: Experiment, variant: Variant, metric: str) -> dict[int, float]:
-    return by_seed_or_none(records, metric=metric, **variant_identity(experiment.name, variant))
+    return by_seed(records, metric=metric, **variant_identity(experiment.name, variant))
 
 
 def _variant_line(

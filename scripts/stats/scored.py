@@ -1,11 +1,24 @@
-"""Predictions of a split beside their targets: what scores are computed from."""
+"""Predictions of a split beside their targets: what scores are computed from, and the errors of the study.
+
+The study's errors are in standard deviations of the label over the whole table ("label std").
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+
+from cmixup.losses import STD
+from cmixup.metrics import evaluate_normal
+
+BINS = 10  # of the label, as wide as each other
+LEAST_ROWS = 30  # of a domain that counts as the worst
+NRMSE = "nrmse"
+BITS = 12  # of a prediction's mantissa that are kept
 
 
 @dataclass(frozen=True)
@@ -30,3 +43,88 @@ def smallest_type(values: np.ndarray) -> np.ndarray:
     """Return whole numbers in the smallest type that holds them."""
     ends = (values.min(), values.max()) if len(values) else (0, 0)
     return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
+
+
+def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
+    """Return the errors of predictions of some rows: `nrmse`, `nrmse_balanced`, and `nrmse_worst` of large domains.
+
+    Args:
+        one: predictions and labels `(n, d_y)`, and domains.
+        std: `(d_y,)`.
+        grouped: whether domains count.
+    """
+    prediction, target = one.prediction[""], one.target
+    found = {
+        "nrmse": normalised_rmse(prediction, target, std),
+        "nrmse_balanced": balanced_rmse(prediction, target, std),
+    }
+    ids, counts = np.unique(one.domain, return_counts=True)
+    if grouped and (large := ids[counts >= LEAST_ROWS]).size:
+        rows = (one.domain == domain for domain in large)
+        found["nrmse_worst"] = max(normalised_rmse(prediction[own], target[own], std) for own in rows)
+    return found
+
+
+def row_key(part: str, score: str) -> str:
+    """Return how a row of a cell's record calls a score of a part: `test` for `nrmse`, `test_nll` for `nll`."""
+    if score == NRMSE or score.startswith(f"{NRMSE}_"):
+        return score.replace(NRMSE, part, 1)
+    return f"{part}_{score}"
+
+
+def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
+    """Return the scores of normal distributions, of labels in standard deviations; nothing where none are predicted.
+
+    Args:
+        one: predictions and labels `(n, d_y)`.
+        val: those of the validation rows, which the factor of `_rescaled` scores is chosen on.
+        std: `(d_y,)`, of the labels.
+    """
+    if STD not in one.prediction:
+        return {}
+    (both, target), validation = (_in_std(each, std) for each in (one, val))
+    return evaluate_normal(both, target, validation)
+
+
+def _in_std(one: Scored, std: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return means and standard deviations side by side and labels, all in standard deviations of the labels."""
+    both = np.concatenate([one.prediction[name] / std for name in ("", STD)], axis=1)
+    return torch.from_numpy(both), torch.from_numpy(one.target / std)
+
+
+def normalised_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+    """Return `sqrt(mean over targets of MSE / variance)`.
+
+    Args:
+        prediction, target: `(n, d_y)`.
+        std: `(d_y,)`.
+    """
+    return float(np.sqrt(_squared_errors(prediction, target, std).mean()))
+
+
+def balanced_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
+    """Return the same where every tenth of the label's range counts alike, rare labels as much as frequent ones.
+
+    The squared error is meaned within `BINS` bins of equal width between the lowest and the highest label, then over
+    the bins that have rows, then over targets.
+    """
+    means = []
+    for error, label in zip(_squared_errors(prediction, target, std).T, target.astype(np.float64).T, strict=True):
+        place = np.minimum((BINS * (label - label.min()) / (np.ptp(label) or 1.0)).astype(int), BINS - 1)
+        means.append(np.mean([error[place == k].mean() for k in np.unique(place)]))
+    return math.sqrt(float(np.mean(means)))
+
+
+def _squared_errors(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> np.ndarray:
+    squares: np.ndarray = np.square((prediction.astype(np.float64) - target.astype(np.float64)) / std)
+    return squares
+
+
+def rounded_predictions(one: Scored) -> Scored:
+    """Return predictions to `BITS` bits, an error of 1 in 8,000, which a file keeps in half the room."""
+    shift = 24 - BITS
+    half, mask = np.int32(1 << (shift - 1)), np.int32(-1 << shift)
+    values: Mapping[str, np.ndarray] = {
+        name: ((each.view(np.int32) + half) & mask).view(np.float32) for name, each in one.prediction.items()
+    }
+    return Scored(values, one.target, one.domain)

@@ -45,9 +45,8 @@ from scripts.records.published import (
 )
 from scripts.records.rescored import settle_scores
 from scripts.records.run_tables import UNROUNDED
-from scripts.records.study_errors import error_scores, normal_scores, rounded_predictions, row_key
 from scripts.stats.effects import BASE
-from scripts.stats.scored import Parts, Scored
+from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions, row_key
 from scripts.study.rules import WEIGHTS, Rules, Run, StudyCell
 
 PARTS = ("val", "test")

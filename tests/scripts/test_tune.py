@@ -18,7 +18,7 @@ from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import Item
-from scripts.records.published import published_records
+from scripts.records.rescored import published_records
 from scripts.tune import choose_trial
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published

@@ -22,7 +22,7 @@ from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.records.published import published_records
+from scripts.records.rescored import published_records
 from tests.helpers import CPU
 
 METHODS = ("maml", "mr_maml")

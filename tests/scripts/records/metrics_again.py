@@ -115,7 +115,7 @@ def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
 
 
 def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
-    """Return an error of the study, in standard deviations of the label; see `scripts.records.study_errors`."""
+    """Return an error of the study, in standard deviations of the label; see `scripts.stats.scored`."""
     y, f = kept.target.astype(np.float64), kept.prediction[""].astype(np.float64)
     squares = ((f - y) / std) ** 2
     if not np.isfinite(squares).all():

@@ -13,10 +13,10 @@ from scripts.records.published import (
     cell_name,
     keep_predictions,
     predictions_file,
-    published_records,
     published_reports,
     write_reports,
 )
+from scripts.records.rescored import published_records
 from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 

@@ -10,7 +10,6 @@ from scripts.records.records import (
     RECORD_COLUMNS,
     RECORD_KEY,
     by_seed,
-    by_seed_or_none,
     check_unique,
     read_csv,
     records_csv,
@@ -81,9 +80,4 @@ def test_records_are_selected_by_typed_options() -> None:
     both = records_frame([report(options={"method.bandwidth": ["std", 0.3]}), report(seed=4, options={})])
     assert set(select_records(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
     assert by_seed(both, metric="rmse", options={}) == {4: 1 / 3}
-    assert by_seed_or_none(both.iloc[:0], metric="rmse", options={}) == {}
-    for where, named in (({"preset": "tuned"}, "preset is paper there, got 'tuned'"),
-                         ({"metric": "rmse", "method": "erm"}, "method is cmixup there, got 'erm'")):  # fmt: skip
-        assert by_seed_or_none(both, **where) == {}
-        with pytest.raises(InputError, match=f"no run is recorded for .*{named}"):
-            by_seed(both, **where)
+    assert by_seed(both.iloc[:0], metric="rmse", options={}) == by_seed(both, preset="tuned") == {}

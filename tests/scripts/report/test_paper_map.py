@@ -6,8 +6,8 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
-from scripts.records.published import published_records
 from scripts.records.records import records_frame
+from scripts.records.rescored import published_records
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
 from scripts.report.paper_map import effect_lines, missing_datasets, state_words

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from cmixup.losses import STD
-from scripts.records.study_errors import normalised_rmse
 from scripts.report import study_evidence, study_tables
 from scripts.report.study_evidence import (
     AGAIN,
@@ -22,7 +21,7 @@ from scripts.report.study_evidence import (
     read_settings,
 )
 from scripts.stats.effects import IMPROVES, WORSENS
-from scripts.stats.scored import Scored
+from scripts.stats.scored import Scored, normalised_rmse
 from scripts.study.cells import Record, read_store, run_head, write_cells
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
 

@@ -14,8 +14,7 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.rescored import verify_scores
-from scripts.records.study_errors import balanced_rmse, error_scores, normalised_rmse
-from scripts.stats.scored import Scored
+from scripts.stats.scored import Scored, balanced_rmse, error_scores, normalised_rmse
 from scripts.study import cells
 from scripts.study.cells import (
     Record,

@@ -18,7 +18,7 @@ numbers: spread, growth and the kind of z run over a grid, mu is integrated by L
 Student's t are mixtures of normals, so that the rest has closed forms.
 
 Priors: mu and spread are flat; the values of overlap and the kinds of z are equally likely; that effects do not grow
-with noise is twice as likely as that they do. tests/scripts/stats/test_simulated_studies.py simulates studies of known
+with noise is twice as likely as that they do. tests/scripts/stats/test_hierarchical.py simulates studies of known
 effects and counts what intervals cover.
 """
 

@@ -58,17 +58,17 @@ def test_cosine_form_matches_the_full_one():
     np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seconds_a_weight", [rejection.SECONDS_A_WEIGHT, 0.0, 1.0], ids=["measured", "1 round", "all"])
+@pytest.mark.parametrize("seconds_a_weight", [0.0, 1.0], ids=["1 round", "all"])
 @pytest.mark.parametrize("name", SETS)
 def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
     name: str, seconds_a_weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rejection, "SECONDS_A_WEIGHT", seconds_a_weight)
     labels, rng = SETS[name], np.random.default_rng(0)
-    for width in (0.1, 0.7, 3.0):
+    for width in (0.1, 3.0):
         bandwidth = width * typical_spread(labels)
         kernel = make_kernel("gaussian", bandwidth)
-        drawn = np.stack([rejection.draw_once(labels, kernel, rng) for _ in range(300)])
+        drawn = np.stack([rejection.draw_once(labels, kernel, rng) for _ in range(200)])
         for anchor in (0, len(labels) // 2):
             found = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
             assert found is None or found > 1e-5

@@ -87,7 +87,7 @@ def study_figures() -> dict[str, Figure]:
     effect, equal = effect_of(lead), lead.rules.equal
     counts = effect.counts()
     improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
-    title = f"{len(effect.means)} real tables: {improves} surely improve by {equal:g} %, {worsens} worsen as much"
+    title = f"{len(effect.means)} tables: {improves} surely improve by {equal:g} %, {worsens} worsen as much"
     return {"study/first.png": draw_first(effect, equal, method_title(METHOD), title)}
 
 

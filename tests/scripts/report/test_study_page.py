@@ -41,7 +41,7 @@ def test_a_direction_that_is_inconclusive_is_no_answer(monkeypatch: pytest.Monke
 def test_the_picture_says_what_the_tables_show(lead: Setting) -> None:
     (first,) = study_page.study_figures().values()
     assert len(first.axes) == 2
-    assert first.axes[1].get_title() == "6 real tables: none surely improve by 1 %, 6 worsen as much"
+    assert first.axes[1].get_title() == "6 tables: none surely improve by 1 %, 6 worsen as much"
 
 
 def test_every_entry_is_on_the_page_with_its_file() -> None:

@@ -47,7 +47,8 @@ def test_what_stands_for_a_gap_does_not_matter() -> None:
 
 @pytest.mark.filterwarnings("ignore:column .* alone predicts y")
 def test_trees_learn_each_output_from_its_own_rows() -> None:
-    x, y = RNG.normal(size=(150, 2)), RNG.normal(size=(150, 2))
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(150, 2)), rng.normal(size=(150, 2))
     y[:, 0] = np.floor(2 * x[:, 0])
     y[::3, 1] = np.nan
     model = quick(blend="trees", epochs=1, members=1).fit(x, y)
@@ -62,7 +63,7 @@ def test_residuals_and_scores_leave_gaps_out() -> None:
     model = quick(members=10, validation_fraction=0.1).fit(X, GAPS)
     assert np.array_equal(np.isnan(model._residuals).sum(axis=0), np.isnan(GAPS).sum(axis=0))
     predicted, known = model.predict(X), ~np.isnan(GAPS)
-    weight = RNG.uniform(1, 2, len(X))
+    weight = np.random.default_rng(2).uniform(1, 2, len(X))
     each = [r2_score(GAPS[k, c], predicted[k, c], sample_weight=weight[k]) for c, k in enumerate(known.T)]
     assert model.score(X, GAPS, weight) == pytest.approx(np.mean(each))
     assert model.score(X, PAIR) == pytest.approx(r2_score(PAIR, predicted))

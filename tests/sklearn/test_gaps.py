@@ -11,7 +11,6 @@ from sklearn.metrics import r2_score
 from cmixup import InputError
 from tests.sklearn.test_regressor import X, Y, quick
 
-RNG = np.random.default_rng(5)
 PAIR = np.column_stack([Y, Y[::-1] ** 2])
 GAPS = PAIR.copy()
 GAPS[::3, 1] = np.nan

@@ -6,10 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError
 from datasets.common.base import RawTable, smooth_labels
-from datasets.common.damaged import naming
-from datasets.common.domain_table import DomainTable
+from datasets.common.domain_table import DomainTable, number_or_unknown
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -23,7 +21,6 @@ FILE = RawFile(
     page="https://archive.ics.uci.edu/dataset/183/communities+and+crime",
     licence="CC BY 4.0",
 )
-N_COLUMNS, N_FEATURES = 128, 122
 # Names of the attributes, as communities.names has them.
 ATTRIBUTES = """
     population householdsize racepctblack racePctWhite racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24
@@ -82,18 +79,13 @@ class Crime(DomainTable):
     def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
         ((_, path),) = self.fetch()
-        with naming(path, "Communities and Crime"):
-            cells = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-            if len(cells) != self.rows or any(len(row) != N_COLUMNS for row in cells):
-                raise InputError(f"{path} does not hold {self.rows} rows of {N_COLUMNS} values")
-            text = np.array(cells)
-            known = np.where(text[:, 5:] == "?", "nan", text[:, 5:]).astype(np.float64)
-            domain = text[:, 0].astype(np.int64)
-        return RawTable(known[:, :N_FEATURES], known[:, N_FEATURES:], domain, {FILE.path: FILE.sha256})
+        columns = [0, *range(5, 128)]
+        values = np.loadtxt(path, delimiter=",", usecols=columns, converters=number_or_unknown, encoding="utf-8")
+        return RawTable(values[:, 1:-1], values[:, -1:], values[:, 0], {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Return 1994 rows with the states, the rows of each and the number of unknown values of the real file."""
-        x = rng.random((self.rows, N_FEATURES))
+        x = rng.random((self.rows, 122))
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan
         return RawTable(x, y, rng.permutation(np.repeat(STATES, COUNTS)), {})

@@ -37,8 +37,6 @@ class DTIDavis(MatrixDrugTarget):
     )
     unit: ClassVar[str] = "pKd = 9 - log10(Kd / nM)"
     rows: ClassVar[int] = 68 * 442
-    n_drugs: ClassVar[int] = 68
-    n_proteins: ClassVar[int] = 442
 
     def labels(self, matrix: np.ndarray) -> np.ndarray:
         """Return pKd of Kd in nM."""

@@ -31,5 +31,3 @@ class DTIKiba(MatrixDrugTarget):
     )
     unit: ClassVar[str] = "KIBA score"
     rows: ClassVar[int] = 118_254
-    n_drugs: ClassVar[int] = 2111
-    n_proteins: ClassVar[int] = 229

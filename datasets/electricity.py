@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 from datasets.common.windows import WINDOW, SeriesDataset
 
@@ -52,8 +49,3 @@ class Electricity(SeriesDataset):
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
         super().__init__(window, horizon, scaling, synthetic)
-
-    def read(self) -> tuple[np.ndarray, dict[str, str]]:
-        """Read the comma-separated file."""
-        ((_, path),) = self.fetch()
-        return read_numbers(path, delimiter=","), {FILE.path: FILE.sha256}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import numpy as np
-
-from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 from datasets.common.windows import WINDOW, SeriesDataset
 
@@ -45,6 +43,7 @@ class ElectricityFragment(SeriesDataset):
     x_shape: ClassVar[tuple[int, ...]] = (168, 203)
     y_width: ClassVar[int] = 203
     split_sizes: ClassVar[tuple[int, ...]] = (409, 200, 200)
+    layout: ClassVar[Mapping[str, Any]] = {"skiprows": 1, "usecols": range(1, 204)}  # without the dates
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
         super().__init__(window, horizon, scaling, synthetic)
@@ -52,9 +51,3 @@ class ElectricityFragment(SeriesDataset):
     def notes(self) -> tuple[str, ...]:
         """Say that this is not the paper's dataset."""
         return (*super().notes(), "the first 1000 hours of 203 of 321 clients: not the paper's Electricity")
-
-    def read(self) -> tuple[np.ndarray, dict[str, str]]:
-        """Read the comma-separated file but for its header and its date column."""
-        ((_, path),) = self.fetch()
-        columns = range(1, self.series + 1)
-        return read_numbers(path, delimiter=",", skiprows=1, usecols=columns), {FILE.path: FILE.sha256}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from datasets.common.damaged import read_numbers
 from datasets.common.fetch import RawFile
 from datasets.common.windows import SeriesDataset
 
@@ -47,8 +44,3 @@ class ExchangeRate(SeriesDataset):
     x_shape: ClassVar[tuple[int, ...]] = (168, 8)
     y_width: ClassVar[int] = 8
     split_sizes: ClassVar[tuple[int, ...]] = (4373, 1518, 1518)
-
-    def read(self) -> tuple[np.ndarray, dict[str, str]]:
-        """Read the comma-separated file."""
-        ((_, path),) = self.fetch()
-        return read_numbers(path, delimiter=","), {FILE.path: FILE.sha256}

@@ -7,16 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from cmixup.errors import check_seed
-from datasets.common.base import (
-    Indices,
-    RawTable,
-    TabularDataset,
-    check_shape,
-    permuted,
-    seeded_permutation,
-    smooth_labels,
-)
-from datasets.common.damaged import read_numbers
+from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
 from datasets.common.fetch import RawFile
 
 CSV = RawFile(
@@ -81,16 +72,12 @@ class NO2(TabularDataset):
 
     def notes(self) -> tuple[str, ...]:
         """Say that the split is ours."""
-        return (
-            *super().notes(),
-            f"our split (split_seed {self.split_seed}): the paper's split files are not public",
-        )
+        return (*super().notes(), f"our split (split_seed {self.split_seed}): the paper's split files are not public")
 
     def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
-        values = read_numbers(path, delimiter="," if file is CSV else "\t", skiprows=1)
-        values = check_shape(values, (self.rows, 8), path)
+        values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
         label = 0 if file is CSV else 7
         return RawTable(
             np.delete(values, label, axis=1), values[:, [label]], np.zeros(self.rows), {file.path: file.sha256}
@@ -104,4 +91,4 @@ class NO2(TabularDataset):
 
     def split(self, table: RawTable, seed: int) -> Indices:
         """Permute by `split_seed`, then 200 / 200 / 100."""
-        return permuted(seeded_permutation(len(table.x), self.split_seed), self.split_sizes)
+        return permuted(np.random.RandomState(self.split_seed).permutation(len(table.x)), self.split_sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import ClassVar
 
 from datasets.common.fetch import RawFile, sha256_of
@@ -42,9 +42,8 @@ class Pascal1D(TaskDataset):
 
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles the first time."""
-        train, test = (_converted(file, path) for file, path in self.fetch())
+        train, test = (
+            converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, partial(path.open, "rb"))
+            for file, path in self.fetch()
+        )
         return train, test
-
-
-def _converted(file: RawFile, path: Path) -> Views:
-    return converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, lambda: path.open("rb"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 import torch
@@ -116,20 +116,12 @@ class PovertyMap(Dataset):
         return splits
 
 
-@contextlib.contextmanager
-def no_version_check() -> Iterator[None]:
+def no_version_check() -> AbstractContextManager[object]:
     """Keep wilds and ogb from asking PyPI for their latest versions when they are imported, which nobody asked for.
 
     They do so by the package `outdated`, and go without where it cannot be imported.
     """
-    kept = sys.modules.get("outdated")
-    sys.modules["outdated"] = None  # type: ignore[assignment]  # stops an import
-    try:
-        yield
-    finally:
-        del sys.modules["outdated"]
-        if kept is not None:
-            sys.modules["outdated"] = kept
+    return mock.patch.dict(sys.modules, {"outdated": None})
 
 
 class Images:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
-from datasets.common.fetch import GZIP, RawFile
+from datasets.common.fetch import RawFile
 
 NAME = "train-images-idx3-ubyte"
 FILE = RawFile(
@@ -110,20 +109,21 @@ class RCFMNIST(Dataset):
         images = images[rng.permutation(len(images))]
         turn = rng.random(len(images)).astype(np.float32)
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
+        # A run that does not shuffle every epoch must not see one colour direction after the other.
+        mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
         splits, start = [], 0
         for part, size in zip(SPLITS, sizes, strict=True):
-            rows = slice(start, start + size)
+            rows = np.arange(start, start + size)
             start += size
             g = turn[rows]
             majority = np.arange(size) < round(self.ratio * size)  # the rows are in random order already
             reverse = majority if part == "test" and self.test_color == "reversed" else ~majority
             random = rng.random(size).astype(np.float32)
             rho, domain = (random, np.full(size, 2)) if part == "val" else (np.where(reverse, 1 - g, g), reverse)
-            x = Coloured(grey[rows], torch.from_numpy(rho), centred=self.scaling == "centred")
-            splits.append(self.make_split(part, x, g, domain))
-        # A run that does not shuffle every epoch must not see one colour direction after the other.
-        mixed = np.random.default_rng([self.split_seed, 29]).permutation(sizes[0])
-        train, val, test = in_order(splits[0], torch.from_numpy(mixed)), *splits[1:]
+            order = mixed if part == "train" else np.arange(size)
+            x = Coloured(grey[rows[order]], torch.from_numpy(rho[order]), centred=self.scaling == "centred")
+            splits.append(self.make_split(part, x, g[order], domain[order]))
+        train, val, test = splits
         return (train, val, test), checksums
 
 
@@ -151,13 +151,6 @@ class Coloured:
         return x.mul_(2).sub_(1) if self.centred else x
 
 
-def in_order(split: Split, rows: Tensor) -> Split:
-    """Return a split of coloured images with its rows in the order `rows: (N,)` int64."""
-    assert isinstance(split.x, Coloured)
-    x = Coloured(split.x.grey[rows], split.x.rho[rows], centred=split.x.centred)
-    return Split(x=x, y=split.y[rows], domain=split.domain[rows], name=split.name)
-
-
 def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     """Rotate images about their centre, counter-clockwise, nearest neighbour; what comes from outside is black.
 
@@ -172,28 +165,9 @@ def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """Read an idx file of bytes, gzipped or not, as an array of `shape`.
-
-    Raises:
-        InputError: a file that cannot be unpacked, is no idx file of bytes, or holds another shape.
-    """
-    head = 4 + 4 * len(shape)
-    most = head + int(np.prod(shape)) + 1  # bytes: no more is unpacked
-    with path.open("rb") as stream:
-        packed = stream.read(len(GZIP)) == GZIP
-    try:
-        with gzip.open(path) if packed else path.open("rb") as stream:
-            content = stream.read(most)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is no whole gzip file: {error}") from None
-    if content[:4] != bytes([0, 0, 8, len(shape)]) or len(content) < head:
-        raise InputError(
-            f"{path} is no idx file of bytes in {len(shape)} dimensions: it begins with {content[:4].hex()}"
-        )
-    held = tuple(np.frombuffer(content, ">u4", len(shape), offset=4).tolist())
-    if held != shape or len(content) != head + int(np.prod(shape)):
-        raise InputError(f"{path} holds {len(content) - head} bytes of shape {held}, expected shape {shape}")
-    return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
+    """Return the bytes of an idx file, gzipped or not, as an array of `shape`."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        return np.frombuffer(stream.read(), np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 
 
 def synthetic_images(rng: np.random.Generator, n: int) -> np.ndarray:

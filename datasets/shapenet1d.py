@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
-from cmixup.errors import InputError
-from datasets.common.damaged import naming
 from datasets.common.fetch import RawFile
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
@@ -55,10 +53,7 @@ class ShapeNet1D(TaskDataset):
 
 
 def _member(archive: Path, name: str) -> BinaryIO:
-    with naming(archive, "a tar archive"), tarfile.open(archive) as opened:
-        for member in opened:
-            if Path(member.name).name == name and member.isfile():
-                stream = opened.extractfile(member)
-                assert stream is not None
-                return io.BytesIO(stream.read())
-    raise InputError(f"{archive} has no member {name}")
+    with tarfile.open(archive) as opened:
+        stream = next(opened.extractfile(member) for member in opened if Path(member.name).name == name)
+        assert stream is not None
+        return io.BytesIO(stream.read())

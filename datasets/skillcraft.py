@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cmixup.errors import InputError, format_value
-from datasets.common.base import RawTable, check_shape, smooth_labels
-from datasets.common.damaged import naming
-from datasets.common.domain_table import DomainTable
+from datasets.common.base import RawTable, smooth_labels
+from datasets.common.domain_table import DomainTable, number_or_unknown
 from datasets.common.fetch import RawFile
 
 FILE = RawFile(
@@ -24,7 +21,7 @@ FILE = RawFile(
     page="https://archive.ics.uci.edu/dataset/272/skillcraft1+master+table+dataset",
     licence="CC BY 4.0",
 )
-LABEL, DOMAIN, IDENTITY = "ActionLatency", "LeagueIndex", "GameID"
+LABEL, DOMAIN = "ActionLatency", "LeagueIndex"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
 ATTRIBUTES = """
     Age HoursPerWeek TotalHours APM SelectByHotkeys AssignToHotkeys UniqueHotkeys MinimapAttacks MinimapRightClicks
@@ -57,23 +54,11 @@ class SkillCraft(DomainTable):
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
         ((_, path),) = self.fetch()
-        with naming(path, "SkillCraft1"), path.open(newline="", encoding="utf-8") as stream:
-            rows = list(csv.DictReader(stream))
-        if not rows:
-            raise InputError(f"{path} holds no rows")
-        absent = [name for name in (LABEL, DOMAIN, IDENTITY) if name not in rows[0]]
-        if absent:
-            raise InputError(f"{path} has no column {absent[0]}")
-        features = [name for name in rows[0] if name not in (LABEL, DOMAIN, IDENTITY)]
-        if tuple(features) != self.columns:
-            raise InputError(
-                f"{path} has the features {format_value(features)}, expected {format_value(list(self.columns))}"
-            )
-        with naming(path, "SkillCraft1"):
-            x = np.array([[np.nan if row[name] == "?" else float(row[name]) for name in features] for row in rows])
-            y = np.array([[float(row[LABEL])] for row in rows])
-            domain = np.array([int(row[DOMAIN]) for row in rows])
-        return RawTable(check_shape(x, (self.rows, 17), path), y, domain, {FILE.path: FILE.sha256})
+        header = path.read_text(encoding="utf-8").partition("\n")[0].replace('"', "").split(",")
+        columns = [header.index(name) for name in (*self.columns, LABEL, DOMAIN)]
+        form: Any = {"delimiter": ",", "quotechar": '"', "encoding": "utf-8"}
+        values = np.loadtxt(path, skiprows=1, usecols=columns, converters=number_or_unknown, **form)
+        return RawTable(values[:, :-2], values[:, -2:-1], values[:, -1], {FILE.path: FILE.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Return 3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""

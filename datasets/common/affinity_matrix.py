@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from cmixup.errors import InputError, check_seed
+from cmixup.errors import check_seed
 from datasets.common.affinity import (
     DRUG_SYMBOLS,
     PROTEIN_SYMBOLS,
@@ -18,8 +18,7 @@ from datasets.common.affinity import (
     synthetic_labels,
     synthetic_strings,
 )
-from datasets.common.base import Indices
-from datasets.common.damaged import naming, read_numbers
+from datasets.common.base import SPLITS, Indices
 from datasets.common.fetch import RawFile
 
 PAGE = "https://github.com/hkmztrk/DeepDTA/tree/a546a8433a6822e958f36171c4356ad6f414d623/data"
@@ -43,15 +42,8 @@ class MatrixDrugTarget(DrugTarget):
         drug_length, protein_length, synthetic: see `DrugTarget`.
     """
 
-    n_drugs: ClassVar[int]
-    n_proteins: ClassVar[int]
-
     def __init__(
-        self,
-        split_seed: int = 0,
-        drug_length: int = 100,
-        protein_length: int = 1000,
-        synthetic: bool = False,
+        self, split_seed: int = 0, drug_length: int = 100, protein_length: int = 1000, synthetic: bool = False
     ):
         super().__init__(drug_length, protein_length, synthetic)
         self.split_seed = check_seed("split_seed", split_seed)
@@ -67,13 +59,9 @@ class MatrixDrugTarget(DrugTarget):
     def read(self) -> PairTable:
         """Read drugs, proteins and the matrix."""
         fetched = self.fetch()
-        drugs, proteins = (strings(path) for _, path in fetched[:2])
-        matrix = read_numbers(fetched[2][1])
-        expected = (self.n_drugs, self.n_proteins)
-        if matrix.shape != expected or (len(drugs), len(proteins)) != expected:
-            held = f"{len(drugs)} drugs, {len(proteins)} proteins and a matrix of shape {matrix.shape}"
-            raise InputError(f"{self.name} holds {held}, expected {expected}")
-        return self.pairs(drugs, proteins, self.labels(matrix), {file.path: file.sha256 for file, _ in fetched})
+        drugs, proteins = (json.loads(path.read_text(encoding="utf-8")) for _, path in fetched[:2])
+        matrix = self.labels(np.loadtxt(fetched[2][1]))
+        return self.pairs(drugs, proteins, matrix, {file.path: file.sha256 for file, _ in fetched})
 
     def pairs(
         self, drugs: dict[str, str], proteins: dict[str, str], matrix: np.ndarray, checksums: dict[str, str]
@@ -95,22 +83,8 @@ class MatrixDrugTarget(DrugTarget):
 
     def split(self, table: PairTable, seed: int) -> Indices:
         """Groups 0 to 6 train, 7 is validation, 8 and 9 are testing; the same for every run seed."""
-        cuts = (TRAIN_GROUPS, TRAIN_GROUPS + VAL_GROUPS)
-        part = np.digitize(table.domain, cuts)
-        return {name: np.flatnonzero(part == k) for k, name in enumerate(("train", "val", "test"))}
-
-
-def strings(path: Path) -> dict[str, str]:
-    """Read a JSON object of names and strings.
-
-    Raises:
-        InputError: something else.
-    """
-    with naming(path, "JSON"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or not all(isinstance(value, str) for value in content.values()):
-        raise InputError(f"{path} is no JSON object of strings")
-    return content
+        part = np.digitize(table.domain, (TRAIN_GROUPS, TRAIN_GROUPS + VAL_GROUPS))
+        return {name: np.flatnonzero(part == k) for k, name in enumerate(SPLITS)}
 
 
 def balanced_groups(family: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
@@ -134,15 +108,10 @@ def families(names: Sequence[str], sequences: Sequence[str]) -> np.ndarray:
 
     Mutants and phosphorylated forms of one kinase, such as ABL1, ABL1(T315I) and ABL1(T315I)p, end in one family.
     """
-    parent = list(range(len(names)))
-
-    def root(k: int) -> int:
-        while parent[k] != k:
-            k = parent[k]
-        return k
-
-    first: dict[str, int] = {}
-    for k, (name, sequence) in enumerate(zip(names, sequences, strict=True)):
-        for key in (f"name {name.partition('(')[0]}", f"sequence {sequence}"):
-            parent[root(k)] = root(first.setdefault(key, k))
-    return np.array([root(k) for k in range(len(names))])
+    # A graph of proteins, then names and sequences: its components are numbered by their first protein.
+    count, proteins = len(names), np.arange(len(names))
+    kinases = np.unique([name.partition("(")[0] for name in names], return_inverse=True)[1] + count
+    same = np.unique(sequences, return_inverse=True)[1] + 2 * count
+    ends = np.concatenate([proteins, proteins]), np.concatenate([kinases, same])
+    graph = coo_array((np.ones(2 * count), ends), shape=(3 * count, 3 * count))
+    return connected_components(graph, directed=False)[1][:count]

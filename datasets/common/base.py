@@ -224,24 +224,12 @@ class TabularDataset(Dataset):
         return replace(self.assemble(seed, train, val, test, table.checksums), extras={PREPROCESSING: made})
 
 
-def seeded_permutation(n: int, seed: int) -> np.ndarray:
-    """Return the permutation of `n` rows that the released code draws after `np.random.seed(seed)`."""
-    return np.random.RandomState(seed).permutation(n)
-
-
 def permuted(permutation: np.ndarray, sizes: tuple[int, ...]) -> Indices:
     """Cut a permutation of all rows into train, val and test of the given sizes."""
     if sum(sizes) != len(permutation):
         raise InputError(f"split sizes {sizes} must sum to the {len(permutation)} rows")
     cuts = np.split(permutation, np.cumsum(sizes)[:-1])
     return dict(zip(SPLITS, cuts, strict=True))
-
-
-def check_shape(values: np.ndarray, shape: tuple[int, int], source: Path) -> np.ndarray:
-    """Return `values` if it has the shape that the dataset's card states, else raise `InputError`."""
-    if values.shape != shape:
-        raise InputError(f"{source} holds a table of shape {values.shape}, expected {shape}")
-    return values
 
 
 def smooth_labels(x: np.ndarray, rng: np.random.Generator, mean: float, std: float) -> np.ndarray:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from cmixup.errors import InputError
 
@@ -32,16 +29,3 @@ def naming(path: Path | str, what: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
         raise InputError(f"{path} is not {what}: {reason}") from error
-
-
-def read_numbers(path: Path, **options: Any) -> np.ndarray:
-    """Return the numbers of a text file, gzipped or not, as `np.loadtxt` reads them.
-
-    Raises:
-        InputError: something else is in it, or nothing.
-    """
-    with naming(path, "a table of numbers"):
-        numbers = np.loadtxt(path, ndmin=2, **options)
-    if not numbers.size:
-        raise InputError(f"{path} holds no numbers")
-    return numbers

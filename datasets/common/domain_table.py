@@ -43,6 +43,11 @@ class DomainTable(TabularDataset):
         return rows if self.row_order == "file" else released_order(rows, table.domain, seed)
 
 
+def number_or_unknown(text: str) -> float:
+    """Return the number in a cell, NaN where the file has a question mark."""
+    return np.nan if text == "?" else float(text)
+
+
 def split_by_domain(domain: np.ndarray) -> Indices:
     """Split whole domains, by ascending id, about 70 / 10 / 20 by rows (released code of Crime and SkillCraft).
 

@@ -2,17 +2,15 @@
 
 import math
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from cmixup.tables.preprocessing import Preprocessing
 from datasets.airfoil import Airfoil
-from datasets.common.base import check_shape, fill_missing, permuted
+from datasets.common.base import fill_missing, permuted
 from datasets.common.domain_table import split_by_domain
 from datasets.common.label_noise import LabelNoise
-from datasets.common.pose.meshes import parse_obj
 from datasets.common.pose.tasks import draw_tasks
 from datasets.common.table.reading import Format
 from datasets.common.video.clips import ClipSpec
@@ -62,15 +60,10 @@ BAD: Bad = [
           "my.json does not hold what a run kept of its table"),
     # ---- rows, series and views
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
-    (partial(check_shape, np.zeros((3, 2)), (4, 2), Path("t")), "t holds a table of shape (3, 2), expected (4, 2)"),
     *each(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
     (partial(fill_missing, HOLES, np.array([0, 1])), "column 1 of x"),
     *each(lambda place: Windows(torch.rand(20, 3), *place), ((0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)),
           "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
-    (partial(parse_obj, "v 0 0 0\nv 1 0 0\n", "a.obj"), "mesh a.obj has no faces"),
-    (partial(parse_obj, "v 0 0 0\nf 1 2 3\n", "a.obj"), "faces of mesh a.obj must name its 1 vertices, got 0 to 2"),
-    (partial(parse_obj, "v 0 0 x\n", "a.obj"), "line 1 of mesh a.obj cannot be read: 'v 0 0 x'"),
-    (partial(parse_obj, "v 0 0 nan\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", "a.obj"), "vertices of mesh a.obj have values that"),
 ]  # fmt: skip
 test_bad_arguments_are_refused = refused(BAD)

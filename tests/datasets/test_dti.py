@@ -13,7 +13,7 @@ import torch
 
 from cmixup.errors import InputError
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
-from datasets.common.affinity_matrix import balanced_groups, families, strings
+from datasets.common.affinity_matrix import balanced_groups, families
 from datasets.dti import DTI, FOLDER
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
@@ -106,8 +106,6 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dataset: Any, matrix:
     (tmp_path / "matrix").write_text(matrix)
     files = [(f[0], tmp_path / name) for f, name in zip(dataset.files, ("drugs", "proteins", "matrix"), strict=True)]
     monkeypatch.setattr(dataset, "fetch", lambda _: files)
-    monkeypatch.setattr(dataset, "n_drugs", 2)
-    monkeypatch.setattr(dataset, "n_proteins", 3)
 
 
 PROTEINS = {"A": "MK", "B": "MV", "B(1)": "ML"}
@@ -129,18 +127,6 @@ def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_pa
     table = DTIKiba().read()
     assert table.y.tolist() == [11.1, 10, 0]
     assert (table.drug.tolist(), table.protein.tolist()) == ([0, 0, 1], [0, 2, 2])
-
-
-def test_a_matrix_of_another_shape_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch, tmp_path, DTIKiba, "1 2 3\n", PROTEINS)
-    with pytest.raises(
-        InputError, match=r"dti_kiba holds 2 drugs, 3 proteins and a matrix of shape .*expected \(2, 3\)"
-    ):
-        DTIKiba().read()
-    for text, message in (("{", "is not JSON"), ('{"a": 1}', "is no JSON object of strings"), ("[]", "is no JSON")):
-        (tmp_path / "drugs").write_text(text)
-        with pytest.raises(InputError, match=message):
-            strings(tmp_path / "drugs")
 
 
 # ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from cmixup.errors import InputError
 from datasets.common import fetch as module
 from datasets.common import threads
-from datasets.common.damaged import LONGEST_REASON, naming, read_numbers
+from datasets.common.damaged import LONGEST_REASON, naming
 from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
 from datasets.common.threads import in_threads
 
@@ -283,22 +283,6 @@ def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypa
     monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
     assert lacking([[second]], [], fetching=True) == ""
     assert lacking([[second]], [], fetching=False) == "toy/b.dat is not here, and can be fetched (8 kB)"
-
-
-# ---- What reading a damaged text of numbers says
-
-
-@pytest.mark.filterwarnings("ignore:loadtxt")
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [("", "holds no numbers"), ("# a comment\n\n", "holds no numbers"), ("1 2\n3\n", "is not a table of numbers: "),
-     ("a b\n", "is not a table of numbers: could not convert string 'a' to float64")],
-)  # fmt: skip
-def test_a_text_without_numbers_is_named(content: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "rows.txt"
-    path.write_text(content)
-    with pytest.raises(InputError, match=f"rows.txt {said}"):
-        read_numbers(path)
 
 
 def test_a_reason_is_one_short_line() -> None:

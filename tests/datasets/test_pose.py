@@ -246,9 +246,6 @@ def test_views_are_read_back_and_checked(tmp_path: Path) -> None:
 # ---- Meshes, the renderer, and the datasets that are rendered here
 
 
-# ---- meshes
-
-
 def box(low: tuple[float, ...] = (-1, -1, -1), high: tuple[float, ...] = (1, 1, 1), name: str = "box") -> Mesh:
     corners = np.array(np.meshgrid(*zip(low, high, strict=True), indexing="ij")).reshape(3, -1).T
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
@@ -282,15 +279,6 @@ def test_mat_files(tmp_path: Path) -> None:
     assert [m.name for m in found] == ["chair/00", "chair/01"]
     assert (found[1].faces == one.faces).all()
     assert (found[1].vertices == one.vertices).all()
-    savemat(path, {"chair": struct([(one.vertices, np.zeros((0, 0)))])})
-    with pytest.raises(InputError, match="mesh chair/00 has no faces"):
-        read_mat(path)
-    savemat(path, {"table": np.zeros(3)})
-    with pytest.raises(InputError, match="must hold a struct array chair"):
-        read_mat(path)
-    path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"chair.mat is not a .mat file"):
-        read_mat(path)
 
 
 def archive(path: Path, **runs: str) -> None:
@@ -304,8 +292,6 @@ def archive(path: Path, **runs: str) -> None:
 def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
     archive(tmp_path / "all.tar.xz", a=OBJ, b="broken", c=OBJ)
     assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
-    with pytest.raises(InputError, match=r"has no member d\.obj"):
-        list(read_objs(tmp_path / "all.tar.xz", ["a.obj", "d.obj"]))
 
 
 # ---- renderer

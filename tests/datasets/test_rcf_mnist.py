@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,6 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured, read_idx, rotate
 
@@ -121,35 +121,8 @@ def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> 
 
 # ---- files
 
-HEAD = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2, 3, 4))
-BODY = bytes(range(24))
 
-
-@pytest.mark.parametrize("pack", [gzip.compress, bytes])
-def test_idx_files(pack: object, tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(pack(HEAD + BODY))
-    np.testing.assert_array_equal(read_idx(tmp_path / "a", (2, 3, 4)), np.arange(24).reshape(2, 3, 4))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (gzip.compress(HEAD + BODY)[:-9], "is no whole gzip file"),
-        (gzip.compress(HEAD + BODY)[:12] + b"x" * 30, "is no whole gzip file"),
-        (b"<html>", r"is no idx file of bytes in 3 dimensions: it begins with 3c68746d"),
-        (b"", "is no idx file"),
-        (HEAD[:10], "is no idx file"),
-        (bytes([0, 0, 8, 1]) + HEAD[4:] + BODY, "is no idx file"),
-        (HEAD + BODY[:-1], r"holds 23 bytes of shape \(2, 3, 4\), expected shape \(2, 3, 4\)"),
-        (HEAD + BODY + b"0", "holds 25 bytes"),
-        (
-            HEAD[:4] + HEAD[8:12] + HEAD[4:8] + HEAD[12:] + BODY,
-            r"holds 24 bytes of shape \(3, 2, 4\), expected shape \(2, 3, 4\)",
-        ),
-    ],
-    ids=range(9),
-)
-def test_damaged_idx_files_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
-    (tmp_path / "images").write_bytes(content)
-    with pytest.raises(InputError, match=f"{tmp_path / 'images'} {message}"):
-        read_idx(tmp_path / "images", (2, 3, 4))
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a", bytes)])
+def test_idx_files(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(pack(bytes(16) + bytes(range(24))))
+    np.testing.assert_array_equal(read_idx(tmp_path / name, (2, 3, 4)), np.arange(24).reshape(2, 3, 4))

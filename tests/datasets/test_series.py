@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.errors import InputError
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
 from datasets.electricity import Electricity
@@ -96,24 +95,6 @@ def test_each_series_is_divided_by_its_largest_value_anywhere() -> None:
 def test_scaling_on_train_looks_at_the_first_rows_only() -> None:
     data = Toy(scaling="train").load(0)
     torch.testing.assert_close(data.test.y[-1], torch.tensor([19 / 11, 81 / 100]))
-
-
-# ---- refusals
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_value_that_is_not_finite_is_named_with_row_and_series(value: float) -> None:
-    values = toy_values()
-    values[13, 1] = values[14, 0] = value
-    message = f"toy has values that are not finite, first in row 13 of series 1: {value}"
-    with pytest.raises(InputError, match=message):
-        Toy(values=values).load(0)
-
-
-@pytest.mark.parametrize("shape", [(19, 2), (20, 3), (20,)])
-def test_a_series_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=r"toy must be 20 rows of 2 series, got \("):
-        Toy(values=np.zeros(shape)).load(0)
 
 
 # ---- cards and stand-ins

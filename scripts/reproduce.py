@@ -27,6 +27,7 @@ from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan
 from scripts.plan.schedule import Planned
 from scripts.plan.selection import Choice
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
+from scripts.records.names import dataset_title
 from scripts.records.records import records_frame
 from scripts.report.overfitting import read_curves
 from scripts.report.result_table import ResultTable, metric_rows, table_page, to_table_csv
@@ -74,7 +75,7 @@ def show_terminal(table: ResultTable, more: str = "") -> None:
         for metric in block.metrics:
             head, rows = metric_rows(block, metric)
             bold = [[re.sub(r"\*\*(.+)\*\*", r"[bold]\1[/bold]", cell) for cell in row] for row in rows]
-            print_table(head, bold, block.titles.datasets.get(block.dataset, block.dataset))
+            print_table(head, bold, dataset_title(block.dataset))
         for note in block.notes:
             console.print(note, markup=False)
     for note in table.notes:

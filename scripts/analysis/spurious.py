@@ -10,6 +10,7 @@ Example: python -m scripts.analysis spurious preset=cpu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.report.register import writes
-from scripts.report.result_table import Score, difference_text, markdown_rows, ours_text, paper_text
-from scripts.stats.intervals import summarise_values
+from scripts.report.result_table import Score, markdown_rows, signed_text, summary_text
+from scripts.stats.intervals import Summary, summarise_values
 
 KEYS = COMMON
 TABLE, MAIN = "table_spurious", "table3"  # other ratios than the dataset's belong to the first
@@ -88,8 +89,10 @@ def spurious_table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     """Return the table as Markdown; the paper's numbers stand beside the dataset's own ratio."""
     standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
     paper = {
-        r["setting"]: float(r["mean"]) for r in read_csv(RESULTS / "paper" / "results.csv") if r["table"] == PAPER
-    }  # fmt: skip
+        r["setting"]: Summary(float(r["mean"]), math.nan, 3)
+        for r in read_csv(RESULTS / "paper" / "results.csv")
+        if r["table"] == PAPER
+    }
     cell = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
     title = f"{cell}: strength of the spurious colour, preset {preset}"
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
@@ -108,7 +111,16 @@ def spurious_table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
             for colour, setting in COLOURS.items()
         ]
         line = [f"{ratio:g}", str(epochs), str(len(mine))]
-        body.append([*line, *(t(c) for c in scores for t in (ours_text, paper_text, difference_text))])
+        body.append(
+            [
+                *line,
+                *(
+                    text
+                    for c in scores
+                    for text in (summary_text(c.ours, 3), summary_text(c.paper, 3), signed_text(c.difference, 3))
+                ),
+            ]
+        )
     notes = dict.fromkeys(note for r in rows for note in r["notes"].split("; ") if note)
     return (
         "\n".join([f"## {title}", "", legend, "", *markdown_rows(head, body), "", *(f"- {n}" for n in notes)]).rstrip()

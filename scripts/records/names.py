@@ -6,8 +6,7 @@ The config of a dataset or method holds its `title`, spelt as the paper prints i
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS, parse_score
@@ -38,24 +37,6 @@ def metric_title(name: str) -> str:
         return name
     title = {"": "{}", "worst_": "worst {}", "mean_": "mean {} over domains"}[over].format(METRICS[metric].title)
     return f"{title}, {predictor.replace('_', ' ')}" if predictor else title
-
-
-@dataclass(frozen=True)
-class Titles:
-    """How one table prints its datasets, methods and scores, by our names; the text of a table looks nothing up."""
-
-    datasets: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, str] = field(default_factory=dict)
-    metrics: Mapping[str, str] = field(default_factory=dict)
-
-
-def titles_of(datasets: Iterable[str], methods: Iterable[str], metrics: Iterable[str]) -> Titles:
-    """Return the titles of all of them."""
-    return Titles(
-        {name: dataset_title(name) for name in datasets},
-        {name: method_title(name) for name in methods},
-        {name: metric_title(name) for name in metrics},
-    )
 
 
 def metric_spelling(title: str) -> str:

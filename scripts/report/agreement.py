@@ -10,18 +10,11 @@ from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.rescored import published_records
-from scripts.report.evidence import (
-    Evidence,
-    Query,
-    Unsupported,
-    published_evidence,
-    sample_difference,
-    sample_of,
-)
+from scripts.report.evidence import Evidence, Query, Unsupported, published_evidence, sample_difference, sample_of
 from scripts.report.register import writes
-from scripts.report.result_table import ResultTable, markdown_rows, summary_text, z_text
+from scripts.report.result_table import ResultTable, markdown_rows, signed_text, summary_text
 from scripts.report.tables import make_table, standard_records
-from scripts.stats.intervals import Interval, Summary, interval_text
+from scripts.stats.intervals import Summary, interval_text
 
 HEAD = """# Ours, the paper's and the authors' code, preset released
 
@@ -65,25 +58,19 @@ def authors_page() -> dict[str, str]:
 def agreement_lines(table: ResultTable, evidence: Evidence) -> Iterator[str]:
     """Yield a Markdown table for each dataset of Table 1 of one preset, for test RMSE."""
     for block in table.blocks:
-        body = []
-        for method, cells in block.cells.items():
-            cell = cells["rmse"]
-            if cell.ours is None or cell.printed is None:
+        body, n = [], 0
+        for method, scores in block.cells.items():
+            cell, same = scores["rmse"], {"dataset": block.dataset, "method": method}
+            if cell.ours is None or cell.paper is None:
                 continue
-            ours = {"experiment": "table1", "preset": PRESET, "dataset": block.dataset, "method": method}
-            theirs = {"dataset": block.dataset, "method": method}
-            try:
-                codes, _ = against_authors(evidence, ours, theirs, cell.decimals)
-            except Unsupported:
-                codes = ["—"] * 3
-            texts = [mean_std(one, cell.decimals) for one in (cell.printed, cell.ours)]
-            verdict = against_paper(cell.ours, cell.printed)
-            body.append([names.method_title(method), *texts, verdict, z_text(cell), *codes])
-        n = max(c["rmse"].ours.n for c in block.cells.values() if c["rmse"].ours)
+            codes = against_authors(evidence, {"experiment": "table1", "preset": PRESET, **same}, same, cell.decimals)
+            texts = [mean_std(one, cell.decimals) for one in (cell.paper, cell.ours)]
+            verdict, z = against_paper(cell.ours, cell.paper), signed_text(cell.z, 1)
+            body.append([names.method_title(method), *texts, verdict, z, *(codes or "———")])
+            n = max(n, cell.ours.n)
         yield ""
-        yield from markdown_rows(
-            [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", "z", *AUTHORS_HEAD], body
-        )
+        head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "verdict", "z", *AUTHORS_HEAD]
+        yield from markdown_rows(head, body)
 
 
 def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
@@ -97,27 +84,22 @@ def authors_lines(dataset: str, evidence: Evidence) -> Iterator[str]:
             ours: dict[str, Any] = {"experiment": "table3", "preset": PRESET, **same}
             if bandwidth not in (None, published):
                 ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
-            theirs: dict[str, Any] = {**same, "bandwidth": bandwidth}
-            try:
-                texts, _ = against_authors(evidence, ours, theirs, 3)
-            except Unsupported:
-                continue
-            name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
-            body.append([name, names.metric_title(metric), *texts])
+            if texts := against_authors(evidence, ours, {**same, "bandwidth": bandwidth}, 3):
+                name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
+                body.append([name, names.metric_title(metric), *texts])
     yield from markdown_rows([names.dataset_title(dataset), "score", *AUTHORS_HEAD], body)
 
 
-def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: int) -> tuple[list[str], Interval | None]:
-    """Return, as text, the authors' mean, ours of the same seeds and the difference, and then the difference itself.
-
-    Raises:
-        Unsupported: a side has no runs.
-    """
-    other, mine = evidence.authors(**theirs), evidence.runs(**ours)
+def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: int) -> list[str]:
+    """Return the authors' mean, ours of the same seeds and the difference as text; nothing where a side has no runs."""
+    try:
+        other, mine = evidence.authors(**theirs), evidence.runs(**ours)
+    except Unsupported:
+        return []
     shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
-    difference = sample_difference(shared, other)
-    first = f"{mean_std(other.summary, decimals)}, n = {other.summary.n}"
-    return [first, mean_std(shared.summary, decimals), interval_text(difference, decimals, bold=True)], difference
+    first, second = mean_std(other.summary, decimals), mean_std(shared.summary, decimals)
+    difference = interval_text(sample_difference(shared, other), decimals, bold=True)
+    return [f"{first}, n = {other.summary.n}", second, difference]
 
 
 def mean_std(value: Summary, decimals: int) -> str:

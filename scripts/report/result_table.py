@@ -8,49 +8,39 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 
 from cmixup.metrics import lower_is_better
-from scripts.records.names import Titles
+from scripts.records import names
 from scripts.records.records import select_records, values_by_seed
 from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, interval_text, summarise_values
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Score:
-    """One method's score: ours, the paper's, both or neither.
+    """One method's score: ours, the paper's (over 3 seeds), both or neither.
 
     `decimals` is how many the paper prints.
     """
 
     ours: Summary | None = None
-    paper: float | None = None
-    paper_std: float | None = None
+    paper: Summary | None = None
     decimals: int = 3
     best: bool = False
 
     @property
-    def printed(self) -> Summary | None:
-        """The paper's mean and standard deviation over 3 seeds."""
-        std = math.nan if self.paper_std is None else self.paper_std
-        return None if self.paper is None else Summary(self.paper, std, 3)
-
-    @property
     def difference(self) -> float | None:
         """Ours minus the paper's."""
-        return None if self.ours is None or self.paper is None else self.ours.mean - self.paper
+        return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     @property
     def z(self) -> float | None:
         """Ours minus the paper's in standard errors of that difference; None where a spread is not known."""
-        if self.ours is None or self.printed is None:
+        if self.ours is None or self.paper is None:
             return None
-        error = math.sqrt(sum(side.std**2 / side.n for side in (self.ours, self.printed)))
-        return (self.ours.mean - self.printed.mean) / error if error > 0 else None
+        error = math.sqrt(sum(side.std**2 / side.n for side in (self.ours, self.paper)))
+        return (self.ours.mean - self.paper.mean) / error if error > 0 else None
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,9 @@ class Block:
     Attributes:
         compare: the method whose paired differences to the others are shown.
         cells: by method and metric, methods in the order of their rows.
-        intervals: `compare` minus each other method, by method and metric.
+        intervals: `compare` minus each other method, by metric and method.
         notes: what a reader must know.
         runs: the table of each method's runs below results/runs; none where it has no runs.
-        titles: how all of them are printed.
     """
 
     dataset: str
@@ -73,7 +62,6 @@ class Block:
     intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     runs: Mapping[str, str] = field(default_factory=dict)
-    titles: Titles = field(default_factory=Titles)
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ class ResultTable:
                 "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
                 "standard deviation / sqrt(n), and n is 3 for the paper."
             )
-        if any(block.intervals for block in self.blocks):
+        if any(intervals for block in self.blocks for intervals in block.intervals.values()):
             sentences.append(
                 "Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0."
             )
@@ -113,13 +101,12 @@ class ResultTable:
 
 def make_block(
     records: pd.DataFrame,
-    paper: Sequence[Row],
+    paper: Sequence[Mapping[str, str]],
     *,
     dataset: str,
     methods: Sequence[str],
     metrics: Sequence[str],
     compare: str,
-    titles: Titles,
     notes: Sequence[str] = (),
 ) -> Block:
     """Gather one dataset's part of a table.
@@ -129,34 +116,31 @@ def make_block(
         paper: its rows, from `scripts.records.experiment.paper_rows`; of two for one cell the first counts.
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
-        titles, notes: passed on.
+        notes: passed on.
     """
     mine = select_records(records, dataset=dataset, split="test")
-    groups = mine.groupby(["metric", "method"], sort=False).indices
-    values = {
-        metric: {m: values_by_seed(mine.iloc[groups.get((metric, m), [])], {"method": m}) for m in methods}
-        for metric in metrics
-    }
-    compared = {
-        metric: compare_methods(values[metric], compare, lower_is_better=lower_is_better(metric)) for metric in metrics
-    }
+    groups = dict(list(mine.groupby(["metric", "method"], sort=False)))
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
-    for metric, comparison in compared.items():
+    intervals, most = dict[str, Mapping[str, Interval]](), 0
+    for metric in metrics:
+        values = {m: values_by_seed(groups.get((metric, m), mine[:0]), {"method": m}) for m in methods}
+        comparison = compare_methods(values, compare, lower_is_better=lower_is_better(metric))
+        intervals[metric] = comparison.intervals
+        most = max(most, *map(len, values.values()))
         for method in methods:
-            row, ours = printed.get((method, metric)), comparison.summaries.get(method)
             best = method == comparison.best and "ci95" not in metric  # the width of an interval is no score to win by
-            cells[method][metric] = Score(ours, best=best) if row is None else Score(
-                ours, float(row["mean"]), float(row["std"]) if row["std"] else None,
-                len(str(row["mean"]).partition(".")[2]), best,
-            )  # fmt: skip
-    intervals = {m: {s: of.intervals[m] for s, of in compared.items() if m in of.intervals} for m in methods}
-    places = dict(zip(mine["method"], mine["experiment"], strict=True))
-    runs = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
-    if 0 < max((len(v) for of in values.values() for v in of.values()), default=0) < FEW:
+            theirs, decimals = None, 3
+            if row := printed.get((method, metric)):
+                theirs = Summary(float(row["mean"]), float(row["std"] or math.nan), 3)
+                decimals = len(row["mean"].partition(".")[2])
+            cells[method][metric] = Score(comparison.summaries.get(method), theirs, decimals, best)
+    if 0 < most < FEW:
         few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
         notes = [*notes, few]
-    return Block(dataset, metrics, cells, compare, {m: of for m, of in intervals.items() if of}, notes, runs, titles)
+    places = dict(zip(mine["method"], mine["experiment"], strict=True))
+    runs = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
+    return Block(dataset, metrics, cells, compare, intervals, notes, runs)
 
 
 def summary_text(summary: Summary | None, decimals: int) -> str:
@@ -171,19 +155,9 @@ def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
     return summary_text(summarise_values(list(values.values())) if values else None, decimals)
 
 
-def ours_text(cell: Score) -> str:
-    """Return our mean ± std, or a dash."""
-    return summary_text(cell.ours, cell.decimals)
-
-
-def paper_text(cell: Score) -> str:
-    """Return the paper's mean ± std, or a dash."""
-    return summary_text(cell.printed, cell.decimals)
-
-
-def difference_text(cell: Score) -> str:
-    """Return ours minus the paper's with its sign, or a dash."""
-    return "—" if cell.difference is None else f"{cell.difference:+.{cell.decimals}f}"
+def signed_text(value: float | None, decimals: int) -> str:
+    """Return a difference with its sign, or a dash."""
+    return "—" if value is None else f"{value:+.{decimals}f}"
 
 
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
@@ -195,17 +169,15 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """
     parts = [f"## {table.title}", "", table.legend]
     for block in table.blocks:
-        parts += ["", f"### {block.titles.datasets.get(block.dataset, block.dataset)}"]
+        parts += ["", f"### {names.dataset_title(block.dataset)}"]
         for metric in block.metrics:
             head, rows = metric_rows(block, metric)
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
                     row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
             parts += ["", *markdown_rows(head, rows)]
-        for note in block.notes:
-            parts += ["", note]
-    for note in table.notes:
-        parts += ["", note]
+        parts += [line for note in block.notes for line in ("", note)]
+    parts += [line for note in table.notes for line in ("", note)]
     if table.missing:
         parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
     return "\n".join(parts) + "\n"
@@ -214,25 +186,21 @@ def table_page(table: ResultTable, *, linked: bool = False) -> str:
 def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of one metric: ours, the paper's and z where it has any, and paired differences."""
     cells = {method: scores[metric] for method, scores in block.cells.items()}
-    pairs = {method: intervals[metric] for method, intervals in block.intervals.items() if metric in intervals}
-    printed, titles = any(cell.paper is not None for cell in cells.values()), block.titles
-    head = ["method", "n", f"{titles.metrics.get(metric, metric)} ours"] + ["paper", "ours - paper", "z"] * printed
+    pairs, printed = block.intervals.get(metric, {}), any(cell.paper for cell in cells.values())
+    head = ["method", "n", f"{names.metric_title(metric)} ours"] + ["paper", "ours - paper", "z"] * printed
     if pairs:
         n = max(interval.n for interval in pairs.values())
-        head.append(f"{titles.methods.get(block.compare, block.compare)} minus it, n = {n}")
+        head.append(f"{names.method_title(block.compare)} minus it, n = {n}")
     rows = []
     for method, cell in cells.items():
-        ours = f"**{ours_text(cell)}**" if cell.best else ours_text(cell)
-        row = [titles.methods.get(method, method), str(cell.ours.n) if cell.ours else "—", ours]
-        row += [paper_text(cell), difference_text(cell), z_text(cell)] if printed else []
+        ours = summary_text(cell.ours, cell.decimals)
+        row = [names.method_title(method), str(cell.ours.n) if cell.ours else "—", f"**{ours}**" if cell.best else ours]
+        if printed:
+            row += [summary_text(cell.paper, cell.decimals), signed_text(cell.difference, cell.decimals),
+                    signed_text(cell.z, 1)]  # fmt: skip
         row += [interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []
         rows.append(row)
     return head, rows
-
-
-def z_text(cell: Score) -> str:
-    """Return z with its sign, or a dash."""
-    return "—" if cell.z is None else f"{cell.z:+.1f}"
 
 
 def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]], left: int = 1) -> list[str]:
@@ -243,21 +211,12 @@ def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]], left: int 
 
 def to_table_csv(table: ResultTable) -> str:
     """Return the table as CSV, one row a dataset, method and metric."""
-    rows = [
-        {
-            "dataset": block.dataset,
-            "method": method,
-            "metric": metric,
-            "n": cell.ours.n if cell.ours else 0,
-            "mean": cell.ours.mean if cell.ours else None,
-            "std": cell.ours.std if cell.ours else None,
-            "paper_mean": cell.paper,
-            "paper_std": cell.paper_std,
-            "difference": cell.difference,
-            "best": cell.best,
-        }
-        for block in table.blocks
-        for method, cells in block.cells.items()
-        for metric, cell in cells.items()
-    ]
-    return pd.DataFrame(rows).to_csv(index=False, lineterminator="\n")
+    rows = []
+    for block in table.blocks:
+        for method, cells in block.cells.items():
+            for metric, cell in cells.items():
+                n, mean, std = (cell.ours.n, cell.ours.mean, cell.ours.std) if cell.ours else (0, None, None)
+                paper = (cell.paper.mean, cell.paper.std) if cell.paper else (None, None)
+                rows.append((block.dataset, method, metric, n, mean, std, *paper, cell.difference, cell.best))
+    columns = ["dataset", "method", "metric", "n", "mean", "std", "paper_mean", "paper_std", "difference", "best"]
+    return pd.DataFrame(rows, columns=columns).to_csv(index=False, lineterminator="\n")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cmixup.metrics import lower_is_better, with_everywhere
@@ -17,7 +14,7 @@ from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
-from scripts.records.published import published_reports
+from scripts.records.published import published_reports, remember_reads
 from scripts.records.records import choose_variants, read_csv, select_records
 from scripts.records.rescored import published_records
 from scripts.report.register import writes
@@ -42,58 +39,45 @@ def make_table(
         missing: lines on what is not in it.
     """
     mine = experiment_records(experiment, records, preset)
-    there = set(mine["dataset"])
-    present = [dataset for dataset in (*experiment.datasets, experiment.fallback) if dataset in there]
-    rows = {dataset: selected_methods(experiment, dataset, methods or experiment.methods) for dataset in present}
-    epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
-    paper = paper_rows(experiment)
-    columns = {dataset: experiment.metrics_of.get(dataset, experiment.metrics) for dataset in present}
-    renamed = [method for pairs in experiment.paper_trains.values() for pair in pairs.items() for method in pair]
-    titles = names.titles_of(present, chain(*rows.values(), renamed), chain(experiment.metrics, *columns.values()))
-    blocks = [
-        make_block(
-            mine,
-            paper,
-            dataset=dataset,
-            methods=rows[dataset],
-            metrics=columns[dataset],
-            compare=stands_for(experiment, dataset, experiment.compare),
-            titles=titles,
-        )
-        for dataset in present
-    ]
-    known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
-    in_table = {r["dataset"] for r in paper}
-    for k, block in enumerate(blocks):
-        rows_of_block = mine[mine["dataset"] == block.dataset]
-        notes = [*layer_notes(rows_of_block, block), *nothing_learned_notes(rows_of_block, block)]
-        notes += [
-            f"The paper's {titles.methods[theirs]} is {titles.methods[ours]} on this dataset."
-            for theirs, ours in experiment.paper_trains.get(block.dataset, {}).items()
-        ]
-        if block.dataset not in in_table:
-            elsewhere = titles.datasets[block.dataset] in known
+    present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(mine["dataset"])]
+    paper, blocks = paper_rows(experiment), []
+    for dataset in present:
+        rows = selected_methods(experiment, dataset, methods or experiment.methods)
+        notes = block_notes(experiment, mine[mine["dataset"] == dataset], dataset, rows)
+        if dataset not in {r["dataset"] for r in paper}:
+            known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
+            elsewhere = names.dataset_title(dataset) in known
             notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
-        blocks[k] = replace(block, notes=[*notes, *block.notes])
+        blocks.append(
+            make_block(
+                mine,
+                paper,
+                dataset=dataset,
+                methods=rows,
+                metrics=experiment.metrics_of.get(dataset, experiment.metrics),
+                compare=stands_for(experiment, dataset, experiment.compare),
+                notes=notes,
+            )
+        )
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+    epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
     notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
     return ResultTable(f"{experiment.title}, preset {preset}{about}", blocks, missing, notes, **epoch)
 
 
-def layer_notes(records: pd.DataFrame, block: Block) -> list[str]:
-    """Return a sentence that says where each method of a block mixes."""
-    layers = {m: sorted(set(records["layer"][records["method"] == m]) - {""}) for m in block.cells}
-    parts = [f"{block.titles.methods[m]} {' and '.join(where)}" for m, where in layers.items() if where]
-    return [f"Mixed at: {', '.join(parts)}."] if parts else []
-
-
-def nothing_learned_notes(records: pd.DataFrame, block: Block) -> list[str]:
-    """Return a sentence that names methods and seeds of a block with runs that learned nothing."""
-    failed = records[records["metric"] == LEARNED_NOTHING]
-    seeds = {m: sorted(set(failed["seed"][failed["method"] == m])) for m in block.cells}
-    parts = [f"{block.titles.methods[m]} (seeds {', '.join(map(str, s))})" for m, s in seeds.items() if s]
-    text = "By validation no better than the mean of the training labels"
-    return [f"{text}: {', '.join(parts)}."] if parts else []
+def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
+    """Return sentences on a dataset's records: where methods mix, what learned nothing, what the paper trains."""
+    titles = {m: names.method_title(m) for m in methods}
+    layers = records[records["layer"] != ""].groupby("method")["layer"].unique()
+    seeds = records[records["metric"] == LEARNED_NOTHING].groupby("method")["seed"].unique()
+    mixed = [f"{title} {' and '.join(sorted(layers[m]))}" for m, title in titles.items() if m in layers]
+    failed = [f"{title} (seeds {', '.join(map(str, sorted(seeds[m])))})" for m, title in titles.items() if m in seeds]
+    notes = [f"Mixed at: {', '.join(mixed)}."] if mixed else []
+    if failed:
+        notes.append(f"By validation no better than the mean of the training labels: {', '.join(failed)}.")
+    for theirs, ours in experiment.paper_trains.get(dataset, {}).items():
+        notes.append(f"The paper's {names.method_title(theirs)} is {names.method_title(ours)} on this dataset.")
+    return notes
 
 
 def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: str) -> pd.DataFrame:
@@ -104,47 +88,29 @@ def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: st
     return mine[mine["experiment"] == [where[pair] for pair in pairs]]
 
 
-def ranks_beside_paper(blocks: Sequence[Block], metric: str) -> tuple[list[str], dict[str, float], dict[str, float]]:
-    """Return the datasets that have every method's score, ours and the paper's, and the mean ranks of both over them.
+def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
+    """Return a sentence on the mean ranks, ours and the paper's, over the datasets that have every method's scores.
 
     Methods that the paper has on no dataset do not count. The best score has rank 1; equal scores share the mean of
-    their ranks.
-
-    Args:
-        blocks: one a dataset.
-        metric: by which.
+    their ranks. There is nothing with one method, or fewer than two such datasets.
     """
     blocks = [block for block in blocks if metric in block.metrics]
-    methods = [
-        m
-        for m in (blocks[0].cells if blocks else ())
-        if any(m in b.cells and b.cells[m][metric].paper is not None for b in blocks)
-    ]
+    in_paper = {m for block in blocks for m, scores in block.cells.items() if scores[metric].paper}
+    methods = [m for m in (blocks[0].cells if blocks else ()) if m in in_paper]
     whole = [b for b in blocks if all(m in b.cells and b.cells[m][metric].difference is not None for m in methods)]
-    cells = [[block.cells[m][metric] for m in methods] for block in whole]
-    ours, paper = ([[s.mean for c in row if (s := getattr(c, of))] for row in cells] for of in ("ours", "printed"))
-    datasets = [block.dataset for block in whole] if methods else []
-    return datasets, _mean_ranks(methods, ours, metric), _mean_ranks(methods, paper, metric)
-
-
-def _mean_ranks(methods: Sequence[str], scores: list[list[float]], metric: str) -> dict[str, float]:
-    if not scores or not methods:
-        return {}
-    sign = 1 if lower_is_better(metric) else -1
-    ranks = pd.DataFrame(sign * np.array(scores), columns=list(methods)).rank(axis=1, na_option="bottom")
-    return {str(method): float(mean) for method, mean in ranks.mean().items()}
-
-
-def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
-    """Return a sentence on the mean ranks; nothing with one method, or fewer than two datasets that have every one."""
-    datasets, ours, paper = ranks_beside_paper(blocks, metric)
-    if len(datasets) < 2 or len(ours) < 2:
+    if len(whole) < 2 or len(methods) < 2:
         return []
-    titles = blocks[0].titles
-    parts = [f"{titles.methods[m]} {ours[m]:.1f} ({paper[m]:.1f})" for m in sorted(ours, key=ours.__getitem__)]
-    where = ", ".join(titles.datasets[d] for d in datasets)
-    by = titles.metrics[metric]
-    return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {'; '.join(parts)}."]
+    ours, paper = (
+        pd.DataFrame([{m: getattr(block.cells[m][metric], side).mean for m in methods} for block in whole])
+        .rank(axis=1, ascending=lower_is_better(metric), na_option="bottom")
+        .mean()
+        for side in ("ours", "paper")
+    )
+    order = ours.sort_values(kind="stable").index
+    parts = "; ".join(f"{names.method_title(m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in order)
+    where = ", ".join(names.dataset_title(block.dataset) for block in whole)
+    by = names.metric_title(metric)
+    return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {parts}."]
 
 
 def shown_tables(
@@ -172,6 +138,7 @@ def shown_tables(
     return tables
 
 
+@remember_reads
 def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
     """Return every sweep and preset that has published runs of two values or more."""
     sweeps = []
@@ -179,22 +146,9 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
         if experiment.sweep and (reports_here := published_reports(results, [experiment.name])):
             sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
             reports = choose_variants([*reports_here, *published_reports(results, sources - {experiment.name})])
-            swept = [
-                (preset, find_sweeps(experiment, reports, preset))
-                for preset in sorted({r["preset"] for r in reports_here})
-            ]
-            sweeps += [(experiment, preset, some) for preset, some in swept if some]
-    return sweeps
-
-
-def published_grids(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
-    """Return every ablation grid and preset that has published runs, with all its runs."""
-    return [
-        (experiment, preset, reports)
-        for experiment in all_experiments()
-        if experiment.grid and (reports := published_reports(results, [experiment.name]))
-        for preset in sorted({r["preset"] for r in reports})
-    ]
+            presets = sorted({r["preset"] for r in reports_here})
+            sweeps += [(experiment, preset, find_sweeps(experiment, reports, preset)) for preset in presets]
+    return [entry for entry in sweeps if entry[-1]]
 
 
 def shown_presets(records: pd.DataFrame, experiment: str) -> list[str]:
@@ -248,10 +202,13 @@ def table_files() -> dict[str, str]:
 
 @writes
 def sweep_files() -> dict[str, str]:
-    """Return the page of every sweep, ablation grid and experiment with variants."""
-    texts = {(e.name, preset): sweep_page(e, some, preset) for e, preset, some in published_sweeps()}
-    texts |= {(e.name, preset): grid_page(e, some, preset) for e, preset, some in published_grids()}
-    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for (name, preset), text in texts.items()}
+    """Return the page of every sweep and ablation grid that has published runs."""
+    pages = [(e.name, preset, sweep_page(e, some, preset)) for e, preset, some in published_sweeps()]
+    for experiment in (one for one in all_experiments() if one.grid):
+        reports = published_reports(RESULTS, [experiment.name])
+        presets = sorted({r["preset"] for r in reports})
+        pages += [(experiment.name, preset, grid_page(experiment, reports, preset)) for preset in presets]
+    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for name, preset, text in pages}
 
 
 def made_by(experiment: str, preset: str) -> str:

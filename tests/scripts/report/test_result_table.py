@@ -2,14 +2,14 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.names import titles_of
 from scripts.report.result_table import Block, ResultTable, Score, make_block, metric_rows, table_page, to_table_csv
-from scripts.report.tables import rank_lines, ranks_beside_paper
+from scripts.report.tables import rank_lines
 from scripts.stats.intervals import Summary
 
 PAPER = [
@@ -28,7 +28,7 @@ def records(split: str = "test", metric: str = "rmse") -> list[dict]:
 def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
     methods = ("erm", "mixup", "cmixup")
     where = {"dataset": "airfoil", "methods": methods, "metrics": metrics, "compare": "cmixup"}
-    return make_block(pd.DataFrame(rows, dtype=object), PAPER, **where, titles=titles_of(["airfoil"], methods, metrics))
+    return make_block(pd.DataFrame(rows, dtype=object), PAPER, **where)
 
 
 def test_cells_hold_mean_std_n_and_the_papers_number():
@@ -36,9 +36,9 @@ def test_cells_hold_mean_std_n_and_the_papers_number():
     erm = cells["erm"]["rmse"]
     assert erm.ours.mean == pytest.approx(3.1)
     assert erm.ours.std == pytest.approx(0.02**0.5)
-    assert (erm.ours.n, erm.paper, erm.paper_std, erm.decimals) == (2, 2.9, 0.1, 2)
+    assert (erm.ours.n, erm.paper, erm.decimals) == (2, Summary(2.9, 0.1, 3), 2)
     assert erm.difference == pytest.approx(0.2)
-    assert (cells["cmixup"]["rmse"].paper, cells["cmixup"]["rmse"].paper_std) == (2.7, None)
+    assert cells["cmixup"]["rmse"].paper.mean == 2.7
     assert cells["mixup"]["rmse"].ours is None
 
 
@@ -86,10 +86,10 @@ def test_a_seed_that_comes_twice_is_refused():
 def test_intervals_pair_shared_seeds():
     more = {"method": "cmixup", "seed": "3", "value": 2.5}
     rows = [*records(), {**records()[0], "seed": "2", "value": 9.7}, {**records()[0], **more}]
-    interval = block(rows).intervals["erm"]["rmse"]
+    interval = block(rows).intervals["rmse"]["erm"]
     assert interval.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
     assert interval.n == 3
-    assert "cmixup" not in block(rows).intervals
+    assert "cmixup" not in block(rows).intervals["rmse"]
     page = table_page(ResultTable("Title", [block(rows)]))
     assert "| C-Mixup minus it, n = 3 |" in page
     (line,) = (line for line in page.splitlines() if line.startswith("| ERM |"))
@@ -99,7 +99,7 @@ def test_intervals_pair_shared_seeds():
 
 def test_two_seeds_mark_no_method_and_print_no_interval():
     rows = [row for row in records() if row["seed"] != "2"]
-    assert block(records()).intervals == {}  # two are shared
+    assert block(records()).intervals == {"rmse": {}}  # two are shared
     assert not any(cell["rmse"].best for cell in block(rows).cells.values())
     assert "no interval over them" in table_page(ResultTable("Title", [block(rows)]))
     assert "no interval over them" not in table_page(ResultTable("Title", [block(records())]))
@@ -128,43 +128,37 @@ def test_csv_holds_unrounded_numbers():
 
 
 def block_of(dataset: str, metric: str, ours: dict, paper: dict) -> Block:
-    cells = {
-        m: {metric: Score(None if ours[m] is None else Summary(ours[m], 0.1, 3), paper[m])} for m in ours
-    }  # fmt: skip
-    return Block(dataset, [metric], cells, titles=titles_of(["airfoil", "no2", dataset], ours, [metric]))
+    summaries = (
+        {m: None if mean is None else Summary(mean, 0.1, 3) for m, mean in side.items()} for side in (ours, paper)
+    )
+    first, second = summaries
+    return Block(dataset, [metric], {m: {metric: Score(first[m], second[m])} for m in ours})
 
 
-RANKED = {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
-
-
-def test_ranks_beside_paper_are_those_counted_by_hand():
+def test_mean_ranks_are_those_counted_by_hand():
+    ranked = {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
     blocks = [
-        block_of("airfoil", "rmse", {"erm": 1.0, "mixup": 5.0, "cmixup": 2.0}, RANKED),
-        block_of("no2", "rmse", {"erm": 0.5, "mixup": 0.5, "cmixup": 0.7}, RANKED),
+        block_of("airfoil", "rmse", {"erm": 1.0, "mixup": 5.0, "cmixup": 2.0}, ranked),
+        block_of("no2", "rmse", {"erm": 0.5, "mixup": 0.5, "cmixup": 0.7}, ranked),
     ]
-    datasets, ours, paper = ranks_beside_paper(blocks, "rmse")
-    assert datasets == ["airfoil", "no2"]
-    assert ours == {"erm": (1 + 1.5) / 2, "mixup": (3 + 1.5) / 2, "cmixup": (2 + 3) / 2}
-    assert paper == {"erm": 3.0, "mixup": 2.0, "cmixup": 1.0}
     (line,) = rank_lines(blocks, "rmse")
-    assert "over Airfoil, NO2" in line
+    assert line.startswith("Mean rank by RMSE over Airfoil, NO2, 1 is best")
     assert "ERM 1.2 (3.0); mixup 2.2 (2.0); C-Mixup 2.5 (1.0)." in line
+    (line,) = rank_lines([replace(b, metrics=["r"], cells={m: {"r": c["rmse"]} for m, c in b.cells.items()})
+                          for b in blocks], "r")  # fmt: skip
+    assert "C-Mixup 1.5 (3.0); mixup 1.8 (2.0); ERM 2.8 (1.0)." in line  # where higher is better the highest is first
 
 
-@pytest.mark.parametrize("metric", ["r", "worst_r"])
-def test_where_higher_is_better_the_highest_is_first(metric):
-    blocks = [block_of(d, metric, {"erm": 0.1, "cmixup": 0.9}, {"erm": 0.8, "cmixup": 0.2}) for d in ("a", "b")]
-    _, ours, paper = ranks_beside_paper(blocks, metric)
-    assert ours == {"erm": 2.0, "cmixup": 1.0}
-    assert paper == {"erm": 1.0, "cmixup": 2.0}
-
-
-def test_a_dataset_without_every_method_does_not_count():
+@pytest.mark.parametrize(
+    ("ours", "paper"),
+    [
+        ({"erm": 1.0, "cmixup": None}, {"erm": 1.0, "cmixup": 2.0}),
+        ({"erm": 1.0, "cmixup": 2.0}, {"erm": None, "cmixup": 2.0}),
+    ],
+)
+def test_a_dataset_without_every_method_does_not_count(ours, paper):
     whole = block_of("airfoil", "rmse", {"erm": 1.0, "cmixup": 2.0}, {"erm": 1.0, "cmixup": 2.0})
-    for hole in (
-        block_of("no2", "rmse", {"erm": 1.0, "cmixup": None}, {"erm": 1.0, "cmixup": 2.0}),
-        block_of("no2", "rmse", {"erm": 1.0, "cmixup": 2.0}, {"erm": None, "cmixup": 2.0}),
-    ):
-        assert ranks_beside_paper([whole, hole], "rmse")[0] == ["airfoil"]
-        assert rank_lines([whole, hole], "rmse") == []
-    assert ranks_beside_paper([], "rmse") == ([], {}, {})
+    assert rank_lines([whole, block_of("no2", "rmse", ours, paper)], "rmse") == []
+    (line,) = rank_lines([whole, whole, block_of("no2", "rmse", ours, paper)], "rmse")
+    assert "over Airfoil, Airfoil, 1 is best" in line
+    assert rank_lines([], "rmse") == []

@@ -17,12 +17,13 @@ from cmixup.sklearn.frames import as_frame, in_numbers
 Levels = list[str | float] | None
 
 
-def categorical_columns(given: Any, X: Any) -> list[int]:
+def categorical_columns(given: Any, X: Any, option: str = "categorical_features") -> list[int]:
     """Return the positions of the columns that hold categories.
 
     Args:
         given: None, "from_dtype" (pandas' categories), or names, positions or a mask of columns.
         X: an array or a frame (n, d).
+        option: what errors call `given`.
 
     Raises:
         InputError: `given` is none of these.
@@ -35,13 +36,13 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
         return [place for place, name in enumerate(names) if str(X.dtypes.iloc[place]) == "category"]
     count = np.shape(X)[1] if np.ndim(X) == 2 else 0
     fits = not isinstance(given, str) and np.ndim(given) == 1
-    listed = np.asarray(given).tolist() if fits else []
+    listed = np.asarray(given, dtype=object).tolist() if fits else []
     if len(listed) == count and all(isinstance(entry, bool) for entry in listed):
         return np.flatnonzero(listed).tolist()
     places = [names.index(entry) if entry in names else entry for entry in listed]
     if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
         what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
-        raise InputError(f"categorical_features must be {what}, got {format_value(given)}")
+        raise InputError(f"{option} must be {what}, got {format_value(given)}")
     return sorted(set(places))
 
 

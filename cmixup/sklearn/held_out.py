@@ -52,13 +52,6 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     return np.array([names[value] for value in values.tolist()], dtype=np.int64)
 
 
-def parts_by_share(group: Ints | None, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
-    """Return what `parts_by_group` does, or without groups what `parts_by_chance` does."""
-    if group is None:
-        return parts_by_chance(len(weight), members, share, seed)
-    return parts_by_group(group, weight, members, share, seed)
-
-
 def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]:
     """Return a random share of the rows for each member to hold out, other ones for each until all have been."""
     order, every = np.random.default_rng([seed, 0]).permutation(n), np.arange(n)

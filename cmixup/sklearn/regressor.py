@@ -20,7 +20,8 @@ from cmixup.sklearn.held_out import (
     Part,
     check_validation,
     group_codes,
-    parts_by_share,
+    parts_by_chance,
+    parts_by_group,
     parts_by_sides,
     sides_by_splitter,
 )
@@ -207,7 +208,11 @@ class CMixupRegressor(MemberMean):
         elif not (auto or blend or settings.early_stopping) or len(rows) == 1:
             parts = [Part(every, every[:0])] * members
         else:
-            parts = parts_by_share(raw.apart, rows.weight, members, share, seed)
+            parts = (
+                parts_by_chance(len(rows), members, share, seed)
+                if raw.apart is None
+                else parts_by_group(raw.apart, rows.weight, members, share, seed)
+            )
         trained = rows if not given else rows.take(parts[0].train)
         few = len(trained) <= CROSS_VALIDATED and not blend
         tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if auto else [self._in_deviations(trained.y)]

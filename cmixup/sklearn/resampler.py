@@ -17,6 +17,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import Streams
+from cmixup.sklearn.columns import categorical_columns
 from cmixup.sklearn.frames import (
     as_array,
     as_frame,
@@ -108,7 +109,7 @@ class CMixupResampler(BaseEstimator):
         count = round(ratio * len(X))
         if not (count or keep):
             raise InputError(f"ratio must leave rows where none are kept, got {self.ratio!r}")
-        categorical = self._categorical(X)
+        categorical = categorical_columns(self.categorical, X, "categorical")
         check_text(X, categorical)
         sampler = PartnerSampler(
             labels, self.bandwidth, space=LabelSpace(scale="std" if labels.ndim == 2 and labels.shape[1] > 1 else None)
@@ -155,21 +156,6 @@ class CMixupResampler(BaseEstimator):
         mixed = mix(first, second, self.lam_).numpy()
         finite = np.isfinite(values)
         return np.where(finite[self.rows_] & finite[self.partners_], mixed, values[chosen])
-
-    def _categorical(self, X: Any) -> set[int]:
-        """Return the positions of the columns that are named as categories."""
-        names = list(X.columns) if hasattr(X, "iloc") else []
-        if isinstance(self.categorical, str) or not hasattr(self.categorical, "__iter__"):
-            raise InputError(f"categorical must be a sequence of columns, got {self.categorical!r}")
-        places: set[int] = set()
-        for column in self.categorical:
-            if column in names:
-                places |= {place for place, name in enumerate(names) if name == column}
-            elif isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < X.shape[1]:
-                places.add(int(column))
-            else:
-                raise InputError(f"categorical must name columns of X, got {column!r}")
-        return places
 
 
 def _array(name: str, values: Any) -> np.ndarray:
@@ -221,8 +207,8 @@ def _like(y: Any, values: Floats) -> Any:
 
 
 def _joined(first: Any, second: Any) -> Any:
-    if hasattr(first, "iloc"):
-        import pandas as pd
+    if not hasattr(first, "iloc"):
+        return np.concatenate([first, second])
+    import pandas as pd
 
-        return pd.concat([first, second], ignore_index=True)
-    return np.concatenate([first, second])
+    return pd.concat([first, second], ignore_index=True)

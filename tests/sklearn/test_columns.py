@@ -18,7 +18,6 @@ from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, le
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.rows import WeightedLabels, epoch_batches, merged, moments
 
-RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(
     {
         "size": [1.0, np.nan, 3.0, 4.0],
@@ -72,9 +71,10 @@ def test_other_names_of_categories_are_refused(given: Any) -> None:
 
 
 def table(n: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
-    kind, size = RNG.choice(["a", "b", "c"], n), RNG.normal(size=n)
+    rng = np.random.default_rng(0)
+    kind, size = rng.choice(["a", "b", "c"], n), rng.normal(size=n)
     y = size + np.select([kind == "a", kind == "b"], [0.0, 4.0], -4.0)
-    frame = pd.DataFrame({"size": np.where(RNG.random(n) < 0.2, np.nan, size), "kind": pd.Categorical(kind)})
+    frame = pd.DataFrame({"size": np.where(rng.random(n) < 0.2, np.nan, size), "kind": pd.Categorical(kind)})
     return frame, y
 
 
@@ -85,6 +85,7 @@ def quick(**changes: Any) -> CMixupRegressor:
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # before it counts the columns
 def test_categories_gaps_and_sparse_tables_are_learned_from() -> None:
+    rng = np.random.default_rng(0)
     x, y = table()
     model = quick().fit(x[:150], y[:150])
     known = x[150:].notna().all(axis=1)
@@ -98,7 +99,7 @@ def test_categories_gaps_and_sparse_tables_are_learned_from() -> None:
     assert len(set(first)) == 3  # the kind alone
     np.testing.assert_array_equal(first, model.predict(x.assign(size=pd.array([pd.NA] * 200, dtype="Float64"))))
     assert np.isfinite(model.predict(x.assign(kind="unseen"))).all()
-    dense = np.where(RNG.random((60, 3)) < 0.7, 0.0, 1.0)
+    dense = np.where(rng.random((60, 3)) < 0.7, 0.0, 1.0)
     sparse = quick(epochs=2).fit(csr_matrix(dense), dense.sum(axis=1))
     np.testing.assert_array_equal(sparse.predict(csr_matrix(dense)), sparse.predict(dense))
     for bad, said in (
@@ -121,7 +122,8 @@ def test_weights_count_rows_of_categories_and_gaps_too() -> None:
 
 
 def test_pieces_end_at_quantiles_and_are_standardised() -> None:
-    x, weight = RNG.normal(size=(480, 2)), RNG.integers(1, 4, 480).astype(float)
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(480, 2)), rng.integers(1, 4, 480).astype(float)
     x[:, 1] = x[:, 1] > 0  # two values have no piece
     x[:3, 0] = np.nan
     pieces = pieces_of(x, weight, 4)
@@ -148,35 +150,35 @@ def test_pieces_end_at_quantiles_and_are_standardised() -> None:
      ((4800, 100), 32, 500), ((480, 0), 32, 0), ((480, 2), 0, 0)],
 )  # fmt: skip
 def test_small_and_wide_tables_have_fewer_pieces(shape: tuple[int, int], most: int, expected: int) -> None:
-    assert len(pieces_of(RNG.normal(size=shape), np.ones(shape[0]), most)) == expected
-
-
-ROW_RNG = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
+    assert len(pieces_of(rng.normal(size=shape), np.ones(shape[0]), most)) == expected
 
 
 def test_equal_rows_become_one() -> None:
-    x, y = ROW_RNG.integers(-1, 2, (50, 2)).astype(float), ROW_RNG.integers(0, 2, (50, 1)).astype(float)
-    weight = ROW_RNG.integers(0, 3, 50).astype(float)
-    x[x == 0] *= ROW_RNG.choice([-1.0, 1.0], (x == 0).sum())  # zeros of both signs are equal
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-1, 2, (50, 2)).astype(float), rng.integers(0, 2, (50, 1)).astype(float)
+    weight = rng.integers(0, 3, 50).astype(float)
+    x[x == 0] *= rng.choice([-1.0, 1.0], (x == 0).sum())  # zeros of both signs are equal
     found = merged(x, y, weight)
     expected: dict[tuple[float, ...], float] = {}
     for row, w in zip(np.column_stack([x, y]), weight, strict=True):
         if w:
             expected[tuple(row)] = expected.get(tuple(row), 0) + w
     assert {tuple(r): w for r, w in zip(np.column_stack([found.x, found.y]), found.weight, strict=True)} == expected
-    order = ROW_RNG.permutation(50)
+    order = rng.permutation(50)
     again = merged(x[order], y[order], weight[order])
     assert np.array_equal(found.x, again.x)
     assert np.array_equal(found.weight, again.weight)
 
 
 def test_moments_are_those_of_repeated_rows() -> None:
-    values, weight = ROW_RNG.normal(3, 2, (20, 2)), ROW_RNG.integers(1, 5, 20)
+    rng = np.random.default_rng(0)
+    values, weight = rng.normal(3, 2, (20, 2)), rng.integers(1, 5, 20)
     mean, deviation = moments(values, weight.astype(float))
     repeated = np.repeat(values, weight, axis=0)
     np.testing.assert_allclose(mean, repeated.mean(axis=0))
     np.testing.assert_allclose(deviation, repeated.std(axis=0))
-    assert moments(np.full((7, 1), 0.1), ROW_RNG.random(7))[1] == 0
+    assert moments(np.full((7, 1), 0.1), rng.random(7))[1] == 0
     assert moments(1e9 + np.arange(4.0)[:, None], np.ones(4))[1] == pytest.approx(np.sqrt(1.25))
 
 

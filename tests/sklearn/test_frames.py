@@ -17,9 +17,9 @@ from cmixup.sklearn.table import MOST_LOOKS, warn_of_traps
 from tests.sklearn.test_regressor import X, Y, quick
 
 N = 60
-RNG = np.random.default_rng(0)
-SIZE, KIND = RNG.normal(size=N), RNG.choice(["a", "b"], N)
-DAYS = np.datetime64("2024-01-01") + RNG.integers(0, 300, N)
+SIZE = np.random.default_rng(0).normal(size=N)
+KIND = np.random.default_rng(1).choice(["a", "b"], N)
+DAYS = np.datetime64("2024-01-01") + np.random.default_rng(2).integers(0, 300, N)
 LABELS = SIZE + (KIND == "a") * 3 + (DAYS - DAYS.min()).astype(float) / 100
 FRAME = pd.DataFrame({"size": SIZE, "kind": pd.Categorical(KIND), "day": DAYS})
 
@@ -122,9 +122,6 @@ def test_tensors_without_real_numbers_are_refused_by_name(name: str) -> None:
             plain().fit(**given | {name: bad})
 
 
-TRAP_RNG = np.random.default_rng(7)
-
-
 def said(frame: Any, y: Any, weight: Any = None) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -140,17 +137,19 @@ def test_a_table_without_traps_is_fitted_in_silence() -> None:
 
 def test_a_column_that_gives_the_label_away_is_named() -> None:
     """By its order, or by its levels; whichever output it gives away."""
-    frame = pd.DataFrame({"a": X[:, 0], "later": np.exp(Y / 50) + TRAP_RNG.normal(size=60) / 1e3})
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": X[:, 0], "later": np.exp(Y / 50) + rng.normal(size=60) / 1e3})
     (line,) = said(frame, Y)
     assert line.startswith("column later of X alone predicts y nearly (rank correlation 1.000)")
-    many = pd.DataFrame({"a": TRAP_RNG.normal(size=400), "kind": pd.Categorical([f"k{k % 8}" for k in range(400)])})
+    many = pd.DataFrame({"a": rng.normal(size=400), "kind": pd.Categorical([f"k{k % 8}" for k in range(400)])})
     label = (np.arange(400) % 8 * 5 % 8).astype(float)
-    (line,) = said(many, np.column_stack([TRAP_RNG.normal(size=400), label]))
+    (line,) = said(many, np.column_stack([rng.normal(size=400), label]))
     assert line.startswith("column kind of X alone predicts y nearly")
 
 
 def test_a_column_that_numbers_the_rows_is_named_and_stays() -> None:
-    x = np.column_stack([X, TRAP_RNG.permutation(60) + 1000])
+    rng = np.random.default_rng(0)
+    x = np.column_stack([X, rng.permutation(60) + 1000])
     (line,) = said(x, Y)
     assert line.startswith("column 4 of X looks like an ID")
     with pytest.warns(UserWarning, match="looks like an ID"):
@@ -167,7 +166,8 @@ def test_labels_far_outside_are_named_by_row_unless_they_weigh_nothing() -> None
 
 def test_it_is_cheap_and_wide_tables_are_left_alone() -> None:
     """A hundred columns of 4,000 rows take a fraction of a second; leaks in more columns are not looked for."""
-    x, levels = TRAP_RNG.normal(size=(4000, MOST_LOOKS + 1)), list[Levels]([None] * (MOST_LOOKS + 1))
+    rng = np.random.default_rng(0)
+    x, levels = rng.normal(size=(4000, MOST_LOOKS + 1)), list[Levels]([None] * (MOST_LOOKS + 1))
     y = x[:, :1].copy()
     start = time.process_time()
     with pytest.warns(UserWarning, match="column 0 of X alone"):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, regressor
+from cmixup.sklearn import regressor
 from cmixup.sklearn.held_out import Part, parts_by_group
 from cmixup.sklearn.intervals import Residuals, interval, residuals_of
 from tests.sklearn.test_regressor import X, Y, quick, table
@@ -176,19 +176,6 @@ def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> Non
     np.testing.assert_array_equal(found.size, [[0.5], [2.0], [np.nan]])
     np.testing.assert_array_equal(found.weight, [1, 2, 3])
     np.testing.assert_array_equal(found.members, [[1, 0], [1, 1], [0, 1]])
-
-
-@pytest.mark.slow
-def test_new_labels_lie_in_the_intervals_as_often_as_asked() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3000, 3))
-    y = np.column_stack([x[:, 0] ** 2 + rng.normal(size=3000), x[:, 1] + rng.standard_t(3, size=3000)])
-    model = CMixupRegressor((32,), bandwidth=0, members=10, random_state=0, patience=5).fit(x[:1000], y[:1000])
-    for coverage in (0.5, 0.9):
-        ends = model.predict_interval(x[1000:], coverage)
-        assert ends.shape == (2000, 2, 2)
-        inside = ((ends[:, 0] <= y[1000:]) & (y[1000:] <= ends[:, 1])).mean(axis=0)
-        np.testing.assert_allclose(inside, coverage, atol=0.04)
 
 
 def test_the_spread_of_members() -> None:

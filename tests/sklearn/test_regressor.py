@@ -53,16 +53,6 @@ def test_predictions_are_in_label_units() -> None:
     assert np.array_equal(quick(bandwidth=FITTED.bandwidth_).fit(X, Y).predict(X), FITTED.predict(X))
 
 
-@pytest.mark.slow
-def test_it_learns() -> None:
-    x, y = table(300)
-    model = CMixupRegressor((32, 32), random_state=0, epochs=40, lr=0.01, bandwidth=("std", 0.3))
-    assert model.fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.6
-    linear = CMixupRegressor((), random_state=0, epochs=40, lr=0.05, bandwidth=np.inf, n_pieces=0)
-    line = x @ [1.0, -2.0, 3.0, 0.0]
-    np.testing.assert_allclose(linear.fit(x, line).predict(x), line, atol=0.02)  # a line between rows stays the line
-
-
 @pytest.mark.parametrize("validated", [10, 1000])
 def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyPatch, validated: int) -> None:
     """On the rows that all members hold out, or on those of the first; every network as it would be alone."""

@@ -11,23 +11,30 @@ from sklearn.linear_model import LinearRegression
 from cmixup import InputError
 from cmixup.sklearn import CMixupResampler
 
-RNG = np.random.default_rng(0)
 N = 40
-X, Y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
-FRAME = pd.DataFrame(
-    {
-        "float": RNG.normal(size=N),
-        "half": RNG.normal(size=N).astype(np.float32),
-        "count": RNG.integers(0, 100, N),
-        "code": RNG.integers(0, 5, N),
+
+
+def frame() -> pd.DataFrame:
+    """A column of each kind."""
+    rng = np.random.default_rng(1)
+    columns = {
+        "float": rng.normal(size=N),
+        "half": rng.normal(size=N).astype(np.float32),
+        "count": rng.integers(0, 100, N),
+        "code": rng.integers(0, 5, N),
         "text": pd.Categorical([f"text {i}" for i in range(N)]),
         "category": pd.Categorical([f"kind {i}" for i in range(N)]),
-        "flag": RNG.random(N) < 0.5,
+        "flag": rng.random(N) < 0.5,
         "day": pd.date_range("2020-01-01", periods=N),
         "nullable": pd.array([None, *range(1, N)], dtype="Int64"),
-    },
-    index=[f"row {i}" for i in range(N)],
-)
+    }
+    return pd.DataFrame(columns, index=[f"row {i}" for i in range(N)])
+
+
+X = np.random.default_rng(0).normal(size=(N, 3))
+Y = np.random.default_rng(2).normal(size=N)
+FRAME = frame()
+DATES = np.datetime64("2024-03-01T12:00") + np.random.default_rng(3).integers(0, 3000, N).astype("m8[h]")
 
 
 def closed_form(sampler: CMixupResampler, values: np.ndarray) -> np.ndarray:
@@ -107,9 +114,10 @@ def test_missing_numbers_of_arrays() -> None:
 
 
 def test_arrays_of_whole_numbers_stay_whole() -> None:
-    x = RNG.integers(0, 200, (N, 2)).astype(np.uint8)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 200, (N, 2)).astype(np.uint8)
     sampler = CMixupResampler(random_state=0, keep_original=False, categorical=[1])
-    new, _ = sampler.fit_resample(x, RNG.integers(0, 9, N))
+    new, _ = sampler.fit_resample(x, rng.integers(0, 9, N))
     assert new.dtype == np.uint8
     assert np.array_equal(new[:, 0], np.rint(closed_form(sampler, x[:, 0].astype(float))))
     assert ((new[:, 1] == x[sampler.rows_, 1]) | (new[:, 1] == x[sampler.partners_, 1])).all()
@@ -139,7 +147,8 @@ def test_partners_are_near() -> None:
 
 
 def test_several_outputs_are_compared_in_their_own_units() -> None:
-    y = RNG.normal(size=(N, 2))
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(N, 2))
     drawn = []
     for unit in (1.0, 1024.0):
         sampler = CMixupResampler(bandwidth=0.3, random_state=0)
@@ -161,11 +170,16 @@ def test_pipeline_of_imbalanced_learn() -> None:
     [
         ({"ratio": -1}, X, Y, "ratio must be a finite number, 0 or more, got -1"),
         ({"bandwidth": "wide"}, X, Y, "bandwidth must be a number, .*, got 'wide'"),
-        ({"categorical": "code"}, FRAME, Y, "categorical must be a sequence of columns, got 'code'"),
+        (
+            {"categorical": "code"},
+            FRAME,
+            Y,
+            "categorical must be None, .* names, positions or a mask of the 9 columns, got 'code'",
+        ),
         ({}, X[:, 0], Y, r"X must have shape \(n, d\), got \(40,\)"),
         ({}, csr_array(X), Y, "X must be dense, got csr_array: sparse data are not supported"),
         ({}, X, pd.Series([pd.Timestamp(0)] * N), "y must be real numbers"),
-        ({"categorical": ["cod"]}, FRAME, Y, "categorical must name columns of X, got 'cod'"),
+        ({"categorical": ["cod"]}, FRAME, Y, "categorical must be None, .*, got .'cod'."),
         ({}, X, Y[:-1], r"y must have shape \(n,\) or \(n, d_y\) with the 40 rows of X, got \(39,\)"),
         ({}, X, pd.Series(Y.astype(str)), "y must be numbers, got text such as '.*': y.astype"),
         ({}, X, np.where(np.arange(N) == 3, np.nan, Y), "labels must be finite .*, got nan in row 3"),
@@ -174,9 +188,6 @@ def test_pipeline_of_imbalanced_learn() -> None:
 def test_bad_input(options: dict[str, Any], x: Any, y: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         CMixupResampler(**options).fit_resample(x, y)
-
-
-DATES = np.datetime64("2024-03-01T12:00") + RNG.integers(0, 3000, N).astype("m8[h]")
 
 
 def test_dates_are_mixed_as_days_and_stay_dates() -> None:

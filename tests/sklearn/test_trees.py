@@ -16,22 +16,27 @@ from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.trees import check_trees, fit_trees, no_trees, predict_trees, weigh_trees
 from tests.sklearn.test_regressor import X, Y, quick
 
-RNG = np.random.default_rng(0)
 N = 200
 LEVELS: list[Any] = [None, list("uvwxyz"), None, list("ab")]
-COLUMNS = np.column_stack([RNG.normal(size=N), RNG.integers(0, 5, N), RNG.normal(size=N), RNG.integers(0, 2, N)])
-COLUMNS[::7, 0], COLUMNS[::11, 1] = np.nan, np.nan
-LABELS = np.column_stack(
-    [np.nan_to_num(COLUMNS[:, 1]) % 3 + COLUMNS[:, 2], COLUMNS[:, 3] * np.nan_to_num(COLUMNS[:, 0])]
-)
 PARTS = parts_by_chance(N, 3, 0.1, 0)
-#: Labels in steps, which trees learn faster than networks.
-STEPS = np.floor(2 * COLUMNS[:, 2]) + 0.3 * RNG.normal(size=N)
+
+
+def columns() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers and levels with gaps, two outputs, and labels in steps, which trees learn faster than networks."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=N), rng.integers(0, 5, N), rng.normal(size=N), rng.integers(0, 2, N)])
+    x[::7, 0], x[::11, 1] = np.nan, np.nan
+    y = np.column_stack([np.nan_to_num(x[:, 1]) % 3 + x[:, 2], x[:, 3] * np.nan_to_num(x[:, 0])])
+    return x, y, np.floor(2 * x[:, 2]) + 0.3 * rng.normal(size=N)
+
+
+COLUMNS, LABELS, STEPS = columns()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None:
-    weight = RNG.uniform(0.5, 2, N) if weighted else np.ones(N)
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.5, 2, N) if weighted else np.ones(N)
     found = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1)
     check_trees(found, 4)
     predicted = predict_trees(found, COLUMNS, LEVELS, range(3), 1)
@@ -66,8 +71,9 @@ def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
-    nets, grown, weight = RNG.normal(size=(40, 4)), RNG.normal(size=(40, 4)), RNG.uniform(1, 3, 40)
-    y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * RNG.normal(size=(40, 4))
+    rng = np.random.default_rng(0)
+    nets, grown, weight = rng.normal(size=(40, 4)), rng.normal(size=(40, 4)), rng.uniform(1, 3, 40)
+    y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * rng.normal(size=(40, 4))
     y[:9, 1] = np.nan
     found = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight)
     for output in range(4):
@@ -120,7 +126,8 @@ def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("levels", [2, 300])
 def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -> None:
     """300 levels are more than trees split by sets."""
-    x = pd.DataFrame({"a": RNG.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
     y = np.column_stack([np.arange(600) % levels % 7 + x["a"], x["a"] ** 2])
     x.loc[::9, "a"] = np.nan
     model = CMixupRegressor((4,), epochs=2, members=2, bandwidth=0, random_state=0).fit(x, y)

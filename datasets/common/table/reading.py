@@ -18,8 +18,9 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,10 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         }  # fmt: skip
         decimal = DECIMALS.get(form.decimal, form.decimal)
         if decimal == "auto":
-            decimal = "." if separator == "," else _pick_decimal(_parse(path, options | {"nrows": SAMPLE_ROWS}, names))
-        frame = _parse(path, options | {"decimal": decimal}, [name for name in names if name in text])
+            decimal = (
+                "." if separator == "," else _pick_decimal(_parse(path, form, options | {"nrows": SAMPLE_ROWS}, names))
+            )
+        frame = _parse(path, form, options | {"decimal": decimal}, [name for name in names if name in text])
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
     except UnicodeError as error:  # such as UTF-16 without its mark
@@ -110,7 +113,7 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
     return frame
 
 
-def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
+def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
     """Let pandas parse the file, and say its complaints in one line."""
     try:
         with warnings.catch_warnings():
@@ -119,10 +122,10 @@ def _parse(path: Path, options: dict[str, Any], as_text: Sequence[str]) -> pd.Da
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty") from None
     except pd.errors.ParserWarning:
-        raise InputError(_long_row(path, options)) from None
+        raise InputError(_long_row(path, form)) from None
     except pd.errors.ParserError as error:
         if "saw" in str(error):
-            raise InputError(_long_row(path, options)) from None
+            raise InputError(_long_row(path, form)) from None
         if match := re.search(r"EOF inside string starting at row (\d+)", str(error)):
             raise InputError(f"{path}, row {match[1]}: a quote is opened and not closed") from None
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
@@ -176,38 +179,35 @@ def _pick_decimal(sample: pd.DataFrame) -> str:
     return "," if only[","] and not only["."] else "."
 
 
-def _records(path: Path, options: dict[str, Any]) -> Any:
-    """Yield the file's records as lists of cells, blank lines left out; bytes that are no text become surrogates."""
-    with path.open(encoding=options["encoding"], errors="surrogateescape", newline="") as stream:
-        reader = csv.reader(stream, delimiter=options["sep"], skipinitialspace=True)
-        yield from (cells for cells in reader if cells)
+def _records(path: Path, form: Format) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield the number of each row of cells, 0 for the header, the header's cells and its own; blank lines are none.
+
+    Bytes that are no text become surrogates.
+    """
+    with path.open(encoding=form.codec, errors="surrogateescape", newline="") as stream:
+        separator = _pick_separator(_first_record(stream, path), form.separator)
+        stream.seek(0)
+        filled = (cells for cells in csv.reader(stream, delimiter=separator, skipinitialspace=True) if cells)
+        header = next(filled)
+        yield 0, header, header
+        yield from ((row, header, cells) for row, cells in enumerate(filled, start=1))
 
 
-def _long_row(path: Path, options: dict[str, Any]) -> str:
-    width = len(options["names"])
-    for row, cells in enumerate(_records(path, options)):
-        if len(cells) > width:
-            return f"{path}, row {row}: {len(cells)} cells, but the header names {width} columns"
+def _long_row(path: Path, form: Format) -> str:
+    for row, header, cells in _records(path, form):
+        if len(cells) > len(header):
+            return f"{path}, row {row}: {len(cells)} cells, but the header names {len(header)} columns"
     return f"{path} has rows with more cells than the header names columns"
 
 
 def _bad_byte(path: Path, form: Format, error: UnicodeDecodeError) -> str:
     """Say where the first byte is that the encoding does not have."""
     try:
-        names: list[str] = []
-        for row, cells in enumerate(_records(path, {"encoding": form.codec, "sep": _guess(path, form)})):
-            names = names or cells
-            for k, cell in enumerate(cells):
+        for row, header, cells in _records(path, form):
+            for name, cell in zip_longest(header, cells[: len(header)], fillvalue=""):
                 if match := re.search("[\udc80-\udcff]", cell):
-                    where = (
-                        f"row {row}, column {format_value(names[k].strip())}" if row and k < len(names) else "header"
-                    )
+                    where = f"row {row}, column {format_value(name.strip())}" if row else "header"
                     return f"{path}, {where}: byte 0x{ord(match[0]) - 0xDC00:02x} is not {form.encoding}; {CURE}"
     except (UnicodeError, csv.Error):  # such as half a character of UTF-16
         pass
     return f"{path} is not {form.encoding}: {error.reason}; {CURE}"
-
-
-def _guess(path: Path, form: Format) -> str:
-    with path.open(encoding=form.codec, errors="surrogateescape", newline="") as stream:
-        return _pick_separator(_first_record(stream, path), form.separator)

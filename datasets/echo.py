@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import math
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from cmixup.errors import MAX_SHOWN, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
-from datasets.common.video.clips import AviFiles, Clips, ClipSpec, EveryClip, RandomClips, Videos, measure_channels
-from datasets.common.video.pulses import Pulses
+from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
+from datasets.common.video.pulses import Pulse, pulses
 
 FOLDER = RawFolder(
     path="EchoNet-Dynamic",
@@ -26,18 +25,11 @@ FOLDER = RawFolder(
     page="https://echonet.github.io/dynamic/",
     licence="needs an agreement (Stanford)",
 )
-LIST_COLUMNS = ("FileName", "EF", "Split")  # used ones; the original has six more
-TRACING_COLUMNS = ("FileName", "Frame")
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
 SYNTHETIC_SIZES = {"train": 40, "val": 8, "test": 8}
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The videos of one split: paths, and ejection fractions `(N,)` in percent."""
-
-    paths: list[Path]
-    fractions: np.ndarray
+Listing = dict[str, dict[Path, float]]  # of each split the videos, and their ejection fractions in percent
 
 
 class Echo(Dataset):
@@ -93,14 +85,16 @@ class Echo(Dataset):
 
     def load(self, seed: int) -> RegressionData:
         """List the videos and measure their channels; clips are read when a batch asks for them."""
-        checksums: dict[str, str] = {}
-        notes: list[str] = []
+        videos: dict[str, list[Path]] | dict[str, list[Pulse]]
         if self.synthetic:
-            videos, labels = self._synthetic()
+            length = self.spec.span + 1
+            videos = {part: pulses(k, SYNTHETIC_SIZES[part], length, self.spec.size) for k, part in enumerate(SPLITS)}
+            labels = {part: [pulse.fraction for pulse in made] for part, made in videos.items()}
+            checksums, notes = dict[str, str](), list[str]()
         else:
             listing, root = self._list()
-            videos = {part: AviFiles(listing[part].paths) for part in SPLITS}
-            labels = {part: listing[part].fractions for part in SPLITS}
+            videos = {part: list(listing[part]) for part in SPLITS}
+            labels = {part: list(listing[part].values()) for part in SPLITS}
             checksums = {f"{FOLDER.path}/FileList.csv": sha256_of(root / "FileList.csv")}
             notes = ["the checksum is of FileList.csv only: none is public of the videos", *self._other(listing)]
         rng = np.random.default_rng([seed, 0])
@@ -109,17 +103,12 @@ class Echo(Dataset):
         stats = measure_channels(videos["train"], self.spec, where["train"], sample)
         kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
         train, val, test = (
-            self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), labels[part])
+            self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), np.array(labels[part]))
             for part in SPLITS
         )
         return self.assemble(seed, train, val, test, checksums, *notes)
 
-    def _synthetic(self) -> tuple[dict[str, Videos], dict[str, np.ndarray]]:
-        span = self.spec.span + 1
-        made = {part: Pulses(k, SYNTHETIC_SIZES[part], span, self.spec.size) for k, part in enumerate(SPLITS)}
-        return dict(made), {part: pulses.fractions for part, pulses in made.items()}
-
-    def _list(self) -> tuple[dict[str, Listing], Path]:
+    def _list(self) -> tuple[Listing, Path]:
         """Return the videos of every split, and their folder."""
         root = FOLDER.find()
         listing = read_listing(root)
@@ -129,15 +118,15 @@ class Echo(Dataset):
             )
         return listing, root
 
-    def _other(self, listing: dict[str, Listing]) -> list[str]:
-        counts = tuple(len(listing[part].paths) for part in SPLITS)
+    def _other(self, listing: Listing) -> list[str]:
+        counts = tuple(len(listing[part]) for part in SPLITS)
         if counts == self.split_sizes:
             return []
         listed, expected = (" / ".join(map(str, sizes)) for sizes in (counts, self.split_sizes))
         return [f"not EchoNet-Dynamic as published: {listed} videos, expected {expected}"]
 
 
-def read_listing(root: Path) -> dict[str, Listing]:
+def read_listing(root: Path) -> Listing:
     """Return the videos of every split that have two or more traced frames, in order of FileList.csv.
 
     Args:
@@ -146,32 +135,34 @@ def read_listing(root: Path) -> dict[str, Listing]:
     Raises:
         InputError: a table lacks a column or holds a value that cannot be; a listed video is not there.
     """
-    frames: dict[str, set[str]] = {}
-    for _, row in _rows(root / "VolumeTracings.csv", TRACING_COLUMNS):
-        frames.setdefault(_stem(row["FileName"]), set()).add(row["Frame"])
-    path = root / "FileList.csv"
-    paths: dict[str, list[Path]] = {part: [] for part in SPLITS}
-    fractions: dict[str, list[float]] = {part: [] for part in SPLITS}
-    there = {entry.name for entry in (root / "Videos").iterdir()}
+    frames = defaultdict[str, set[str]](set)
+    for _, name, frame in _rows(root / "VolumeTracings.csv", ("FileName", "Frame")):
+        frames[name.removesuffix(".avi")].add(frame)  # FileList.csv has no suffixes
+    path, there = root / "FileList.csv", {entry.name for entry in (root / "Videos").iterdir()}
+    listing: Listing = {part: {} for part in SPLITS}
     missing = []
-    for line, row in _rows(path, LIST_COLUMNS):
-        part, stem = row["Split"].lower(), _stem(row["FileName"])
-        if part not in SPLITS:
-            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {format_value(row['Split'])}")
-        fraction = _fraction(row["EF"], f"{path}, line {line}")
+    for line, name, ef, split in _rows(path, ("FileName", "EF", "Split")):
+        stem = name.removesuffix(".avi")
+        if split.lower() not in SPLITS:
+            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {format_value(split)}")
+        try:
+            fraction = float(ef)
+        except ValueError:
+            fraction = -1.0
+        if not 0 <= fraction <= 100:
+            raise InputError(f"{path}, line {line}: EF must be a percentage from 0 to 100, got {format_value(ef)}")
         if f"{stem}.avi" not in there:
             missing.append(f"{stem}.avi")
-        elif len(frames.get(stem, ())) >= 2:
-            paths[part].append(root / "Videos" / f"{stem}.avi")
-            fractions[part].append(fraction)
+        elif len(frames[stem]) >= 2:
+            listing[split.lower()][root / "Videos" / f"{stem}.avi"] = fraction
     if missing:
         first = ", ".join(name[:MAX_SHOWN] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
-    return {part: Listing(paths[part], np.array(fractions[part])) for part in SPLITS}
+    return listing
 
 
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and row of a table with a header."""
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield line number and the cells of some columns of a table with a header."""
     with naming(path, "a table"), path.open(newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         header = reader.fieldnames or []
@@ -181,21 +172,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str,
                     f"{path} has no column {column!r}; its columns are {', '.join(header)[:200] or 'none'}"
                 )
         for row in reader:
-            if any(row[column] is None for column in columns):
+            cells = [row[column] for column in columns]
+            if None in cells:
                 raise InputError(f"{path}, line {reader.line_num}: the row is cut short")
-            yield reader.line_num, row
-
-
-def _fraction(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 100:
-        raise InputError(f"{where}: EF must be a percentage from 0 to 100, got {format_value(text)}")
-    return value
-
-
-def _stem(name: str) -> str:
-    """Return a video's name without its suffix; FileList.csv has none, VolumeTracings.csv has one."""
-    return name.removesuffix(".avi")
+            yield reader.line_num, *cells

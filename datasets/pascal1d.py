@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 from datasets.common.fetch import RawFile, sha256_of
@@ -43,7 +42,7 @@ class Pascal1D(TaskDataset):
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles the first time."""
         train, test = (
-            converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, partial(path.open, "rb"))
+            converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, path.read_bytes)
             for file, path in self.fetch()
         )
         return train, test

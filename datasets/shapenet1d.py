@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import ClassVar
 
 from datasets.common.fetch import RawFile
 from datasets.common.pose.pickled import converted
@@ -52,8 +51,8 @@ class ShapeNet1D(TaskDataset):
         return train, test
 
 
-def _member(archive: Path, name: str) -> BinaryIO:
+def _member(archive: Path, name: str) -> bytes:
     with tarfile.open(archive) as opened:
         stream = next(opened.extractfile(member) for member in opened if Path(member.name).name == name)
         assert stream is not None
-        return io.BytesIO(stream.read())
+        return stream.read()

@@ -69,7 +69,7 @@ def test_splits_and_labels_are_those_of_the_list(root: Path) -> None:
     data = Echo(**SMALL).load(0)
     for part in SPLITS:
         split, rows = getattr(data, part), [r for r in listed(root) if r["Split"] == part.upper()]
-        assert [path.stem for path in split.x.videos.paths] == [row["FileName"] for row in rows]
+        assert [path.stem for path in split.x.videos] == [row["FileName"] for row in rows]
         assert split.y[:, 0].tolist() == pytest.approx([float(row["EF"]) for row in rows])
         assert split.x.shape == (COUNTS[part], 3, 3, 16, 16)
         assert split.name == f"echo/{part}"
@@ -84,7 +84,7 @@ def test_splits_and_labels_are_those_of_the_list(root: Path) -> None:
 def test_a_row_is_the_clip_of_its_own_video(root: Path) -> None:
     """Rows, labels and files stay aligned (the released code pairs labels with other videos)."""
     clips = Echo(**SMALL).load(0).train.x
-    for row, path in enumerate(clips.videos.paths):
+    for row, path in enumerate(clips.videos):
         avi = Avi(path)
         start = int(clips.where[row] * (len(avi) - 4))
         frames = avi.read([start, start + 2, start + 4]).transpose(3, 0, 1, 2)
@@ -102,9 +102,8 @@ def test_videos_with_fewer_than_two_traced_frames_are_left_out(root: Path) -> No
     kept = [x for x in lines if gone not in x and (name not in x or x.rsplit(",", 1)[1] == frame)]
     path.write_text("\n".join(kept) + "\n")
     found = read_listing(root)
-    assert [p.stem for p in found["train"].paths] == [f"GENERATED_train_0000{k}" for k in (0, 2, 3)]
-    assert [p.stem for p in found["test"].paths] == [f"GENERATED_test_0000{k}" for k in (1, 2)]
-    assert len(found["train"].fractions) == 3
+    assert [p.stem for p in found["train"]] == [f"GENERATED_train_0000{k}" for k in (0, 2, 3)]
+    assert [p.stem for p in found["test"]] == [f"GENERATED_test_0000{k}" for k in (1, 2)]
 
 
 # ---- what is missing or damaged
@@ -133,7 +132,7 @@ def test_a_mirror_is_used_where_it_lies(root: Path, tmp_path: Path, monkeypatch:
         assert not FOLDER.present()
     monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
     assert FOLDER.find() == mirror
-    assert Echo(**SMALL).load(0).train.x.videos.paths[0].parent == mirror / "Videos"
+    assert Echo(**SMALL).load(0).train.x.videos[0].parent == mirror / "Videos"
     assert not root.exists()
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError
+from datasets.common.damaged import naming
 from datasets.common.pose.views import Views, read_views, write_views
 
 SIDE = 128  # pixels of the released images
@@ -21,20 +23,17 @@ class ArrayUnpickler(pickle.Unpickler):
     A pickle calls whatever it names. Here only the functions that NumPy's own pickles name can be called.
     """
 
-    def __init__(self, stream: BinaryIO):
-        super().__init__(stream, encoding="latin1")  # Python 2's pickles of arrays, too
-
     def find_class(self, module: str, name: str) -> Any:
-        """Return what an array's pickle needs, else raise `InputError`."""
+        """Return what an array's pickle needs, else raise `UnpicklingError`."""
         function = _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))
         if function is None:
-            raise InputError(f"the pickle names {module}.{name}: only arrays, tuples and lists are read")
+            raise pickle.UnpicklingError(f"it names {module}.{name}: only arrays, tuples and lists are read")
         return function
 
 
 def _latin1(text: str, encoding: str) -> bytes:
     if encoding not in ("latin1", "latin-1"):
-        raise InputError(f"the pickle names encoding {encoding!r}: only latin1 is read")
+        raise pickle.UnpicklingError(f"it names encoding {encoding!r}: only latin1 is read")
     return text.encode("latin1")
 
 
@@ -49,29 +48,24 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 }  # fmt: skip
 
 
-def read_pickle(stream: BinaryIO, source: str) -> tuple[np.ndarray, np.ndarray]:
+def read_pickle(content: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:
     """Return images `(objects, views, 128, 128)` uint8 and azimuths `(objects, views)` float32 of a released pickle.
 
     The pickle holds the pair (x, y): x `(objects, views, 128, 128[, 1])` or flat, in 0..255; y `(objects, views[, d])`,
     azimuth last.
 
     Args:
-        stream: the pickle.
+        content: the pickle.
         source: how errors call it.
 
     Raises:
         InputError: it holds anything but arrays, tuples and lists, or arrays of other shapes.
     """
-    try:
-        content = ArrayUnpickler(stream).load()
-    except InputError as error:
-        raise InputError(f"{source}: {' '.join(str(error).split())[:200]}") from None
-    except Exception as error:  # a damaged pickle can raise anything
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{source} is not a pickle of arrays: {reason}") from None
-    if not isinstance(content, (tuple, list)) or len(content) != 2:
-        raise InputError(f"{source} must hold the pair (x, y), got {type(content).__name__}")
-    x, y = (_as_array(part, label, source) for label, part in zip("xy", content, strict=True))
+    with naming(source, "a pickle of arrays"):
+        pair = ArrayUnpickler(io.BytesIO(content), encoding="latin1").load()  # Python 2's pickles of arrays, too
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError(f"{source} must hold the pair (x, y), got {type(pair).__name__}")
+    x, y = (_as_array(part, label, source) for label, part in zip("xy", pair, strict=True))
     y = y[..., -1] if y.ndim == 3 else y
     if y.ndim != 2 or x.shape[:2] != y.shape or int(np.prod(x.shape[2:])) != SIDE * SIDE:
         raise InputError(
@@ -95,21 +89,20 @@ def _as_array(part: Any, label: str, source: str) -> np.ndarray:
     return array
 
 
-def converted(path: Path, sources: Mapping[str, str], opened: Callable[[], BinaryIO]) -> Views:
+def converted(path: Path, sources: Mapping[str, str], content: Callable[[], bytes]) -> Views:
     """Return the views of a released pickle, converted to the file `path` the first time.
 
     Args:
         path: of the file of views; its stem names the objects.
         sources: SHA-256 by path of the file that the pickle lies in; another one is converted again.
-        opened: gives the pickle.
+        content: gives the pickle.
     """
     about = {"sources": dict(sources)}
     if path.is_file():
         views = read_views(path)
         if dict(views.about) == about:
             return views
-    with opened() as stream:
-        x, y = read_pickle(stream, path.stem)
+    x, y = read_pickle(content(), path.stem)
     views = Views(x, y, tuple(f"{path.stem} {k}" for k in range(len(x))), about)
     write_views(path, views)
     return views

@@ -6,11 +6,13 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 from cmixup.errors import InputError
 from cmixup.processes import core_count
@@ -57,7 +59,7 @@ class RenderedDataset(TaskDataset):
         if not path.is_file():
             meshes = list(self.meshes())
             y = np.stack([azimuths(mesh.name, self.n_views) for mesh in meshes])
-            x = np.stack(list(_render_all(meshes, y, workers, self.name)))
+            x = np.stack(_render_all(meshes, y, workers, self.name))
             write_views(path, Views(x, y, tuple(mesh.name for mesh in meshes), about))
         views = read_views(path)
         if dict(views.about) != about:
@@ -77,20 +79,12 @@ def azimuths(name: str, n: int) -> np.ndarray:
     return rng.random(n, dtype=np.float32)
 
 
-def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> Iterator[np.ndarray]:
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> list[np.ndarray]:
     workers = min(workers or core_count(), len(meshes))
-    columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(f"rendering {name}: objects", total=len(meshes))
-        if workers == 1:
-            for mesh, angles in zip(meshes, y, strict=True):
-                yield rendering.render(mesh, angles)
-                progress.advance(task)
-            return
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            for image in pool.map(rendering.render, meshes, y):
-                yield image
-                progress.advance(task)
+    bar = tqdm(total=len(meshes), desc=f"rendering {name}", unit=" objects", ncols=79)
+    with bar, ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+        images = []
+        for image in (pool.map if pool else map)(rendering.render, meshes, y):
+            images.append(image)
+            bar.update()
+        return images

@@ -76,12 +76,12 @@ class TaskDataset(Dataset):
 
     def objects(self) -> tuple[Views, Views]:
         """Return the views that tasks are drawn from, for training and test; those of the stand-in if `synthetic`."""
-        return _synthetic_objects(np.random.default_rng(0)) if self.synthetic else self.views()
+        return synthetic_objects() if self.synthetic else self.views()
 
     def load(self, seed: int) -> RegressionData:
         """Read the views and draw the tasks."""
         train, test = (views.shrunk(self.side) for views in self.objects())
-        checksums = {} if self.synthetic else {**dict(_sources(train)), **dict(_sources(test))}
+        checksums = {**train.about["sources"], **test.about["sources"]}
         if self.val_objects >= len(train.names):
             raise InputError(
                 f"val_objects must leave training objects among {len(train.names)}, got {self.val_objects}"
@@ -121,24 +121,14 @@ def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOT
     return Tasks(views.x, np.float32(SCALE) * views.y, objects, chosen, shots)
 
 
-def synthetic_views(n_objects: int, rng: np.random.Generator, size: int = 32) -> Views:
+def synthetic_objects(size: int = 32) -> tuple[Views, Views]:
     """Return views of a bright spot that goes round the image's middle with the azimuth, wider for later objects."""
-    y = rng.random((n_objects, SYNTHETIC_VIEWS), dtype=np.float32)
+    n_train, n_test = SYNTHETIC_OBJECTS
+    y = np.random.default_rng(0).random((n_train + n_test, SYNTHETIC_VIEWS), dtype=np.float32)
     grid = np.linspace(-1, 1, size, dtype=np.float32)
     angle = 2 * np.pi * y[..., None, None]
-    width = np.linspace(0.15, 0.4, n_objects, dtype=np.float32)[:, None, None, None]
+    width = np.linspace(0.15, 0.4, len(y), dtype=np.float32)[:, None, None, None]
     distance = (grid - 0.6 * np.cos(angle)) ** 2 + (grid[:, None] - 0.6 * np.sin(angle)) ** 2
     x = np.rint(255 * np.exp(-distance / width**2)).astype(np.uint8)
-    return Views(x, y, tuple(f"spot {k}" for k in range(n_objects)), {"sources": {}})
-
-
-def _synthetic_objects(rng: np.random.Generator) -> tuple[Views, Views]:
-    n_train, n_test = SYNTHETIC_OBJECTS
-    every = synthetic_views(n_train + n_test, rng)
-    return every.select(np.arange(n_train)), every.select(np.arange(n_train, n_train + n_test))
-
-
-def _sources(views: Views) -> dict[str, str]:
-    sources = views.about.get("sources", {})
-    assert isinstance(sources, dict)
-    return sources
+    every = Views(x, y, tuple(f"spot {k}" for k in range(len(y))), {"sources": {}})
+    return every.select(np.arange(n_train)), every.select(np.arange(n_train, len(y)))

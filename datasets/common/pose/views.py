@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Views:
     x: np.ndarray
     y: np.ndarray
     names: tuple[str, ...]
-    about: Mapping[str, object]
+    about: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         wrong = ~((self.y >= 0) & (self.y <= 1))  # NaN, too

@@ -6,11 +6,10 @@ frames * period frames is filled up with zeros behind its end, after normalisati
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -31,40 +30,9 @@ class Video(Protocol):
         ...
 
 
-class Videos(Protocol):
-    """The videos of one split.
-
-    Attributes:
-        workers: processes that read clips ahead in training; 0 where reading is cheap.
-    """
-
-    workers: ClassVar[int]
-
-    def __len__(self) -> int: ...
-
-    def open(self, row: int) -> Video:
-        """Return one of them."""
-        ...
-
-
-class AviFiles:
-    """Videos in files, opened when asked for; nothing is kept.
-
-    Args:
-        paths: one Motion-JPEG AVI a row.
-    """
-
-    workers: ClassVar[int] = WORKERS
-
-    def __init__(self, paths: list[Path]):
-        self.paths = paths
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def open(self, row: int) -> Avi:
-        """Open one file."""
-        return Avi(self.paths[row])
+def open_video(source: Path | Video) -> Video:
+    """Return the video in a Motion-JPEG AVI file, which is read anew every time, or the one that is given."""
+    return Avi(source) if isinstance(source, Path) else source
 
 
 @dataclass(frozen=True)
@@ -116,17 +84,18 @@ class Clips:
     """One clip a video, always the same: it starts at a share `where` of the start frames there are.
 
     Args:
-        videos: where they come from.
+        videos: `(N,)` files, or videos in memory.
         spec: what a clip looks like.
         stats: mean and standard deviation of each channel, for normalisation.
         where: `(N,)` in [0, 1).
 
     Attributes:
-        workers: processes that read batches ahead, as the videos say.
+        workers: processes that read batches ahead: 0 of videos in memory, which are made faster than handed over.
     """
 
-    def __init__(self, videos: Videos, spec: ClipSpec, stats: ChannelStats, where: np.ndarray):
-        self.videos, self.spec, self.where, self.workers = videos, spec, where, videos.workers
+    def __init__(self, videos: Sequence[Path | Video], spec: ClipSpec, stats: ChannelStats, where: np.ndarray):
+        self.videos, self.spec, self.where = videos, spec, where
+        self.workers = WORKERS if any(isinstance(video, Path) for video in videos[:1]) else 0
         self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in (stats.mean, stats.std))
         self.shape = torch.Size((len(videos), CHANNELS, spec.frames, spec.size, spec.size))
 
@@ -135,12 +104,11 @@ class Clips:
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the clips `(B, 3, frames, size, size)` of the videos `index: (B,)` int64."""
+        return torch.from_numpy(np.stack(in_threads(self._fixed, index.tolist())))
 
-        def fixed(row: int) -> np.ndarray:
-            video = self.videos.open(row)
-            return self.clip(video, int(self.where[row] * self.spec.starts(len(video))))
-
-        return self._gather([functools.partial(fixed, row) for row in index.tolist()])
+    def _fixed(self, row: int) -> np.ndarray:
+        video = open_video(self.videos[row])
+        return self.clip(video, int(self.where[row] * self.spec.starts(len(video))))
 
     def clip(self, video: Video, start: int) -> np.ndarray:
         """Return the clip `(3, frames, size, size)` float32 that starts at frame `start`."""
@@ -157,16 +125,6 @@ class Clips:
         frames = read_frames(video, numbers, self.spec.size)
         return (frames.transpose(3, 0, 1, 2) - self._mean) / self._std
 
-    def _gather(self, makers: list[Callable[[], np.ndarray]]) -> Tensor:
-        """Make the rows of a batch, several at a time."""
-        batch = np.empty((len(makers), *self.shape[1:]), dtype=np.float32)
-
-        def fill(k: int) -> None:
-            batch[k] = makers[k]()
-
-        in_threads(fill, range(len(makers)))
-        return torch.from_numpy(batch)
-
 
 class RandomClips(Clips):
     """For training: `sample` gives a clip at a random start frame, cropped at random; `[]` gives the fixed one."""
@@ -174,10 +132,11 @@ class RandomClips(Clips):
     def sample(self, index: Tensor, draw: Tensor) -> Tensor:
         """Return clips of the videos `index: (B,)`; start and crop are a pure function of `draw: (B,)` int64."""
         pairs = zip(index.tolist(), draw.tolist(), strict=True)
-        return self._gather([functools.partial(self._random, row, number) for row, number in pairs])
+        return torch.from_numpy(np.stack(in_threads(self._random, pairs)))
 
-    def _random(self, row: int, number: int) -> np.ndarray:
-        rng, video = np.random.default_rng(number), self.videos.open(row)
+    def _random(self, pair: tuple[int, int]) -> np.ndarray:
+        row, draw = pair
+        rng, video = np.random.default_rng(draw), open_video(self.videos[row])
         clip = self.clip(video, int(rng.integers(self.spec.starts(len(video)))))
         if self.spec.pad == 0:
             return clip
@@ -190,7 +149,7 @@ class EveryClip(Clips):
 
     def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield the clips of one video in order of their start frames, in blocks `(b, 3, frames, size, size)`."""
-        spec, video = self.spec, self.videos.open(row)
+        spec, video = self.spec, open_video(self.videos[row])
         whole = np.zeros((CHANNELS, spec.padded(len(video)), spec.size, spec.size), dtype=np.float32)
         whole[:, : len(video)] = self._normalised(video, np.arange(len(video)))
         every = torch.from_numpy(whole).unfold(1, spec.span, 1)[..., :: spec.period]  # a view: nothing is copied yet
@@ -220,7 +179,9 @@ def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
     return frames
 
 
-def measure_channels(videos: Videos, spec: ClipSpec, where: np.ndarray, rows: np.ndarray) -> ChannelStats:
+def measure_channels(
+    videos: Sequence[Path | Video], spec: ClipSpec, where: np.ndarray, rows: np.ndarray
+) -> ChannelStats:
     """Return mean and standard deviation of each channel over the clips of some videos, without their zeros.
 
     Args:
@@ -229,7 +190,7 @@ def measure_channels(videos: Videos, spec: ClipSpec, where: np.ndarray, rows: np
     """
 
     def sums(row: int) -> np.ndarray:
-        video = videos.open(row)
+        video = open_video(videos[row])
         start = int(where[row] * spec.starts(len(video)))
         numbers = np.arange(start, min(start + spec.span, len(video)), spec.period)
         if not len(numbers):  # a clip behind the end of a short video

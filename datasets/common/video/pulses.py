@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,8 +37,8 @@ class Pulse:
         return np.repeat(grey[..., None], 3, axis=3)
 
 
-class Pulses:
-    """Generated videos in place of files.
+def pulses(seed: int, count: int, length: int, size: int) -> list[Pulse]:
+    """Return generated videos in place of files.
 
     Args:
         seed: of all of them.
@@ -47,18 +46,7 @@ class Pulses:
         length: frames of each, drawn between this and half as many again.
         size: height and width in pixels.
     """
-
-    workers: ClassVar[int] = 0  # a frame is made faster than it is handed from one process to another
-
-    def __init__(self, seed: int, count: int, length: int, size: int):
-        rng = np.random.default_rng(seed)
-        lengths = rng.integers(length, length + length // 2 + 1, count)
-        self.fractions = rng.uniform(10, 85, count)
-        self.size, self.seed, self.lengths = size, seed, lengths
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def open(self, row: int) -> Pulse:
-        """Return one video."""
-        return Pulse((self.seed, row), int(self.lengths[row]), self.size, float(self.fractions[row]))
+    rng = np.random.default_rng(seed)
+    lengths, fractions = rng.integers(length, length + length // 2 + 1, count), rng.uniform(10, 85, count)
+    videos = enumerate(zip(lengths.tolist(), fractions.tolist(), strict=True))
+    return [Pulse((seed, k), frames, size, fraction) for k, (frames, fraction) in videos]

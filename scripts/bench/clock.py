@@ -43,10 +43,10 @@ def stored_rows(name: str) -> list[dict[str, str]]:
 
 
 def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Write results/benchmarks/NAME.csv and, into machines.json, the machine; print the rows alone if `short=1`."""
+    """Write results/benchmarks/NAME.csv and, into machines.json, the machine; only print the rows if `short=1`."""
     text = to_csv(rows, columns)
-    print(text)
     if given.switch("short"):
+        print(text)
         return
     where = run_environment(torch.device("cpu"))
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())

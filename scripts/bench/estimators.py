@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
+import itertools
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -38,11 +40,14 @@ BASE, INTERVALS = "catboost", "intervals"
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
     BASE: ("catboost", "CatBoostRegressor", {"thread_count": 1, "verbose": 0, "allow_writing_files": False}),
+    "networks": ("cmixup.sklearn", "CMixupRegressor", {"blend": None}),
     "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
+    "xgboost": ("xgboost", "XGBRegressor", {"n_jobs": 1, "enable_categorical": True}),
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
+    "realmlp": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu"}),
+    "realmlp_cv5": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu", "n_cv": 5}),
+    "tabm": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cpu"}),
 }
-#: Models measured once, on small tables of `chosen_on` alone: the page repeats all regressors on these tables.
-ON_SMALL = ("realmlp", "tabm")
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
 INTERVAL_TITLES = {
@@ -56,6 +61,7 @@ KEYS = SHORT | {
     "tables": "chosen_on or reserved; default both",
     "models": f"among {', '.join(MODELS)}, {INTERVALS} (those of trees); default all",
     "splits": f"of 0 to {SPLITS - 1}; default all",
+    "rerun": "1 fits again what the record has; default 0",
 }
 
 
@@ -87,6 +93,23 @@ def categories_as_text(x: pd.DataFrame) -> pd.DataFrame:
     return x.assign(**{c: words[c].astype(object).where(words[c].notna(), "(missing)") for c in words})
 
 
+def without_gaps(x: pd.DataFrame, test: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return features as pytabkit takes them: gaps are a level of categories, and a column beside numbers.
+
+    Numbers that are missing are the median of those of training.
+    """
+    numbers = x.select_dtypes("float64")
+    gaps = {f"{c} is missing": c for c in numbers.columns[numbers.isna().any()]}
+    medians = numbers.median()
+    return [
+        categories_as_text(part)
+        .assign(**{name: part[c].isna().astype("float64") for name, c in gaps.items()})
+        .fillna(medians)
+        .astype(dict.fromkeys(x.select_dtypes("category"), "category"))
+        for part in (x, test)
+    ]
+
+
 def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     """Return a row: the mean over outputs of the log of the test error in standard deviations, and fit seconds.
 
@@ -99,7 +122,9 @@ def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     if model == BASE:
         fit_options = {"cat_features": list(x.select_dtypes("category"))}
         x, test = categories_as_text(x), categories_as_text(test)
-    if model != "cmixup" and y.shape[1] > 1:
+    elif module == "pytabkit":
+        x, test = without_gaps(x, test)
+    if module != "cmixup.sklearn" and y.shape[1] > 1:
         estimator = MultiOutputRegressor(estimator)
     labels = y if y.shape[1] > 1 else y[:, 0]
     seconds = measured_seconds(lambda: estimator.fit(x, labels, **fit_options))
@@ -176,39 +201,40 @@ def score_tree_intervals(name: str) -> list[dict[str, str]]:
 
 
 def run(given: Args) -> None:
-    """Fit the models that are installed, and put their rows in place of those of the record."""
-    short = given.switch("short")
+    """Fit the models that are installed on each table and split in turn, and store each table's rows as they come.
+
+    What the record has is not fitted again, so that a run that was stopped goes on.
+    """
+    short, rerun = given.switch("short"), given.switch("rerun")
     tables = [table for part in given.listed("tables", tuple(PARTS)) for table in PARTS[part]][: 1 if short else None]
     splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
     of_trees = {} if short else {(r["table"], r["model"]): r for r in stored_rows(INTERVALS)}
     models = []
     for model in given.listed("models", (*MODELS, INTERVALS)):
-        try:
-            importlib.import_module(MODELS[BASE if model == INTERVALS else model][0])
+        if importlib.util.find_spec(MODELS[BASE if model == INTERVALS else model][0]):
             models.append(model)
-        except ImportError:
-            print(f"{model} is skipped: {BASE if model == INTERVALS else model} is not installed")
-    for name in tables:
-        for split in splits:
-            for model in (m for m in models if m != INTERVALS):
-                rows[name, split, model] = score_model(name, int(split), model)
-                print(", ".join(rows[name, split, model].values()), flush=True)
-        if INTERVALS in models:
+        else:
+            print(f"{model} is skipped: {MODELS[BASE if model == INTERVALS else model][0]} is not installed")
+    for split, name in itertools.product(splits, tables):
+        missing = [m for m in models if m != INTERVALS and (rerun or (name, split, m) not in rows)]
+        for model in missing:
+            rows[name, split, model] = score_model(name, int(split), model)
+            print(", ".join(rows[name, split, model].values()), flush=True)
+        if base := rows.get((name, split, BASE)):
+            for row in (row for key, row in rows.items() if key[:2] == (name, split)):
+                row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}"
+        first = min(splits) == split and INTERVALS in models and (rerun or (name, "hist_conformal") not in of_trees)
+        if first:
             of_trees |= {(name, r["model"]): r for r in score_tree_intervals(name)}
-    for (table, split, _), row in rows.items():
-        base = rows.get((table, split, BASE))
-        row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}" if base else ""
-    store_rows(given, "estimators", rows.values(), COLUMNS)
-    store_rows(given, INTERVALS, of_trees.values(), INTERVAL_COLUMNS)
+            store_rows(given, INTERVALS, of_trees.values(), INTERVAL_COLUMNS)
+        if missing:
+            store_rows(given, "estimators", rows.values(), COLUMNS)
 
 
 def error_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the table of test errors beside the base's."""
     frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
-    once = frame["model"].isin(ON_SMALL)
-    small = frame["table"].isin(frame.loc[once, "table"]) & (frame["split"] == "0") if once.any() else once
-    frame = pd.concat([frame[~once], frame[small].assign(part="small")])
     body = []
     for (part, model), group in frame.groupby(["part", "model"], sort=False):
         gaps = group.groupby("table")["behind"].mean()

@@ -15,16 +15,15 @@ from scripts.config.compose import compose_train, is_tuned, option_names, part_f
 from scripts.config.parts import target_of
 from scripts.driver.cli import job_label
 from scripts.driver.job import Job, plan_job
-from scripts.driver.provenance import device_name
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
-from scripts.plan.selection import Choice, SelectedCell, recorded_under, selected_cells
+from scripts.plan.selection import Choice, recorded_under, selected_cells
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
 from scripts.records.published import published_reports
 from scripts.records.records import choose_variants
 
-LEAST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test, and says little of a long one
+SHORTEST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test
 
 
 def estimate_minutes(job: Job) -> float:
@@ -36,18 +35,17 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     """Return how many minutes one run of a job would take on one core here.
 
     It is the median of the published CPU runs of the same dataset, method and model, of the same preset and options
-    where there are some and on this kind of processor where there are some, scaled by the epochs, as a dataset has the
-    same rows in all of its cells. Without such runs it is the `cpu_minutes` of the dataset's config times the `cost` of
-    the method's. A GPU is taken to be fast enough for anything.
+    where there are some, scaled by the epochs, as a dataset has the same rows in all of its cells. Without such runs it
+    is the `cpu_minutes` of the dataset's config times the `cost` of the method's. A GPU is taken to be fast enough for
+    anything.
     """
     if job.device.type != "cpu":
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
-    alike = [r for r in _published_cpu(results, dataset, method) if r["config"]["model"] == job.config["model"]]
-    runs = [r for r in alike if r["epochs"] >= LEAST * epochs]
+    alike = [r for r in _published_cpu(results, dataset) if r["epochs"] >= SHORTEST * epochs]
+    runs = [r for r in alike if (r["method"], r["config"]["model"]) == (method, job.config["model"])]
     runs = [r for r in runs if (r["preset"], r["options"]) == (preset, job.options)] or runs
-    runs = [r for r in runs if r["device"] == device_name(job.device)] or runs
     if runs:
         return statistics.median(r["seconds"] * epochs / r["epochs"] for r in runs) / 60
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
@@ -56,22 +54,12 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
 
 
 @functools.cache
-def _published_cpu(results: Path, dataset: str, method: str) -> list[dict[str, Any]]:
-    """Return the reports of published CPU runs of a dataset and method, read once."""
-    reports = published_reports(results, tables=[dataset])
-    return [r for r in reports if r["method"] == method and str(r["device"]).startswith("cpu")]
+def _published_cpu(results: Path, dataset: str) -> list[dict[str, Any]]:
+    """Return the reports of published CPU runs of a dataset, read once."""
+    return [r for r in published_reports(results, tables=[dataset]) if str(r["device"]).startswith("cpu")]
 
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
-
-
-def to_train(experiment: Experiment, choice: Choice, cell: SelectedCell) -> list[int]:
-    """Return the seeds of a cell that are trained: those of a sweep's lines are not where they are published."""
-    if not experiment.sweep or cell.swept or choice.rerun:
-        return cell.seeds
-    there = {r["seed"] for r in published_lines(experiment, choice)
-             if (r["dataset"], r["method"]) == (cell.dataset, cell.method)}  # fmt: skip
-    return [seed for seed in cell.seeds if seed not in there]
 
 
 def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, Any]]:
@@ -111,12 +99,15 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
         missing.append(f"no dataset of this table could be had; {shown} stands in")
         datasets = [experiment.fallback]
     found: list[tuple[float, Planned]] = []
+    # Lines that a sweep is compared with are not trained where they are published.
+    lines = [] if choice.rerun else published_lines(experiment, choice)
+    there = {(r["dataset"], r["method"], r["seed"]) for r in lines}
     for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
         if is_tuned(choice.preset) and tuned_values(cell.dataset, cell.method, choice.preset) is None:
             shown = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
             missing.append(f"{shown}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
             continue
-        seeds = to_train(experiment, choice, cell)
+        seeds = [seed for seed in cell.seeds if cell.swept or (cell.dataset, cell.method, seed) not in there]
         for change in cell.changes if seeds else []:
             words = cell.command(choice, change, seeds)
             job = plan_job(compose_train(words))

@@ -7,13 +7,13 @@ promised at the commit, versions and processor of its record and nowhere else, s
 from __future__ import annotations
 
 import json
-import math
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from cmixup.errors import InputError
@@ -25,7 +25,7 @@ from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
 from scripts.records.published import published_reports, unrounded_scores
 from scripts.records.records import Report
 from scripts.records.run_tables import cell_of
-from scripts.stats.intervals import Summary, holm_adjusted, summarise_values
+from scripts.stats.intervals import Effect, holm_adjusted, summarise_values
 
 QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
 LEVEL = 0.001  # of the t tests, over all cells that are compared
@@ -41,11 +41,13 @@ class Cell:
 
     Attributes:
         name: the runs' folder, without the seed.
+        stack: options and seeds of every cell that trained in the same stack, its own included, in its order.
         seeds: all seeds of their job, in its order.
         reports: the published reports by seed.
     """
 
     name: str
+    stack: Sequence[tuple[dict[str, Any], tuple[int, ...]]]
     seeds: tuple[int, ...]
     reports: Mapping[int, Report]
 
@@ -53,12 +55,6 @@ class Cell:
     def first(self) -> Report:
         """The report of the lowest seed, for what all seeds share."""
         return self.reports[min(self.reports)]
-
-    @property
-    def stack(self) -> list[tuple[dict[str, Any], tuple[int, ...]]]:
-        """Options and seeds of every cell that trained in the same stack, in its order."""
-        alone = [{"options": self.first["options"], "seeds": self.seeds}]
-        return [(dict(c["options"]), tuple(c["seeds"])) for c in self.first.get("stack_cells", alone)]
 
 
 def published_cells(
@@ -74,15 +70,17 @@ def published_cells(
     Raises:
         InputError: there is none.
     """
-    found: dict[tuple[str, tuple[int, ...], str], dict[int, Report]] = {}
+    found: dict[tuple[str, str], Cell] = {}
     for report in published_reports(results, experiments, datasets):
         if report["model"] in models:
-            others = json.dumps(report.get("stack_cells"), sort_keys=True)
-            key = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]])), others
-            found.setdefault(key, {})[report["seed"]] = report
+            name, seeds = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]]))
+            stack = [(c["options"], tuple(c["seeds"])) for c in report.get("stack_cells", ())]
+            cell = Cell(name, stack or [(report["options"], seeds)], seeds, {})
+            reports: Any = found.setdefault((name, json.dumps([seeds, stack], sort_keys=True)), cell).reports
+            reports[report["seed"]] = report
     if not found:
         raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
-    return [Cell(name, seeds, reports) for (name, seeds, _), reports in sorted(found.items())]
+    return [found[key] for key in sorted(found)]
 
 
 def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
@@ -100,17 +98,13 @@ class Paired:
     @cached_property
     def published(self) -> float:
         """The published mean."""
-        return summarise_values([published for published, _ in self.pairs]).mean
+        return fmean(published for published, _ in self.pairs)
 
     @cached_property
-    def difference(self) -> Summary:
-        """The differences again - published, seed by seed."""
-        return summarise_values([again - published for published, again in self.pairs])
-
-    @property
-    def error(self) -> float:
-        """The standard error of the mean difference."""
-        return self.difference.std / math.sqrt(self.difference.n)
+    def difference(self) -> Effect:
+        """The mean of the differences again - published, seed by seed; NaN where a score is not finite."""
+        found = summarise_values([again - published for published, again in self.pairs])
+        return Effect(found.mean, ((found.std**2 / found.n, found.n - 1),) if found.n > 1 else ())
 
     @property
     def decided(self) -> bool:
@@ -120,18 +114,14 @@ class Paired:
     @property
     def p(self) -> float:
         """The p value of the two-sided t test that the mean difference is 0; 0 where a score is not finite."""
-        from scipy.special import stdtr  # scipy.stats is slow to import
-
         if abs(self.difference.mean) <= ROUNDING * abs(self.published):
             return 1.0
-        if not self.error > 0:
-            return 0.0
-        return float(2 * stdtr(self.difference.n - 1, -abs(self.difference.mean) / self.error))
+        return self.difference.chance if self.difference.error > 0 else 0.0
 
     @property
     def close(self) -> bool:
         """Whether the mean is near the published one, by its size or by the spread of the differences."""
-        return abs(self.difference.mean) <= max(CLOSE * abs(self.published), ERRORS * self.error)
+        return abs(self.difference.mean) <= max(CLOSE * abs(self.published), ERRORS * self.difference.error)
 
     def __str__(self) -> str:
         found, n = self.difference, len(self.pairs)
@@ -139,7 +129,7 @@ class Paired:
         seeds = f"{n} seed{'s' if n > 1 else ''}, mean {self.published:.4g} -> {self.published + found.mean:.4g}{same}"
         if not self.decided:
             return f"{seeds}; not decided by fewer than {FEWEST} seeds"
-        return f"{seeds}, {100 * found.mean / self.published:+.2f} ± {100 * self.error / self.published:.2f} %"
+        return f"{seeds}, {100 * found.mean / self.published:+.2f} ± {100 * found.error / self.published:.2f} %"
 
 
 def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
@@ -182,7 +172,7 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
         def on_finish(item: Item, problem: Problem | None) -> str:
             lines = []
             for job in item.jobs:
-                if cell := cell_of_job.get(_job_key(job)):  # others only fill the stack
+                if cell := cell_of_job.get(str(job.run_folder(job.seeds[0]))):  # others only fill the stack
                     pairs = _score_pairs(cell, job)
                     if problem or len(pairs) < len(cell.reports):
                         wrong[cell.name] = problem.text if problem else "some seeds gave no result"
@@ -195,50 +185,33 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
     return found, wrong
 
 
-JobKey = tuple[Path, tuple[int, ...]]
-
-
-def _job_key(job: Job) -> JobKey:
-    return job.folder, tuple(job.seeds)
-
-
 def _plan_stacks(
     cells: Sequence[Cell], out: Path, wrong: dict[str, str]
-) -> tuple[list[list[Planned]], dict[JobKey, Cell]]:
-    """Return the stacks that train the cells again, and the cell of each job that is one of them.
+) -> tuple[list[list[Planned]], dict[str, Cell]]:
+    """Return the stacks that train the cells again, and the cell of each job among them by its first run's folder.
 
     What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
     """
-    groups: dict[str, list[Cell]] = {}
+    groups: dict[str, dict[str, Cell]] = {}
     for cell in cells:  # a stack that several cells share is trained once
-        first = cell.first
-        key = [*(first[part] for part in (*GROUPS, "preset", "experiment")), cell.stack]
-        groups.setdefault(json.dumps(key, sort_keys=True), []).append(cell)
-    stacks, found = list[list[Planned]](), dict[JobKey, Cell]()
-    for number, group in enumerate(groups.values()):
+        words = [f"{key}={cell.first[key]}" for key in (*GROUPS, "preset", "experiment")]
+        words += [f"threads={cell.first['config']['threads']}", "device=cpu", "logger=none"]
+        key = json.dumps([words, cell.stack], sort_keys=True)
+        groups.setdefault(key, {})[json.dumps([cell.first["options"], cell.seeds], sort_keys=True)] = cell
+    stacks, found = list[list[Planned]](), dict[str, Cell]()
+    for number, (key, group) in enumerate(groups.items()):
+        shared, members = json.loads(key)
+        lines = [[*shared, *override_words(options), f"seeds={seeds}", f"out={out / str(number)}"]
+                 for options, seeds in members]  # fmt: skip
         try:
-            lines = [*_commands(group[0], out / str(number))]
-            stack = [(words, plan_job(compose_train(words))) for words in lines]
+            stacks.append([(words, plan_job(compose_train(words))) for words in lines])
         except InputError as error:
-            wrong |= {cell.name: str(error).splitlines()[0] for cell in group}
+            wrong |= {cell.name: str(error).splitlines()[0] for cell in group.values()}
             continue
-        stacks.append(list(stack))
-        wanted = {(json.dumps(cell.first["options"], sort_keys=True), cell.seeds): cell for cell in group}
-        for (options, seeds), (_, job) in zip(group[0].stack, stack, strict=True):
-            if cell_again := wanted.get((json.dumps(options, sort_keys=True), seeds)):
-                found[_job_key(job)] = cell_again
+        for member, (_, job) in zip(members, stacks[-1], strict=True):
+            if cell_again := group.get(json.dumps(member, sort_keys=True)):
+                found[str(job.run_folder(job.seeds[0]))] = cell_again
     return stacks, found
-
-
-def _commands(cell: Cell, out: Path) -> list[list[str]]:
-    """Return the command lines of scripts.train that train the stack of a cell again, in its order."""
-    report = cell.first
-    words = [f"{key}={report[key]}" for key in (*GROUPS, "preset", "experiment")]
-    own = [f"threads={report['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
-    return [
-        [*words, *override_words(options), f"seeds=[{','.join(map(str, seeds))}]", *own]
-        for options, seeds in cell.stack
-    ]
 
 
 def _score_pairs(cell: Cell, job: Job) -> list[tuple[float, float]]:

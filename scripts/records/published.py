@@ -9,51 +9,17 @@ A run takes the place of the one of the same cell and seed, and all others stay.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
 from scripts.records.records import Report, options_text
 from scripts.records.run_tables import UNROUNDED, read_runs, write_runs
 from scripts.stats.scored import Parts
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-_memory: dict[Any, Any] | None = None
-
-
-@contextlib.contextmanager
-def read_once() -> Iterator[None]:
-    """Within the block every function with `@remember_reads` computes each value once: no file changes meanwhile."""
-    global _memory  # noqa: PLW0603 - one rendering a process
-    before, _memory = _memory, {}
-    try:
-        yield
-    finally:
-        _memory = before
-
-
-def remember_reads(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what a function returns within `read_once`; it is shared and must not be changed."""
-
-    @functools.wraps(function)
-    def ask(*args: P.args, **more: P.kwargs) -> T:
-        if _memory is None:
-            return function(*args, **more)
-        key = function, args, tuple(sorted(more.items()))
-        if key not in _memory:
-            _memory[key] = function(*args, **more)
-        return _memory[key]
-
-    return ask
-
 
 R = TypeVar("R", bound=Report)
 #: Experiments of the study of when mixing helps begin so. They are read where they are asked for: no table has them.

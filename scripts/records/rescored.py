@@ -26,13 +26,11 @@ from scripts.records.published import (
     STUDY,
     Report,
     published_reports,
-    remember_reads,
-    runs_file,
     unrounded_scores,
     with_predictions,
 )
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
-from scripts.records.run_tables import UNROUNDED, read_runs
+from scripts.records.run_tables import UNROUNDED
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
 
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
@@ -130,28 +128,21 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
     """Return reports with the scores that their stored predictions give, so that these are found again to the last bit.
 
     What a run itself has computed, before its predictions were rounded to steps, is kept as `unrounded_scores` where
-    it is something else. A run that is published already, by these, keeps the scores that were published.
+    it is something else. Reports of runs without predictions stay as they are.
 
     Args:
-        results: where the predictions are stored; of the reports that are there some may be of the same runs.
-        reports: of runs that are to be published; those without predictions stay as they are.
+        results: where the predictions are stored.
+        reports: of runs that are to be published.
     """
     made = list[dict[str, Any]]()
-    published = functools.lru_cache(maxsize=1)(lambda path: {one["run"]: one for one in read_runs(path)})
     for report, parts in with_predictions(results, reports):
-        old = published(runs_file(results, report["experiment"], report["dataset"])).get(report["run"])
-        plain = {key: value for key, value in report.items() if key != UNROUNDED}
-        if old and json.dumps(unrounded_scores(old)) == json.dumps(unrounded_scores(report)):
-            kept = {key: old[key] for key in ("scores", UNROUNDED) if key in old}
-            made.append(plain | kept)
-        elif parts and UNROUNDED not in report and parts.keys() >= report["scores"].keys():
+        scores = report["scores"]
+        if parts.keys() >= scores.keys():
             std, val = report.get("std", ()), parts.get("val")
-            again = {part: {name: compute_score(name, parts[part], std, val) for name in own}
-                     for part, own in report["scores"].items()}  # fmt: skip
-            rounded = json.dumps(again) != json.dumps(report["scores"])
-            made.append(plain | {"scores": again, UNROUNDED: report["scores"]} if rounded else plain)
-        else:
-            made.append(dict(report))
+            scores = {part: {name: compute_score(name, parts[part], std, val) for name in own}
+                      for part, own in scores.items()}  # fmt: skip
+        rounded = json.dumps(scores) != json.dumps(report["scores"])
+        made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
     return made
 
 
@@ -205,9 +196,9 @@ def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@remember_reads
+@functools.cache
 def published_records(results: Path = RESULTS) -> pd.DataFrame:
-    """Return the tidy records of all published runs with the metrics that every run has.
+    """Return the tidy records of all published runs with the metrics that every run has, read once a process.
 
     Raises:
         InputError: two runs that differ in nothing but their values.

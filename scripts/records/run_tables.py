@@ -7,13 +7,15 @@ own (`train_effective_fraction`, `best_epoch`, `seconds`). A trial of a search i
 runs that were chosen by a search, and of their trials, `hyperparameters` has the words that were tried.
 
 The JSON has the experiment, the dataset, `shared`, what all cells have in common, and `cells`, what each has beside
-it: the options as typed values, the configuration, commit, versions, device and checksums. The column `cell` is the
-place in that list. Numbers are written so that reading gives the same bits (pandas: `float_precision="round_trip"`).
+it: the options as typed values, the configuration, commit, versions, device and checksums. The column `cell` has the
+name of the run's entry there, the start of its SHA-256, which stays when other runs are published. Numbers are written
+so that reading gives the same bits (pandas: `float_precision="round_trip"`).
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import lzma
@@ -22,8 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from datasets.common.damaged import naming
 from scripts.records.records import options_text
 
 Report = dict[str, Any]
@@ -37,17 +39,6 @@ FACTS = "train"  # begins the columns of facts, as the split of their tidy recor
 #: Of a run's report, what nobody asks of a published one.
 DROPPED = ("format", "status", "failure", "learned_nothing", "label_scaling", "started", "stack")
 COLUMNS = {*BEGIN, *END, "words", "scores", "facts", UNROUNDED, "experiment", "dataset", "run"}
-READ_ERRORS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OSError,
-    EOFError,
-    csv.Error,
-    lzma.LZMAError,
-)
 RUN_NAME = re.compile(r"(?:/trial=\d+)?/seed=-?\d+$")
 WORD = re.compile(r" (?=[\w.+/]+=)")  # stands between words of the command line, whose values may have blanks
 
@@ -65,11 +56,12 @@ def shared_file(path: Path) -> Path:
 def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
     """Write the runs of an experiment on a dataset, in order of their cells, trials and seeds, as CSV and JSON."""
     ordered = sorted(reports, key=_order)
-    entries: dict[str, int] = {}
-    rows = []
+    entries, rows = dict[str, str](), []
     for report in ordered:
         entry = json.dumps(_cell_entry(report), sort_keys=True)
-        rows.append({"cell": entries.setdefault(entry, len(entries)), **_row_of(report)})
+        name = hashlib.sha256(entry.encode()).hexdigest()[:8]
+        entries[name] = entry
+        rows.append({"cell": name, **_row_of(report)})
     names = dict.fromkeys(name for row in rows for name in row)
     scores = [name for name in names if name not in (*BEGIN, *END)]
     order = {f"{part}_": k for k, part in enumerate((*PARTS, FACTS))}
@@ -79,12 +71,11 @@ def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    cells = [json.loads(entry) for entry in entries]
-    shared = _common(cells)
-    first = ordered[0]
-    lines = ",\n".join(json.dumps(_without(cell, shared)) for cell in cells)
-    about = {"experiment": first["experiment"], "dataset": first["dataset"], "shared": shared}
-    write_atomically(shared_file(path), f'{json.dumps(about)[:-1]},\n"cells": [\n{lines}\n]}}\n')
+    cells = {name: json.loads(entry) for name, entry in entries.items()}
+    shared = _common(list(cells.values()))
+    lines = ",\n".join(f'"{name}": {json.dumps(_without(cell, shared))}' for name, cell in cells.items())
+    about = {"experiment": ordered[0]["experiment"], "dataset": ordered[0]["dataset"], "shared": shared}
+    write_atomically(shared_file(path), f'{json.dumps(about)[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
     packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
     write_atomically(path, packed)
 
@@ -97,18 +88,14 @@ def read_runs(path: Path) -> list[Report]:
     """
     if not path.is_file():
         return []
-    about = shared_file(path)
-    try:
-        whole = json.loads(about.read_text())
-        cells = [_merged(whole["shared"], cell) for cell in whole["cells"]]
+    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
+        whole = json.loads(shared_file(path).read_text())
+        cells = {name: _merged(whole["shared"], cell) for name, cell in whole["cells"].items()}
         place = {"experiment": whole["experiment"], "dataset": whole["dataset"]}
         with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
             rows = csv.DictReader(stream)
             columns = _score_columns(rows.fieldnames or ())
             return [_report_of(row, cells, place, columns) for row in rows]
-    except READ_ERRORS as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-        raise InputError(f"{path} is no table of runs, or {about.name} does not go with it: {reason}") from None
 
 
 def _order(report: Mapping[str, Any]) -> tuple[str, int, int]:
@@ -151,9 +138,9 @@ def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
 
 
 def _report_of(
-    row: Mapping[str, str], cells: Sequence[Report], place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
+    row: Mapping[str, str], cells: Mapping[str, Report], place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
 ) -> Report:
-    cell = cells[int(row["cell"])]
+    cell = cells[row["cell"]]
     report = {**place, "scores": {}, "facts": {}, **cell}
     for key, part, name, column in columns:
         if text := row[column]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from scripts.driver.runs import HISTORY
 from scripts.plan.selection import recorded_under, selected_methods
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
-from scripts.records.published import curves_file, published_reports, remember_reads
+from scripts.records.published import curves_file, published_reports
 from scripts.records.records import options_text, read_csv, to_csv
 from scripts.report.figures import COLOURS, GREY, new_subplots
 from scripts.report.register import draws
@@ -49,7 +50,7 @@ def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]
     return [_make_curve(report, read_csv(checked(root / report["run"] / HISTORY))) for report in reports]
 
 
-@remember_reads
+@functools.cache
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
     tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]

@@ -11,7 +11,6 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.records.experiment import RESULTS
-from scripts.records.published import read_once
 from scripts.report import register
 from scripts.report.figures import write_figures
 
@@ -32,14 +31,13 @@ def rendered_texts(root: Path) -> dict[str, str]:
         InputError: a place of a page has no part, or a part has no place.
     """
     texts, parts = dict[str, str](), dict[str, dict[str, str]]()
-    with read_once():
-        for module in find_modules():
-            import_module(module)
-        for make_files in register.FILES:
-            texts |= {f"{RESULTS.name}/{path}": text for path, text in make_files().items()}
-        for make_parts in register.PARTS:
-            for page, filled in make_parts().items():
-                parts.setdefault(page, {}).update(filled)
+    for module in find_modules():
+        import_module(module)
+    for make_files in register.FILES:
+        texts |= {f"{RESULTS.name}/{path}": text for path, text in make_files().items()}
+    for make_parts in register.PARTS:
+        for page, filled in make_parts().items():
+            parts.setdefault(page, {}).update(filled)
     pages = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / RESULTS.name).glob("*.md")]
     for page in (str(path.relative_to(root)) for path in pages):
         if page not in texts and page not in parts and (places := page_places((root / page).read_text())):
@@ -63,9 +61,8 @@ def render_everything() -> list[str]:
     texts = rendered_texts(ROOT)
     for name, text in texts.items():
         write_atomically(ROOT / name, text)
-    with read_once():
-        for function in register.FIGURES:
-            write_figures(function())
+    for function in register.FIGURES:
+        write_figures(function())
     return [name for text in texts.values() for name in UNSUPPORTED.findall(text)]
 
 

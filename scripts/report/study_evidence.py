@@ -6,6 +6,7 @@ stored, and ERM with other initial weights, which changes nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from cmixup.losses import SQUARED, STD
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, predictions_file, remember_reads
+from scripts.records.published import cell_name, predictions_file
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, row_key
 from scripts.study.cells import Record, read_store
@@ -82,7 +83,7 @@ class Setting:
         return method_effect(errors, method, self.rules.level, self.rules.equal, base=base, relative=relative)
 
 
-@remember_reads
+@functools.cache
 def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     """Return the settings of a part in which all methods have all tables, or the tables with the fewest rows.
 
@@ -114,7 +115,7 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     return settings
 
 
-@remember_reads
+@functools.cache
 def leading_setting(store: Path = RESULTS) -> Setting:
     """Return what pages lead with: ERM, C-Mixup and five networks of ERM on all splits at random, later ones too."""
     setting, rules = read_settings(PROTOCOL2, store)[-1], load_rules(MORE_SPLITS)

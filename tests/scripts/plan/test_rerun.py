@@ -22,7 +22,7 @@ def test_the_p_value_is_scipys() -> None:
     cell = again(0.01, 0.02)
     published, found = zip(*cell.pairs, strict=True)
     assert cell.p == pytest.approx(stats.ttest_rel(found, published).pvalue)
-    assert cell.error == pytest.approx(0.02 / math.sqrt(10))
+    assert cell.difference.error == pytest.approx(0.02 / math.sqrt(10))
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,7 @@ def test_a_changed_record_is_named(
     assert told.err.count("DIFFERS") == 1
 
 
-def test_runs_from_before_steps_may_differ_by_these_alone_and_keep_their_scores(
-    published: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_from_before_steps_may_differ_by_these_alone(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.read_bytes() for path in published.rglob("runs/**/*.*")}
     (new,) = [r for r in published_reports(published) if (r["dataset"], r["seed"]) == ("crime", 1)]
     assert new["unrounded_scores"].keys() == new["scores"].keys()
@@ -152,7 +150,6 @@ def test_runs_from_before_steps_may_differ_by_these_alone_and_keep_their_scores(
         old["scores"] = {**old["scores"], "test": {**old["scores"]["test"], "rmse": share * rmse}}
         write_reports(published, [old])
         assert verify(published) == status
-        assert settle_scores(published, [old]) == [old]
     assert "1 within 0.025% (R within 0.0001)" in capsys.readouterr().out
 
 

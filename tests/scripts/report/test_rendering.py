@@ -6,7 +6,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
-from scripts.records.published import read_once, remember_reads
 from scripts.report import register, rendering
 from scripts.report.rendering import WIDTH, joined_words, page_places, splice_page
 
@@ -46,20 +45,6 @@ def test_a_page_that_no_entry_fills_is_an_error(root: Path) -> None:
     (root / "OTHER.md").write_text('<span id="two"></span>\n')
     with pytest.raises(InputError, match=r"OTHER.md: no entry fills two"):
         rendering.stale_texts(root)
-
-
-def test_a_remembered_value_is_computed_once_for_a_rendering() -> None:
-    computed = []
-
-    @remember_reads
-    def value(more: str) -> str:
-        computed.append(more)
-        return more
-
-    with read_once():
-        assert [value("b"), value("b"), value("c")] == ["b", "b", "c"]
-        assert computed == ["b", "c"]
-    assert (value("b"), value("b"), computed[2:]) == ("b", "b", ["b", "b"])
 
 
 def test_every_entry_of_the_project_is_found() -> None:

@@ -74,6 +74,7 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensem
     put(tmp_path, rules, rules.cells(lite[-1:], ["rows100"], FIVE[4:]), 2)
     models = load_rules(BASELINES)
     put(tmp_path, models, models.cells(lite[:1], ["rows100"], ["ridge"]), 1)
+    read_settings.cache_clear()
     (setting,) = read_settings(PROTOCOL2, tmp_path)
     assert setting.where == "100 training rows, 10 smallest tables, 5 splits"
     assert {r["table"] for r in setting.records} == set(lite)
@@ -114,6 +115,7 @@ def test_later_splits_join_once_both_methods_have_all_tables(tmp_path: Path, mon
     put(tmp_path, more, more.cells(methods=["erm"]), 2)
     assert leading_setting(tmp_path).splits == 5
     put(tmp_path, more, more.cells(methods=["cmixup"]), 2)
+    leading_setting.cache_clear()
     lead = leading_setting(tmp_path)
     assert lead.splits == 25
     assert {record["method"] for record in lead.records} == {"erm", "cmixup", "ERM x 2"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
-from scripts.records.published import published_reports, remember_reads
+from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, read_csv, select_records
 from scripts.records.rescored import published_records
 from scripts.report.register import writes
@@ -138,7 +139,7 @@ def shown_tables(
     return tables
 
 
-@remember_reads
+@functools.cache
 def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
     """Return every sweep and preset that has published runs of two values or more."""
     sweeps = []

@@ -29,11 +29,10 @@ from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
 from scripts.report.figures import to_png
 from scripts.report.result_table import markdown_rows, mean_text
-from scripts.report.sweep import Point, Sweep, decimals_for, option_value, sweep_points, value_text
-from scripts.report.sweep_figure import draw_panels, sweep_panels
+from scripts.report.sweep import ERM, Point, Sweep, decimals_for, option_value, sweep_points, value_text
+from scripts.report.sweep_figure import draw_panels
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
-ERM = "erm"
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
 COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "high", "val_mean", "best", "minus_erm",
            "minus_erm_low", "minus_erm_high")  # fmt: skip
@@ -100,34 +99,26 @@ def collect_sweeps(
     groups: dict[str, list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(json.dumps(_other_options(report, option), sort_keys=True), []).append(report)
-    rests = {key: json.loads(key) for key in groups}
+    rests = [json.loads(key) for key in groups]
     collected, left_out = [], []
-    for key, mine in groups.items():
-        label = _group_label(rests[key], list(rests.values()))
-        score = metric or str(mine[0]["selection"])
+    for rest, mine in zip(rests, groups.values(), strict=True):
+        label, score = _group_label(rest, rests), metric or str(mine[0]["selection"])
         swept = sweep_points(mine, option, score)
         if len(swept) < 2:
             left_out.append(f"{label}: {option} has one value, {value_text(swept[0].value)}, in {len(mine)} runs")
             continue
-        beside = [r for r in erm if _other_options(r, option) == _of_erm(rests[key], option)]
-        swept = [replace(p, erm=_scores_at(beside, option, p.value, score)) for p in swept]
-        lines = {"erm": dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
+        # ERM has no option of a method, and stands beside every value of one.
+        of_method = option.partition(".")[0] == "method"
+        beside = {key: value for key, value in rest.items() if not key.startswith("method")}
+        beside |= {} if option == "method" else {"method": ERM}
+        runs = [r for r in erm if _other_options(r, option) == beside]
+        at = {p.value: [r for r in runs if of_method or option_value(r, option) == p.value] for p in swept}
+        swept = [replace(p, erm={r["seed"]: r["scores"]["test"][score] for r in at[p.value]}) for p in swept]
+        lines = {ERM: dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
         collected.append(Sweep(label, option, score, swept, lines))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
-
-
-def _of_erm(rest: Mapping[str, Any], option: str) -> dict[str, Any]:
-    """Return what `_other_options` says of the run of ERM beside a run."""
-    kept = {key: value for key, value in rest.items() if not key.startswith("method.")}
-    return kept if option == "method" else {**kept, "method": ERM}
-
-
-def _scores_at(erm: Sequence[Mapping[str, Any]], option: str, value: Any, metric: str) -> dict[int, float]:
-    """Return ERM's test scores by seed at a value of an option, at its only one where ERM does not have the option."""
-    lacks_option = option == "method" or option.startswith("method.")
-    return {r["seed"]: r["scores"]["test"][metric] for r in erm if lacks_option or option_value(r, option) == value}
 
 
 def _other_options(report: Mapping[str, Any], option: str) -> dict[str, Any]:
@@ -151,11 +142,11 @@ def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) ->
     return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
 
 
-def best_point(sweep: Sweep, means: Mapping[Any, float]) -> Point | None:
-    """Return the point with the best of the means by value, the first of equals; None where none is finite."""
+def best_point(sweep: Sweep, means: Sequence[float]) -> Point | None:
+    """Return the point with the best of the means, one a point, the first of equals; None where none is finite."""
     sign = 1 if lower_is_better(sweep.metric) else -1
-    finite = [p for p in sweep.points if math.isfinite(means[p.value])]
-    return min(finite, key=lambda p: sign * means[p.value], default=None)
+    finite = [(sign * mean, k) for k, mean in enumerate(means) if math.isfinite(mean)]
+    return sweep.points[min(finite)[1]] if finite else None
 
 
 def collected_page(groups: Sequence[Sweep]) -> str:
@@ -167,14 +158,14 @@ def collected_page(groups: Sequence[Sweep]) -> str:
     )
     parts = [legend]
     for group in groups:
-        means = {p.value: p.interval.mean for p in group.points}
-        on_test, on_val = best_point(group, means), best_point(group, {p.value: p.on_val for p in group.points})
-        decimals = decimals_for([mean for mean in means.values() if math.isfinite(mean)] or [1.0])
+        means = [p.interval.mean for p in group.points]
+        on_test, on_val = best_point(group, means), best_point(group, [p.on_val for p in group.points])
+        decimals = decimals_for([mean for mean in means if math.isfinite(mean)] or [1.0])
         rows, with_erm = [], any(p.erm for p in group.points)
         for p in group.points:
             mark = "**{}**" if p == on_test else "{}"
             other = p.erm if with_erm else on_test.scores if on_test else {}
-            change = paired_or_none(p.scores, other) if other and other != p.scores else None
+            change = paired_or_none(p.scores, other) if other != p.scores else None
             value, mean = _escaped_cell(value_text(p.value)), mean_text(p.scores, decimals)
             rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
@@ -199,15 +190,13 @@ def to_rows(groups: Sequence[Sweep]) -> str:
     """Return the numbers as CSV, a row a value, with the 95 % t interval of the mean where it has one."""
     rows = []
     for group in groups:
-        chosen = best_point(group, {p.value: p.interval.mean for p in group.points})
+        best = best_point(group, [p.interval.mean for p in group.points])
         for p in group.points:
-            interval = p.interval
-            low, high = (interval.low, interval.high) if interval.n > 1 else (None, None)
-            std = summarise_values(list(p.scores.values())).std
-            change = paired_or_none(p.scores, p.erm) if p.erm and p.erm != p.scores else None
+            ends = (p.interval.low, p.interval.high) if p.interval.n > 1 else (None, None)
+            change = paired_or_none(p.scores, p.erm) if p.erm != p.scores else None
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
-            line = (group.title, group.option, value_text(p.value), interval.n, group.metric, interval.mean, std, low,
-                    high, p.on_val, p == chosen, *minus)  # fmt: skip
+            line = (group.title, group.option, value_text(p.value), p.interval.n, group.metric, p.interval.mean,
+                    summarise_values(list(p.scores.values())).std, *ends, p.on_val, p == best, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)
 
@@ -235,11 +224,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method := given.get("method", ""))
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
-        score = ", ".join(dict.fromkeys(names.metric_title(group.metric) for group in groups))
         text = collected_page(groups)
-        swept = [name for name in methods if name != "erm"] or methods
-        drawn = names.method_title(swept[0]) if len(swept) == 1 else "mean"
-        plot = to_png(draw_panels(sweep_panels(groups), over, f"test {score}", drawn))
+        swept = [name for name in methods if name != ERM] or methods
+        plot = to_png(draw_panels(groups, over, swept[0] if len(swept) == 1 else "mean"))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot}

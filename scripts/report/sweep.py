@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cmixup.errors import InputError
 from scripts.config.compose import part_file
-from scripts.plan.selection import recorded_under, selected_methods, shared_options
+from scripts.plan.selection import grid_points, recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
 from scripts.report.result_table import markdown_rows, mean_text
 from scripts.stats.intervals import Interval, clustered_interval, interval_text, paired_or_none, summarise_values
 
 Report = Mapping[str, Any]
+ERM = "erm"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def option_value(report: Report, option: str) -> Any:
         if not isinstance(node, Mapping) or word not in node:
             raise InputError(f"option {option!r} is not in the configuration of {report['run']}")
         node = node[word]
-    return node.get("name") if isinstance(node, Mapping) else node
+    return node.get("name") if isinstance(node, Mapping) else tuple(node) if isinstance(node, list) else node
 
 
 def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
@@ -97,47 +98,38 @@ def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
     for report in sorted(reports, key=lambda r: r["seed"]):
         if metric not in (scores := report["scores"]["test"]):
             raise InputError(f"metric must be one of {', '.join(scores)} for {report['dataset']}, got {metric!r}")
-        other = runs.setdefault(int(report["seed"]), report)
-        if other is not report:
+        if (other := runs.setdefault(int(report["seed"]), report)) is not report:
             both = f"{other['run']} and {report['run']}"
             raise InputError(f"seed {report['seed']} is there twice with the same options: {both}")
     return {seed: float(report["scores"]["test"][metric]) for seed, report in runs.items()}
 
 
-def sweep_points(reports: Sequence[Report], option: str, metric: str) -> list[Point]:
+def sweep_points(reports: Iterable[Report], option: str, metric: str) -> list[Point]:
     """Return a point a value of the option, numbers in ascending order before words; lists become tuples."""
     groups: dict[Any, list[Report]] = {}
-    for report in sorted(reports, key=lambda r: r["seed"]):
-        value = option_value(report, option)
-        groups.setdefault(tuple(value) if isinstance(value, list) else value, []).append(report)
-    return [_make_point(value, groups[value], metric) for value in sorted(groups, key=_value_order)]
-
-
-def _make_point(value: Any, reports: Sequence[Report], metric: str) -> Point:
-    on_val = [float(r["scores"]["val"].get(metric, math.nan)) for r in reports]
-    fractions = [r["facts"].get("effective_fraction", math.nan) for r in reports]
-    (verdict, _), *_ = Counter(r["verdict"] for r in reports).most_common(1)
-    return Point(value, scores_by_seed(reports, metric), statistics.fmean(on_val), statistics.fmean(fractions), verdict)
+    for report in reports:
+        groups.setdefault(option_value(report, option), []).append(report)
+    points = []
+    for value, runs in groups.items():
+        on_val = statistics.fmean(float(r["scores"]["val"].get(metric, math.nan)) for r in runs)
+        fraction = statistics.fmean(r["facts"].get("effective_fraction", math.nan) for r in runs)
+        ((verdict, _),) = Counter(r["verdict"] for r in sorted(runs, key=lambda r: r["seed"])).most_common(1)
+        points.append(Point(value, scores_by_seed(runs, metric), on_val, fraction, verdict))
+    numbers = {value: option_number(value) for value in groups}
+    return sorted(points, key=lambda p: (numbers[p.value] is None, numbers[p.value] or 0.0, str(p.value)))
 
 
 def option_number(value: Any) -> float | None:
     """Return a value as a number, infinity written as a word too, or None if it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
     try:
-        return float(value)
-    except ValueError:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
         return None
-
-
-def _value_order(value: Any) -> tuple[int, float, str]:
-    number = option_number(value)
-    return (1, 0.0, str(value)) if number is None else (0, number, "")
 
 
 def value_text(value: Any) -> str:
     """Return a value of an option as it is printed."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):
         return " ".join(map(value_text, value))
     return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
@@ -145,27 +137,28 @@ def value_text(value: Any) -> str:
 def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
-    shared = shared_options(experiment)
-    sweeps = []
+    shared, sweeps = shared_options(experiment), []
     for dataset in experiment.datasets:
-        here = [r for r in reports if (r["dataset"], r["preset"]) == (dataset, preset)]
-        mine = [r for r in here if (r["experiment"], r["method"]) == (experiment.name, method)]
-        swept = sweep_points([r for r in mine if _without_option(option, r["options"]) in ({}, shared)], option, metric)
+        runs: dict[tuple[str, str], list[Report]] = {}
+        for r in reports:
+            if (r["dataset"], r["preset"]) == (dataset, preset):
+                runs.setdefault((r["experiment"], r["method"]), []).append(r)
+        mine = [
+            r
+            for r in runs.get((experiment.name, method), ())
+            if {key: value for key, value in r["options"].items() if key != option} in ({}, shared)
+        ]
+        swept = sweep_points(mine, option, metric)
         if len(swept) < 2:
             continue
         lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
         for other in selected_methods(experiment, dataset, [m for m in experiment.methods if m != method]):
-            where = (recorded_under(experiment, other, dataset), other)
-            runs = [r for r in here if (r["experiment"], r["method"]) == where and r["options"] in ({}, shared)]
-            if runs := [r for r in runs if r["seed"] in seeds]:
-                lines[other] = scores_by_seed(runs, metric)
+            beside = runs.get((recorded_under(experiment, other, dataset), other), ())
+            if beside := [r for r in beside if r["options"] in ({}, shared) and r["seed"] in seeds]:
+                lines[other] = scores_by_seed(beside, metric)
         published = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
         sweeps.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, published))
     return sweeps
-
-
-def _without_option(option: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if key != option}
 
 
 def decimals_for(scores: Iterable[float]) -> int:
@@ -184,8 +177,6 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
     parts = [f"# {experiment.title}, preset {preset}{about}", "", legend]
     for sweep in sweeps:
         d = decimals_for(p.interval.mean for p in sweep.points)
-        option = sweep.option.rpartition(".")[2]
-        head = [option, "partners", "verdict", "n", names.metric_title(sweep.metric)]
         rows = [[names.method_title(m), "", "", str(len(s)), mean_text(s, d), *[""] * len(sweep.lines)]
                 for m, s in sweep.lines.items()]  # fmt: skip
         for p in sweep.points:
@@ -193,86 +184,65 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
             differences = [interval_text(paired_or_none(p.scores, line), d) for line in sweep.lines.values()]
             partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
             rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
+        head = [sweep.option.rpartition(".")[2], "partners", "verdict", "n", names.metric_title(sweep.metric)]
         head += [f"minus {names.method_title(m)}" for m in sweep.lines]
         parts += ["", f"## {sweep.title}", "", *markdown_rows(head, rows)]
         parts += ["", *(f"- {line}" for line in limit_lines(sweep))] if experiment.sweep.get("limits") else []
     parts += ["", "Not in this table:", "", *(f"- {line}" for line in missing)] if missing else []
-    return "\n".join([*parts, *([""] + [f"- {note}" for note in experiment.notes] if experiment.notes else []), ""])
+    parts += ["", *(f"- {note}" for note in experiment.notes)] if experiment.notes else []
+    return "\n".join([*parts, ""])
 
 
 def limit_lines(sweep: Sweep) -> list[str]:
     """Return a line for each end of a sweep: its paired difference to the method that it should be."""
     lines = []
     ends = [("smallest", sweep.points[0]), ("largest", sweep.points[-1])]
-    for (word, point), method in zip(ends, sweep.lines, strict=False):  # lines may be missing
-        difference = paired_or_none(point.scores, sweep.lines[method])
-        if difference is None:
-            continue
-        inside = "contains" if difference.low <= 0 <= difference.high else "excludes"
-        verdict = f" ({point.verdict})" if point.verdict else ""
-        text = interval_text(difference, decimals_for([point.interval.mean]))
-        lines.append(
-            f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {value_text(point.value)}{verdict}, minus "
-            f"{names.method_title(method)}: {text}, n = {difference.n}; the interval {inside} 0."
-        )
+    for (word, point), (method, scores) in zip(ends, sweep.lines.items(), strict=False):  # lines may be missing
+        if difference := paired_or_none(point.scores, scores):
+            inside = "contains" if difference.low <= 0 <= difference.high else "excludes"
+            verdict = f" ({point.verdict})" if point.verdict else ""
+            text = interval_text(difference, decimals_for([point.interval.mean]))
+            lines.append(
+                f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {value_text(point.value)}{verdict}, minus "
+                f"{names.method_title(method)}: {text}, n = {difference.n}; the interval {inside} 0."
+            )
     return lines
 
 
-GridPoint = tuple[Any, ...]  # a value of each option of the grid
-Scores = dict[tuple[str, GridPoint], dict[int, float]]  # test score by seed, of a method at a point
-BASE = "erm"
-
-
-def scores_of(experiment: Experiment, reports: Iterable[Report], dataset: str, preset: str) -> Scores:
-    """Return the test scores by seed of every method and point of a dataset that has runs.
+def grid_page(experiment: Experiment, reports: Iterable[Report], preset: str, missing: Sequence[str] = ()) -> str:
+    """Return the page of an ablation grid: a block a dataset, each method minus ERM in a row a point.
 
     Raises:
         InputError: two runs of one seed, as where a further option was changed.
     """
-    runs: dict[tuple[str, GridPoint], list[Report]] = defaultdict(list)
-    for report in reports:
-        if (report["experiment"], report["dataset"], report["preset"]) == (experiment.name, dataset, preset):
-            runs[report["method"], tuple(option_value(report, option) for option in experiment.grid)].append(report)
-    return {key: scores_by_seed(members, experiment.metrics[0]) for key, members in runs.items()}
-
-
-def grid_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
-    """Return the page: a block a dataset."""
+    runs: dict[tuple[Any, ...], list[Report]] = {}
+    for r in reports:
+        if (r["experiment"], r["preset"]) == (experiment.name, preset):
+            point = tuple(option_value(r, option) for option in experiment.grid)
+            runs.setdefault((r["dataset"], r["method"], point), []).append(r)
+    scores = {key: scores_by_seed(mine, experiment.metrics[0]) for key, mine in runs.items()}
     legend = (
         f"Test {names.metric_title(experiment.metrics[0])}: ERM's mean ± standard deviation over n seeds, and each "
         "method minus ERM in the same row over shared seeds, mean [95 % t interval], none corrected for how many."
     )
     parts = [f"## {experiment.title}, preset {preset}", "", legend]
     for dataset in experiment.datasets:
-        if scores := scores_of(experiment, reports, dataset, preset):
-            parts += ["", f"### {names.dataset_title(dataset)}", "", *_grid_block(experiment, scores)]
-    for note in experiment.notes:
-        parts += ["", note]
+        present = {method for d, method, _ in scores if d == dataset}
+        if not present:
+            continue
+        methods = [m for m in experiment.methods if m in present - {ERM}]
+        d = decimals_for(value for key, mine in scores.items() if key[0] == dataset for value in mine.values())
+        body = []
+        for point in (tuple(values.values()) for values in grid_points(experiment, dataset)):
+            of_method = {m: scores.get((dataset, m, point), {}) for m in (ERM, *methods)}
+            if any(of_method.values()):
+                minus = [interval_text(paired_or_none(of_method[m], of_method[ERM]), d) for m in methods]
+                erm = of_method[ERM]
+                body.append([*map(str, point), str(len(erm)), mean_text(erm, d), *minus])
+        head = [*(option.rpartition(".")[2].replace("_", " ") for option in experiment.grid), "n"]
+        head += [names.method_title(ERM), *(f"{names.method_title(m)} minus" for m in methods)]
+        parts += ["", f"### {names.dataset_title(dataset)}", "", *markdown_rows(head, body)]
+    parts += [line for note in experiment.notes for line in ("", note)]
     if missing:
         parts += ["", "### Not in this table", "", *(f"- {line.splitlines()[0]}" for line in missing)]
     return "\n".join(parts) + "\n"
-
-
-def _grid_block(experiment: Experiment, scores: Scores) -> list[str]:
-    methods = [m for m in experiment.methods if m != BASE and any(method == m for method, _ in scores)]
-    decimals = decimals_for(value for by_seed in scores.values() for value in by_seed.values())
-    points = sorted(
-        {point for _, point in scores}, key=lambda p: [_value_place(experiment, k, v) for k, v in enumerate(p)]
-    )
-    body = []
-    for point in points:
-        erm = scores.get((BASE, point), {})
-        minus = [interval_text(paired_or_none(scores.get((m, point), {}), erm), decimals) for m in methods]
-        body.append([*map(str, point), str(len(erm)), mean_text(erm, decimals), *minus])
-    head = [*(_short_option(option) for option in experiment.grid), "n", names.method_title(BASE)]
-    return markdown_rows([*head, *(f"{names.method_title(m)} minus" for m in methods)], body)
-
-
-def _short_option(option: str) -> str:
-    return option.rpartition(".")[2].replace("_", " ")
-
-
-def _value_place(experiment: Experiment, k: int, value: Any) -> int:
-    """Return the place of a value among those of the k-th option; others come last."""
-    values = list(experiment.grid.values())[k]
-    return values.index(value) if value in values else len(values)

@@ -15,13 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
-from scripts.report.figures import COLOURS, legend_below, method_look
+from scripts.report.figures import COLOURS, legend_below, method_look, new_subplots
 from scripts.report.register import draws
-from scripts.report.sweep import Point, Sweep, option_number, seed_interval, value_text
+from scripts.report.sweep import ERM, Point, Sweep, option_number, seed_interval, value_text
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
 
-ERM, ERM_TITLE = "erm", "ERM"
 MOST_NAMED = 3  # values that a title names
 FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table and no figure
 
@@ -33,82 +32,75 @@ class Panel:
     Attributes:
         x: ascending values, or places 0, 1, ... where they are no finite numbers.
         ticks: their labels then; empty for numbers.
-        log: whether the axis is logarithmic.
-        scores: of each value the mean and 95 % t interval over seeds, of paired differences where there is a base.
-        lines: means of every other method, less the base's where there is one, by title.
-        base: title of the method from which differences are taken, or "".
-        finding: at which values the interval excludes 0, in words; "" without a base.
+        scores: of each value the mean and 95 % t interval over seeds.
+        lines: means of every other method, by name.
+        finding: at which values the interval excludes 0, in words. Without it these are scores; with it they are
+            paired differences from ERM's.
     """
 
     x: list[float]
     ticks: list[str]
-    log: bool
     scores: list[Interval]
     lines: dict[str, float]
-    base: str = ""
     finding: str = ""
 
+    @property
+    def log(self) -> bool:
+        """Whether the axis is logarithmic."""
+        return not self.ticks and self.x[0] > 0 and self.x[-1] >= 10 * self.x[0]
 
-def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]] | None = None) -> Panel:
-    """Return what a panel shows of points and of other methods' scores by seed, by title.
+
+def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]) -> Panel:
+    """Return what a panel shows of points and of other methods' scores by seed, by name.
 
     With scores of ERM among them, and of two seeds or more, everything is a paired difference from these.
     """
-    values = [option_number(p.value) for p in points]
-    numeric = all(v is not None and math.isfinite(v) for v in values)
-    x = [float(v) for v in values if v is not None] if numeric else [float(k) for k in range(len(points))]
-    log = numeric and x[0] > 0 and x[-1] >= 10 * x[0]
-    others = {name: scores for name, scores in (lines or {}).items() if scores}
-    erm = others.get(ERM_TITLE, {})
-    differences = [paired_or_none(p.scores, erm) for p in points]
+    values = [number for p in points if (number := option_number(p.value)) is not None and math.isfinite(number)]
+    numeric = len(values) == len(points)
+    x = values if numeric else [float(k) for k in range(len(points))]
     ticks = [] if numeric else [value_text(p.value) for p in points]
-    if not all(differences):
-        means = {name: seed_interval(scores).mean for name, scores in others.items()}
-        return Panel(x, ticks, log, [p.interval for p in points], means)
-    paired = [pair for pair in differences if pair]
-    pairs = {name: paired_or_none(scores, erm) for name, scores in others.items() if name != ERM_TITLE}
-    less = {name: pair.mean for name, pair in pairs.items() if pair}
-    return Panel(x, ticks, log, paired, less, ERM_TITLE, finding_words([p.value for p in points], paired))
+    erm = lines.get(ERM, {})
+    paired = [pair for p in points if (pair := paired_or_none(p.scores, erm))]
+    if len(paired) < len(points):
+        means = {name: seed_interval(scores).mean for name, scores in lines.items() if scores}
+        return Panel(x, ticks, [p.interval for p in points], means)
+    less = {name: pair.mean for name, scores in lines.items() if name != ERM and (pair := paired_or_none(scores, erm))}
+    return Panel(x, ticks, paired, less, finding_words([p.value for p in points], paired))
 
 
 def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str:
     """Return at which values of an option a difference's interval excludes 0, in words."""
-    parts = []
-    for word, outside in (
-        ("lower", [v for v, d in zip(values, differences, strict=True) if d.high < 0]),
-        ("higher", [v for v, d in zip(values, differences, strict=True) if d.low > 0]),
-    ):
-        if outside:
-            some = (
-                ", ".join(map(value_text, outside))
-                if len(outside) <= MOST_NAMED
-                else f"{len(outside)} of {len(values)}"
-            )
-            parts.append(f"{word} at {some}")
+    sides: dict[str, list[str]] = {"lower": [], "higher": []}
+    for value, difference in zip(values, differences, strict=True):
+        if difference.high < 0 or difference.low > 0:
+            sides["lower" if difference.high < 0 else "higher"].append(value_text(value))
+    parts = [
+        f"{word} at {', '.join(at) if len(at) <= MOST_NAMED else f'{len(at)} of {len(values)}'}"
+        for word, at in sides.items()
+        if at
+    ]
     return "; ".join(parts) or f"no clear difference at any of {len(values)}"
 
 
-def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str) -> Figure:
-    """Draw panels, by title.
+def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
+    """Draw a panel a sweep, with its title and finding.
 
     Args:
-        panels: by title, which their finding follows.
+        sweeps: which.
         xlabel: of every panel.
-        score: what is measured, such as "test RMSE".
-        label: title of the swept method, which gives its colour.
+        method: the swept one, which gives its title and colour; others are grey.
     """
-    across = len(panels) if len(panels) < 4 else 2
-    down = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(5.6 * across, 1.0 + 3.2 * down))
-    axes = figure.subplots(down, across, squeeze=False).flatten()
-    for unused in axes[len(panels) :]:
+    across = len(sweeps) if len(sweeps) < 4 else 2
+    down = math.ceil(len(sweeps) / across)
+    figure, axes = new_subplots(down, across, (5.6 * across, 1.0 + 3.2 * down))
+    for unused in axes.flat[len(sweeps) :]:
         unused.set_axis_off()
     handles: dict[str, Any] = {}
-    for axis, (title, shows) in zip(axes, panels.items(), strict=False):
-        handles |= _draw_panel(axis, shows, label)
-        axis.set_title(f"{title}: {shows.finding}" if shows.finding else title, fontsize=10)
-        axis.set_xlabel(xlabel)
-        axis.set_ylabel(f"{score} minus {shows.base}'s" if shows.base else f"{score}, 95 % t band")
+    for axis, sweep in zip(axes.flat, sweeps, strict=False):
+        shows, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
+        handles |= _draw_panel(axis, shows, method)
+        axis.set_title(f"{sweep.title}: {shows.finding}" if shows.finding else sweep.title, fontsize=10)
+        axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.finding else f"{score}, 95 % t band")
     if len(handles) > 1:
         legend_below(figure, handles)
     else:
@@ -116,55 +108,41 @@ def draw_panels(panels: Mapping[str, Panel], xlabel: str, score: str, label: str
     return figure
 
 
-def _draw_panel(axis: Any, shows: Panel, label: str) -> dict[str, Any]:
+def _draw_panel(axis: Any, shows: Panel, method: str) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
-    colour, handles = method_look(label)["color"], dict[str, Any]()
-    if shows.base:
-        handles[shows.base] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label=shows.base)
+    colour, handles, minus = method_look(method)["color"], dict[str, Any](), " minus ERM" if shows.finding else ""
+    if shows.finding:
+        handles["ERM"] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label="ERM")
     mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
-    name = f"{label} minus {shows.base}, paired over seeds" if shows.base else label
+    name = f"{names.method_title(method)}{minus and f'{minus}, paired over seeds'}"
     if shows.ticks:
-        handles[name] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color=colour, capsize=4,
-                                      label=name)  # fmt: skip
+        handles[name] = axis.errorbar(shows.x, mean, yerr=(mean - low, high - mean), fmt="o", color=colour, capsize=4)
         axis.set_xticks(shows.x, shows.ticks, rotation=30, ha="right")
     else:
         axis.fill_between(shows.x, low, high, color=colour, alpha=0.2, linewidth=0)
-        (handles[name],) = axis.plot(shows.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white",
-                                     label=name)  # fmt: skip
+        (handles[name],) = axis.plot(shows.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white")
     apart = (low > 0) | (high < 0)
-    if shows.base and apart.any():
-        sure = "95 % interval excludes 0 (uncorrected)"
-        (handles[sure],) = axis.plot(np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7, label=sure)
+    if shows.finding and apart.any():
+        (handles["95 % interval excludes 0 (uncorrected)"],) = axis.plot(
+            np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7
+        )
     for other, level in shows.lines.items():
-        whole = f"{other} minus {shows.base}" if shows.base else other
-        handles[whole] = axis.axhline(level, color=method_look(other)["color"], linestyle="--", linewidth=1.4,
-                                      label=whole)  # fmt: skip
+        look = {"color": method_look(other)["color"], "linestyle": "--", "linewidth": 1.4}
+        handles[f"{names.method_title(other)}{minus}"] = axis.axhline(level, **look)
     if shows.log:
-        _log_axis(axis, shows.x)
+        axis.set_xscale("log")
+    if shows.log and shows.x[-1] < 100 * shows.x[0]:  # fewer than two decades: numbers between the powers of ten, too
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.minorticks_off()
     axis.grid(alpha=0.3)
     return handles
 
 
-def _log_axis(axis: Any, x: Sequence[float]) -> None:
-    """Make an axis logarithmic; one of fewer than two decades has numbers between the powers of ten, too."""
-    axis.set_xscale("log")
-    if x[-1] < 100 * x[0]:
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axis.minorticks_off()
-
-
-def sweep_panels(sweeps: Sequence[Sweep]) -> dict[str, Panel]:
-    """Return a panel for each sweep, by its title."""
-    return {s.title: make_panel(s.points, {names.method_title(m): v for m, v in s.lines.items()}) for s in sweeps}
-
-
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    (option,) = {s.option.rpartition(".")[2] for s in sweeps}
-    units = ", in units of the label" if option == "bandwidth" else ""
-    return draw_panels(sweep_panels(sweeps), f"{option}{units}", f"test {names.metric_title(sweeps[0].metric)}",
-                       names.method_title(method))  # fmt: skip
+    option = sweeps[0].option.rpartition(".")[2]
+    return draw_panels(sweeps, f"{option}, in units of the label" if option == "bandwidth" else option, method)
 
 
 def is_drawn(sweeps: Sequence[Sweep]) -> bool:

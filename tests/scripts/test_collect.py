@@ -38,8 +38,8 @@ def test_means_and_t_intervals_by_value_and_the_best() -> None:
     assert "Best on test: method.bandwidth=1.75. Best on validation," in text
 
 
-def means(group: Sweep) -> dict[Any, float]:
-    return {p.value: p.interval.mean for p in group.points}
+def means(group: Sweep) -> list[float]:
+    return [p.interval.mean for p in group.points]
 
 
 def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:

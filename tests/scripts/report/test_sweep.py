@@ -16,8 +16,8 @@ from scripts.plan.selection import selected_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.report.sweep import Point, Sweep, find_sweeps, grid_page, limit_lines, scores_of, sweep_page, sweep_points
-from scripts.report.sweep_figure import draw_sweeps, finding_words, is_drawn, make_panel
+from scripts.report.sweep import Point, Sweep, find_sweeps, grid_page, limit_lines, sweep_page, sweep_points
+from scripts.report.sweep_figure import Panel, draw_sweeps, finding_words, is_drawn, make_panel
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
 from tests.scripts.reports import report as plain_report
@@ -76,24 +76,22 @@ def test_a_seed_that_is_there_twice_is_refused() -> None:
 
 def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     swept = sweep()
-    shows = make_panel(swept.points, swept.lines)
+    shows = make_panel(swept.points, {"manifold_mixup": swept.lines["manifold_mixup"]})
     assert (shows.x, shows.log, shows.ticks) == ([0.01, 1.75, 5.0, 1000.0], True, [])
     half = T3 * 1 / math.sqrt(3)
     first, last = shows.scores[0], shows.scores[-1]
     assert (first.mean, first.low, first.high) == pytest.approx((2.0, 2 - half, 2 + half), rel=1e-9)
     assert (last.mean, last.high - last.mean) == pytest.approx((5.0, T3 * math.sqrt(3) / math.sqrt(3)), rel=1e-9)
     assert (shows.scores[2].low, shows.scores[2].high) == (2.0, 2.0)  # one seed has no interval
-    assert shows.lines == {"manifold_mixup": pytest.approx(2.0), "erm": pytest.approx(2.0)}
-    assert (shows.base, shows.finding) == ("", "")  # no scores by the title of ERM
+    assert (shows.lines, shows.finding) == ({"manifold_mixup": pytest.approx(2.0)}, "")  # no ERM: scores
 
 
 def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
-    near = make_panel(sweep_points([report(0, 1.0, b) for b in (0.2, 1.9)], "method.bandwidth", "rmse"))
-    assert not near.log
-    assert make_panel(sweep_points([report(0, 1.0, b) for b in (0.2, 2.0)], "method.bandwidth", "rmse")).log
-    assert not make_panel(sweep_points([report(0, 1.0, b) for b in (0.0, 2.0)], "method.bandwidth", "rmse")).log
-    mixed = [report(0, 1.0, b) for b in (["std", 0.3], "auto", 2.0, 10.0, "inf")]
-    words = make_panel(sweep_points(mixed, "method.bandwidth", "rmse"))
+    def panel(*bandwidths: Any) -> Panel:
+        return make_panel(sweep_points([report(0, 1.0, b) for b in bandwidths], "method.bandwidth", "rmse"), {})
+
+    assert [panel(*pair).log for pair in ((0.2, 1.9), (0.2, 2.0), (0.0, 2.0))] == [False, True, False]
+    words = panel(["std", 0.3], "auto", 2.0, 10.0, "inf")
     assert (words.x, words.log) == ([0.0, 1.0, 2.0, 3.0, 4.0], False)
     assert words.ticks == ["2", "10", "inf", "std 0.3", "auto"]
 
@@ -236,7 +234,7 @@ def test_a_run_with_a_further_option_is_refused_and_overwrites_no_other() -> Non
     runs = grid_reports(additive, seeds=1)
     other = {**runs[0], "options": {**runs[0]["options"], "dataset.label_noise": 0.3}, "run": "another/seed=0"}
     with pytest.raises(InputError, match=r"seed 0 is there twice.*another"):
-        scores_of(GRID, [*runs, other], "airfoil", "paper")
+        grid_page(GRID, [*runs, other], "paper")
 
 
 def test_the_page_shows_differences_in_a_row() -> None:

@@ -10,7 +10,7 @@ Example: python -m scripts.analysis task_errors preset=cpu
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -192,27 +192,24 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     }
 
 
-def objects_figure(means: Mapping[str, Mapping[str, float]], constant: str, title: str) -> Figure:
+def objects_figure(means: pd.DataFrame, title: str) -> Figure:
     """Draw each method's error on each object, objects in the order of their mean error.
 
     Args:
-        means: error by method and object.
-        constant: the method that is drawn as a grey line.
+        means: a row an object, a column a method; the constant is drawn as a grey line.
         title: of the figure.
     """
-    methods = [m for m in means if m != constant]
-    objects = sorted(means[methods[0]], key=lambda o: np.mean([means[m][o] for m in methods]))
-    figure, axes = new_subplots(1, 1, figsize=(2.5 + 0.62 * len(objects), 4.2))
-    axis = axes[0][0]
-    at = np.arange(len(objects))
-    axis.plot(at, [means[constant][o] for o in objects], "_", color="grey", markersize=26, label=constant)
+    methods = [m for m in means if m != CONSTANT]
+    means = means.loc[means[methods].mean(axis=1).sort_values(kind="stable").index]
+    figure, ((axis,),) = new_subplots(1, 1, figsize=(2.5 + 0.62 * len(means), 4.2))
+    at = np.arange(len(means))
+    axis.plot(at, means[CONSTANT], "_", color="grey", markersize=26, label=_method_name(CONSTANT))
     for k, method in enumerate(methods):
-        look = method_look(method)
         offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
-        axis.plot(at + offset, [means[method][o] for o in objects], linestyle="", **look, markersize=5, label=method)
-    axis.set_xticks(at, objects, rotation=35, ha="right")
-    axis.set_ylim(bottom=0)
-    axis.set_ylabel("MSE of the label, 10 x azimuth in turns")
+        axis.plot(at + offset, means[method], linestyle="", **method_look(method), markersize=5,
+                  label=_method_name(method))  # fmt: skip
+    axis.set_xticks(at, means.index, rotation=35, ha="right")
+    axis.set(ylim=(0, None), ylabel="MSE of the label, 10 x azimuth in turns")
     axis.grid(axis="y", alpha=0.3)
     axis.set_title(title, fontsize=11)
     figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
@@ -228,13 +225,12 @@ def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
         means = {}
         for method in methods_of(frame):
             errors, objects, seeds = task_means(frame, method)
-            means[_method_name(method)] = errors.groupby(objects, sort=False).mean().to_dict()
+            means[method] = errors.groupby(objects, sort=False).mean()
         title = (
             f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
             f"mean over {seeds} seeds"
         )
-        path = f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"
-        figures[path] = objects_figure(means, _method_name(CONSTANT), title)
+        figures[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(pd.DataFrame(means), title)
     return figures
 
 

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records.experiment import RESULTS
-from scripts.records.names import method_title
 from scripts.report.register import draws
 
 IDLE = 0.99  # where rows are their own partners with this probability, nothing is mixed
@@ -51,6 +50,9 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None =
     figure.tight_layout(rect=(0, size.height / figure.bbox.height, 1, 1))
 
 
+PARTNERS, ONESELF = "effective partners / N (1: mixup)", "probability of oneself (1: ERM)"
+
+
 def bandwidth_figure(
     datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
 ) -> Figure:
@@ -70,10 +72,8 @@ def bandwidth_figure(
             if report.self_probability > IDLE:
                 right.annotate("no mixing", (place, report.self_probability), (9, 0), textcoords="offset points",
                                ha="left", va="center", fontsize=8)  # fmt: skip
-    for axis, label in ((left, "effective partners / N (1: mixup)"), (right, "probability of oneself (1: ERM)")):
-        axis.set_xscale("log")
-        axis.set_xlabel("bandwidth / standard deviation of the labels")
-        axis.set_ylabel(label)
+    for axis, label in ((left, PARTNERS), (right, ONESELF)):
+        axis.set(xscale="log", xlabel="bandwidth / standard deviation of the labels", ylabel=label)
         axis.grid(alpha=0.3)
     left.legend(frameon=False, title="marks: published bandwidths", fontsize=9, title_fontsize=9)
     figure.tight_layout()
@@ -95,23 +95,16 @@ def labels_figure(
         searched: the bandwidths between which a search is worth it.
     """
     figure, ((axis,),) = new_subplots(1, 1, figsize=(7, 4))
-    x = [r.bandwidth for r in along]
     axis.axvspan(*searched, color="0.9", label=f"worth searching: {searched[0]:.3g} to {searched[1]:.3g}")
-    for values, label, line in (
-        ([r.effective_fraction for r in along], "effective partners / N (1: mixup)", "-"),
-        ([r.self_probability for r in along], "probability of oneself (1: ERM)", "--"),
+    for reports, name, line, label in (
+        (along, "effective_fraction", "-", PARTNERS),
+        (along, "self_probability", "--", ONESELF),
+        (marked, "effective_fraction", "o", "asked for or published"),
     ):
-        axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
-    if marked:
-        at = [r.bandwidth for r in marked]
-        axis.plot(
-            at, [r.effective_fraction for r in marked], "o", color=COLOURS["cmixup"], label="asked for or published"
-        )
-    axis.set_xscale("log")
-    axis.set_xlabel("bandwidth, in label units")
-    axis.set_ylabel("share")
-    axis.set_ylim(-0.03, 1.03)
-    axis.set_title(title)
+        if reports:
+            x, values = [r.bandwidth for r in reports], [getattr(r, name) for r in reports]
+            axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
+    axis.set(xscale="log", xlabel="bandwidth, in label units", ylabel="share", ylim=(-0.03, 1.03), title=title)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
@@ -146,7 +139,7 @@ LOOKS: dict[str, tuple[str, str, bool]] = {
     "cmixup_h_pool": (VERMILION, "H", False),
     "cmixup_xy": (VERMILION, "v", False),
     "cmixup_hy": (VERMILION, "^", False),
-    "cmixup_meta": (VERMILION, "d", True),
+    "cmixup_meta": (VERMILION, "D", True),
     "mixup": (BLUE, "s", True),
     "manifold_mixup": (GREEN, "^", True),
     "regmixup": (PURPLE, "P", True),
@@ -182,17 +175,9 @@ SERIES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY]
 
 
 def method_look(name: str) -> dict[str, Any]:
-    """Return colour and marker of a method, as options of `Axes.plot`.
-
-    Args:
-        name: of configs/method, or its title in tables. A method without a look of its own is a grey circle.
-    """
-    colour, marker, filled = LOOKS.get(name) or BY_TITLE.get(name) or (GREY, "8", True)
+    """Return colour and marker of a method of configs/method, as options of `Axes.plot`; others are grey circles."""
+    colour, marker, filled = LOOKS.get(name, (GREY, "8", True))
     return {"color": colour, "marker": marker} | ({} if filled else {"markerfacecolor": "white"})
-
-
-#: The same by title. MAML's C-Mixup has the title of C-Mixup, and its colour.
-BY_TITLE = {method_title(name): look for name, look in reversed(LOOKS.items())}
 
 
 ROOT = RESULTS.parent

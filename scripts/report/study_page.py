@@ -105,10 +105,10 @@ def draw_first(effect: Effect, equal: float, method: str, title: str) -> Figure:
     x = np.sort(3 * rng.random((60, 1), dtype=np.float32), axis=0)
     data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
     left.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
-    for name, bandwidth in (("mixup", math.inf), ("C-Mixup", 1.0)):
+    for name, bandwidth in (("mixup", math.inf), ("cmixup", 1.0)):
         mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
         look = method_look(name) | {"markersize": 5, "alpha": 0.8, "linestyle": ""}
-        left.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {name}", **look)
+        left.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {method_title(name)}", **look)
     left.set(xlabel="input", ylabel="label")
     left.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
     left.legend(frameon=False, fontsize=9)
@@ -120,7 +120,7 @@ def draw_first(effect: Effect, equal: float, method: str, title: str) -> Figure:
     for k, interval in enumerate(order):
         whole = k >= len(rows)
         place = k + 2 * (k - len(rows) + 1) * whole  # more room below the tables
-        look = {"color": method_look(method)["color"], "linewidth": 2.2} if whole else {"color": "0.6", "linewidth": 1}
+        look = {"color": method_look(METHOD)["color"], "linewidth": 2.2} if whole else {"color": "0.6", "linewidth": 1}
         ends = [[interval.mean - interval.low], [interval.high - interval.mean]]
         right.errorbar(interval.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
         if whole:

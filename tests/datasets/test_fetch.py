@@ -128,6 +128,12 @@ WAYS: dict[str, tuple[list[str], str, list[str]]] = {
     "a mirror's file address": ([], "file://{tmp}/mirror/", []),
     "a mirror's address": (["{url}/canonical"], "{url}/copy/", ["/copy/toy/table.dat"]),
     "the canonical address": (["{url}/canonical", "{url}/second"], "", ["/canonical"]),
+    "another address than a mirror of wrong bytes": (
+        ["{url}/canonical"],
+        "{url}/wrong",
+        ["/wrong/toy/table.dat", "/canonical"],
+    ),
+    "another than an archive without it": (["{url}/all.zip#none", "{url}/second"], "", ["/all.zip", "/second"]),
     "the first that answers": (["{url}/none", "http://127.0.0.1:9/refused", "{url}/second"], "", ["/none", "/second"]),
     "a member of an archive": (["{url}/all.zip#folder/table.dat"], "", ["/all.zip"]),
     "what broke off once": (["{url}/breaks"], "", ["/breaks"] * 2),
@@ -144,6 +150,7 @@ def test_a_file_comes_from_where_it_can_be_had(
     for name in ("copy/toy/table.dat", "canonical", "second", "breaks", "stalls", "never"):
         server.files[f"/{name}"] = CONTENT
     server.files["/all.zip"] = zipped(**{"folder/table.dat": CONTENT, "other": OTHER})
+    server.files["/wrong/toy/table.dat"] = OTHER
     server.breaks, server.stalls = {"/breaks": 1, "/never": 99}, {"/stalls": 1}
     monkeypatch.setattr(module, "TIMEOUT", 0.3)
     urls, mirror, asked = WAYS[way]
@@ -184,24 +191,6 @@ def test_no_more_is_downloaded_than_the_file_has(root: Path, server: Server, tmp
         fetch(raw(f"{server.url}/large", f"file://{tmp_path}/large"))
     assert f"has {1 << 20} bytes, expected {len(CONTENT)} at most" in str(caught.value)
     assert files_below(root) == []
-
-
-@pytest.mark.parametrize("archive", [zipped(other=OTHER), b"no archive"])
-def test_a_zip_archive_without_the_member(root: Path, server: Server, archive: bytes) -> None:
-    server.files["/all.zip"] = archive
-    with pytest.raises(FetchError, match=r"all.zip#table.dat: no member table.dat in the archive"):
-        fetch(raw(f"{server.url}/all.zip#table.dat"))
-    assert files_below(root) == []
-
-
-@pytest.mark.parametrize("kind", ["folder", "address"])
-def test_a_mirror_with_wrong_bytes_is_passed_over(root: Path, server: Server, tmp_path: Path, kind: str) -> None:
-    put(tmp_path / "mirror", "toy/table.dat", OTHER)
-    server.files.update({"/copy/toy/table.dat": OTHER, "/canonical": CONTENT})
-    mirror = str(tmp_path / "mirror") if kind == "folder" else f"{server.url}/copy"
-    _, path = fetch(raw(f"{server.url}/canonical"), mirror=mirror)
-    assert path.read_bytes() == CONTENT
-    assert files_below(root) == ["toy/table.dat"]
 
 
 def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, server: Server, tmp_path: Path) -> None:

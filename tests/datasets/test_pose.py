@@ -130,21 +130,13 @@ def released(n_objects: int = 2, n_views: int = 30) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("protocol", range(2, 6))
-@pytest.mark.parametrize("pair", [tuple, list])
-def test_pickles_of_arrays_are_read(protocol: int, pair: type) -> None:
+def test_pickles_of_arrays_are_read_in_several_layouts(protocol: int) -> None:
     x, y = released(1, 2)
-    found_x, found_y = read_pickle(pickle.dumps(pair([x, y]), protocol), "data.pkl")
-    assert found_x.dtype == np.uint8
-    assert (found_x == x[..., 0]).all()
-    assert found_y.tolist() == y[..., -1].astype(np.float32).tolist()
-
-
-def test_other_layouts_of_the_same_arrays_are_read() -> None:
-    x, y = released(1, 2)
-    flat = pickle.dumps((list(x.reshape(1, 2, -1).astype(np.float64)), y[..., 1]))
-    found_x, found_y = read_pickle(flat, "data.pkl")
-    assert (found_x == x[..., 0]).all()
-    assert found_y.tolist() == y[..., 1].astype(np.float32).tolist()
+    for content in ((x, y), [list(x.reshape(1, 2, -1).astype(np.float64)), y[..., 1]]):
+        found_x, found_y = read_pickle(pickle.dumps(content, protocol), "data.pkl")
+        assert found_x.dtype == np.uint8
+        assert (found_x == x[..., 0]).all()
+        assert found_y.tolist() == y[..., -1].astype(np.float32).tolist()
 
 
 class Evil:
@@ -157,9 +149,8 @@ class Quiet:
 
 
 @pytest.mark.parametrize(
-    "content", [Evil(), (Evil(), 1), Quiet(), (np.zeros((1, 2, 128, 128)), Quiet()), np.zeros, (os.system, 1),
-                (np.array([Quiet()], dtype=object), 1), np.random.default_rng(0), {1: Evil()}],
-)  # fmt: skip
+    "content", [Evil(), (np.zeros((1, 2, 128, 128)), Quiet()), (os.system, 1), (np.array([Quiet()], dtype=object), 1)]
+)
 def test_a_pickle_that_holds_anything_but_arrays_is_refused(content: object) -> None:
     marker = Path("/tmp/cmixup_was_here")  # noqa: S108
     for protocol in (2, 5):

@@ -101,17 +101,13 @@ def test_scaling_on_train_looks_at_the_first_rows_only() -> None:
 
 
 @pytest.mark.parametrize("cls", SERIES)
-def test_the_card_is_what_the_class_does(cls: type[SeriesDataset]) -> None:
+def test_the_card_is_what_the_class_does_and_the_stand_in_has_its_shapes(cls: type[SeriesDataset]) -> None:
     dataset = cls()
     targets = target_rows(cls.rows, dataset.window, dataset.horizon)
     assert cls.split_sizes == tuple(map(len, targets.values()))
     assert (cls.x_shape, cls.y_width) == ((dataset.window, cls.series), cls.series)
     first, last = dataset.window + dataset.horizon - 1, dataset.horizon
     assert f"rows t - {first} to t - {last} predict row t" in " ".join((cls.__doc__ or "").split())
-
-
-@pytest.mark.parametrize("cls", SERIES)
-def test_the_stand_in_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> None:
     data = cls(synthetic=True).load(0)
     again = cls(synthetic=True).load(5)
     for part in SPLITS:
@@ -128,9 +124,3 @@ def test_the_stand_in_has_the_shapes_of_the_card(cls: type[SeriesDataset]) -> No
     torch.testing.assert_close(series.abs().amax(dim=0), torch.ones(cls.series))
     assert (series.std(dim=0) > 0.01).all()
     assert "synthetic stand-in: not real data" in data.notes
-
-
-def test_the_fragment_says_that_it_is_not_the_papers_dataset() -> None:
-    for synthetic in (False, True):
-        notes = ElectricityFragment(synthetic=synthetic).notes()
-        assert any("1000 hours of 203 of 321" in note and "not the paper's" in note for note in notes)

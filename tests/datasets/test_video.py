@@ -99,12 +99,7 @@ def test_an_empty_chunk_repeats_the_frame_before(video: Path) -> None:
 # ---- what is wrong with a file
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"video .*none\.avi is missing"):
-        Avi(tmp_path / "none.avi")
-
-
-@pytest.mark.parametrize("content", [b"", b"RIFF", b"RIFF\0\0\0\0WAVE", b"\x89PNG" + 100 * b"\0", b"<html>not found"])
+@pytest.mark.parametrize("content", [b"", b"RIFF\0\0\0\0WAVE", b"<html>not found"])
 def test_another_kind_of_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.avi"
     path.write_bytes(content)
@@ -124,17 +119,16 @@ def test_every_truncation_is_noticed_before_or_at_reading(video: Path) -> None:
             Avi(video).read(range(5))
 
 
-def test_fewer_frames_than_the_header_says_are_refused(video: Path) -> None:
+def test_another_codec_or_number_of_frames_than_the_header_says_is_refused(video: Path) -> None:
+    with pytest.raises(InputError, match=r"video .*none\.avi is missing"):
+        Avi(video.with_name("none.avi"))
     content = bytearray(video.read_bytes())
+    video.write_bytes(content.replace(b"vidsMJPG", b"vidsXVID"))
+    with pytest.raises(DamagedVideo, match=r"has codec b'XVID': only Motion-JPEG"):
+        Avi(video)
     struct.pack_into("<I", content, content.index(b"avih") + 8 + 16, 6)
     video.write_bytes(content)
     with pytest.raises(DamagedVideo, match="holds 5 frames, its header says 6"):
-        Avi(video)
-
-
-def test_another_codec_is_refused(video: Path) -> None:
-    video.write_bytes(video.read_bytes().replace(b"vidsMJPG", b"vidsXVID"))
-    with pytest.raises(DamagedVideo, match=r"has codec b'XVID': only Motion-JPEG"):
         Avi(video)
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from cmixup.errors import InputError
 from cmixup.files import put, sha256_of, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
-GZIP = b"\x1f\x8b"
 LARGEST = 1 << 30  # bytes that a download or a member of an archive may have where its size is not known
 BLOCK = 1 << 10  # bytes written at once
 SLACK = 1 << 16  # bytes by which a download may seem larger: some servers add a few
@@ -85,9 +84,13 @@ class RawFolder:
         """Return where it is looked for: the data root, then the mirror if that is a folder."""
         return [data_root() / self.path, *(folder / self.mirror for folder in mirror_folders())]
 
+    def lacks(self, place: Path) -> list[str]:
+        """Return what a place does not hold of what it needs."""
+        return [name for name in self.needs if not (place / name).exists()]
+
     def present(self) -> bool:
         """Return whether one of its places holds everything that it needs."""
-        return any(not self._lacks(place) for place in self.places())
+        return any(not self.lacks(place) for place in self.places())
 
     def find(self) -> Path:
         """Return where it is.
@@ -95,21 +98,16 @@ class RawFolder:
         Raises:
             FetchError: it is nowhere, or lacks something; the message says how to get it.
         """
-        tried = []
-        for place in self.places():
-            lacks = self._lacks(place)
-            if not lacks:
+        places = self.places()
+        for place in places:
+            if not self.lacks(place):
                 return place
-            tried.append(f"  {place}: {'no such folder' if not place.is_dir() else 'lacks ' + ', '.join(lacks)}")
+        tried = [f"{p}: {'lacks ' + ', '.join(self.lacks(p)) if p.is_dir() else 'no such folder'}" for p in places]
         how = f"\n  {self.how.format(root=data_root())}" if self.how else ""
         raise FetchError(
-            f"{self.path} is not here ({self.licence}):\n" + "\n".join(tried) + "\n"
-            f"By hand: get it from {self.page} and unpack it as {self.places()[0]}, "
-            f"with {', '.join(self.needs)} in it.{how}"
+            f"{self.path} is not here ({self.licence}):\n  " + "\n  ".join(tried) + "\n"
+            f"By hand: get it from {self.page} and unpack it as {places[0]}, with {', '.join(self.needs)} in it.{how}"
         )
-
-    def _lacks(self, place: Path) -> list[str]:
-        return [name for name in self.needs if not (place / name).exists()]
 
 
 def data_root() -> Path:
@@ -150,19 +148,16 @@ def lacking(files: Sequence[Sequence[RawFile]], folders: Sequence[RawFolder], *,
     return ""
 
 
-def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None = None) -> tuple[RawFile, Path]:
+def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:
     """Return the first of `alternatives` that can be had, and its verified path in the data root.
 
     Args:
         alternatives: files any of which will do, in order of preference.
-        root: the data root; default `data_root()`.
-        mirror: a folder or URL; default the environment's `CMIXUP_MIRROR`.
 
     Raises:
         FetchError: no source gave any of them with the right checksum, or the file in the data root is damaged.
     """
-    root = root or data_root()
-    mirror = os.environ.get("CMIXUP_MIRROR", "") if mirror is None else mirror
+    root, mirror = data_root(), os.environ.get("CMIXUP_MIRROR", "").rstrip("/")
     for file in alternatives:
         path = root / file.path
         if path.exists():
@@ -173,16 +168,16 @@ def fetch(*alternatives: RawFile, root: Path | None = None, mirror: str | None =
                     "Remove it and run the command again to fetch a fresh copy."
                 )
             return file, path
+    sources = [(file, f"{mirror}/{file.path}") for file in alternatives if mirror]
+    sources += [(file, url) for file in alternatives for url in file.urls]
     problems = []
-    for from_mirror in (True, False):
-        for file in alternatives:
-            for source in _sources(file, mirror if from_mirror else None):
-                try:
-                    _get(source, file, root / file.path)
-                except Unavailable as problem:
-                    problems.append(without_user(f"  {source}: {problem}"))
-                else:
-                    return file, root / file.path
+    for file, source in sources:
+        try:
+            _get(source, file, root / file.path)
+        except Unavailable as problem:
+            problems.append(without_user(f"  {source}: {problem}"))
+        else:
+            return file, root / file.path
     wanted = alternatives[0]
     raise FetchError(
         f"could not get {wanted.path} ({_megabytes(wanted.size)}):\n" + "\n".join(problems) + "\n"
@@ -201,21 +196,19 @@ class Unavailable(Exception):
     """One source did not give the file; the message says why."""
 
 
-def _sources(file: RawFile, mirror: str | None) -> Iterator[str]:
-    if mirror is None:
-        yield from file.urls
-    elif mirror:
-        yield f"{mirror.rstrip('/')}/{file.path}"
-
-
-def _get(source: str, file: RawFile, target: Path) -> None:
-    """Put `source` at `target` if its checksum is right; a temporary file is renamed, so no part is ever there."""
-    address, _, member = source.partition("#")
+def _get(url: str, file: RawFile, target: Path) -> None:
+    """Put what `url` gives at `target` if its checksum is right; no part of it is ever there."""
+    address, _, member = url.partition("#")
     # What an archive takes beside the member is not known.
     most = LARGEST if member or not file.size else file.size
     with temporary_beside(target, ".part") as part:
         if "://" not in address or address.startswith("file://"):
-            _copy(Path(address.removeprefix("file://")), part, most)
+            source = Path(address.removeprefix("file://"))
+            if not source.is_file():
+                raise Unavailable("no such file")
+            if (size := source.stat().st_size) > most:
+                raise Unavailable(f"has {size} bytes, expected {most} at most")
+            shutil.copyfile(source, part)
         else:
             _download(address, part, most)
         if member:
@@ -223,14 +216,6 @@ def _get(source: str, file: RawFile, target: Path) -> None:
         if file.sha256 and (digest := sha256_of(part)) != file.sha256:
             raise Unavailable(f"has SHA-256 {digest}, expected {file.sha256}")
         put(part, target)
-
-
-def _copy(source: Path, target: Path, most: int) -> None:
-    if not source.is_file():
-        raise Unavailable("no such file")
-    if (size := source.stat().st_size) > most:
-        raise Unavailable(f"has {size} bytes, expected {most} at most")
-    shutil.copyfile(source, target)
 
 
 def _download(url: str, target: Path, most: int) -> None:
@@ -272,14 +257,8 @@ def _stream(url: str, target: Path, most: int) -> None:
 def _extract(archive: Path, member: str, most: int) -> None:
     """Put what a member holds in the archive's place; no more than `most` bytes are unpacked."""
     try:
-        with archive.open("rb") as stream:
-            packed = stream.read(len(GZIP)) == GZIP
-        if packed:
-            with gzip.open(archive) as opened:
-                content = opened.read(most + 1)
-        else:
-            with zipfile.ZipFile(archive) as whole, whole.open(member) as opened:
-                content = opened.read(most + 1)
+        with zipfile.ZipFile(archive).open(member) if zipfile.is_zipfile(archive) else gzip.open(archive) as opened:
+            content = opened.read(most + 1)
     except Exception as error:  # encrypted, of an unknown method, damaged: anything
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
     if len(content) > most:

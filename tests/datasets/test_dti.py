@@ -1,6 +1,5 @@
 """Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis and KIBA, years of DTI."""
 
-import csv
 import json
 import sys
 import types
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -17,9 +17,6 @@ from datasets.common.affinity_matrix import balanced_groups, families
 from datasets.dti import DTI, FOLDER
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
-
-# ---- Drug-target pairs: encoders, one-hot strings made on demand, and the groups of proteins of Davis and KIBA
-
 
 PARTS = ("train", "val", "test")
 
@@ -132,9 +129,6 @@ def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_pa
 # ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right
 
 
-PARTS_DTI = ("train", "val", "test")
-
-
 def years(counts: dict[int, int]) -> PairTable:
     """DrugProteinInputs whose label is their row number."""
     year = np.repeat(list(counts), list(counts.values()))
@@ -155,7 +149,7 @@ def test_rows_are_held_out_as_tdc_does(seed: int) -> None:
         (train if year < 2019 else test).append(mine[kept])
         if year < 2019:
             val.append(mine[~kept])
-    for part, expected in zip(PARTS_DTI, (train, val, test), strict=True):
+    for part, expected in zip(PARTS, (train, val, test), strict=True):
         found = np.sort(rows[part]) if part == "train" else rows[part]
         np.testing.assert_array_equal(found, np.concatenate(expected))
     # No year comes after the other where epochs are not shuffled: training rows are in random order, by the run's seed.
@@ -179,7 +173,7 @@ def test_subsampling_makes_years_equally_large() -> None:
         repeated = len(set(rows[part])) < len(rows[part])
         assert repeated == (part == "train")  # training rows are drawn with replacement
     again = DTI().split(table, 0)
-    assert all((again[part] == rows[part]).all() for part in PARTS_DTI)
+    assert all((again[part] == rows[part]).all() for part in PARTS)
     assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])
 
 
@@ -193,10 +187,7 @@ def write_tdc(root: Path, **changes: Any) -> Path:
              "Target": ["MKVL", "ACDEFG"][k % 2], "Y": 0.1 * k + year - 2013, "Year": year} | changes
             for year in given for k in range(10)
         ]  # fmt: skip
-        with (path / f"{name}.csv").open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        pd.DataFrame(rows).to_csv(path / f"{name}.csv", index=False)
     return path
 
 
@@ -204,27 +195,13 @@ def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
     asked = []
 
-    class Column(list):
-        def to_numpy(self, dtype: Any = None) -> np.ndarray:
-            return np.array(self, dtype=dtype)
-
     class Group:
         def __init__(self, path: str):
             self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
 
-        def get(self, benchmark: str) -> dict[str, Any]:
+        def get(self, benchmark: str) -> dict[str, pd.DataFrame]:
             asked.append(benchmark)
-            return {part: self.frame(self.path / f"{part}.csv") for part in ("train_val", "test")}
-
-        def frame(self, path: Path) -> dict[str, Column]:
-            with path.open() as stream:
-                rows = list(csv.DictReader(stream))
-            return {
-                "Drug": Column(r["Drug"] for r in rows),
-                "Target": Column(r["Target"] for r in rows),
-                "Y": Column(float(r["Y"] or "nan") for r in rows),
-                "Year": Column(int(r["Year"]) for r in rows),
-            }
+            return {part: pd.read_csv(self.path / f"{part}.csv") for part in ("train_val", "test")}
 
     found = types.ModuleType("tdc.benchmark_group")
     found.dti_dg_group = Group  # type: ignore[attr-defined]
@@ -233,7 +210,10 @@ def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def check_tiny(root: Path) -> None:
+def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_tdc(monkeypatch)
+    write_tdc(tmp_path)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     data = DTI(drug_length=20, protein_length=30).load(0)
     assert set(data.checksums) == {f"{FOLDER.path}/train_val.csv", f"{FOLDER.path}/test.csv"}
     assert all(len(digest) == 64 for digest in data.checksums.values())
@@ -245,30 +225,21 @@ def check_tiny(root: Path) -> None:
     drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
     assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
     assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
-
-
-def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_tdc(monkeypatch)
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    check_tiny(tmp_path)
     assert asked == ["BindingDB_Patent"] * 2
 
 
 def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_tdc(monkeypatch)
-    write_tdc(tmp_path / "raw", Y=1e5)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "raw"))
-    with pytest.raises(InputError, match=r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"):
-        DTI().load(0)
-    write_tdc(tmp_path / "nan", Y="")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "nan"))
-    with pytest.raises(InputError, match=r"Y of .* reaches nan"):
-        DTI().load(0)
-    write_tdc(tmp_path / "year", Year=2013)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "year"))
-    with pytest.raises(InputError, match="has no rows of 2014, 2015, 2016, 2017, 2018, 2019, 2020"):
-        DTI().load(0)
+    for changes, message in (
+        ({"Y": 1e5}, r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"),
+        ({"Y": ""}, r"Y of .* reaches nan"),
+        ({"Year": 2013}, "has no rows of 2014, 2015, 2016, 2017, 2018, 2019, 2020"),
+    ):
+        root = tmp_path / str(changes)
+        write_tdc(root, **changes)
+        monkeypatch.setenv("CMIXUP_DATA", str(root))
+        with pytest.raises(InputError, match=message):
+            DTI().load(0)
 
 
 def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,10 +193,13 @@ def test_no_more_is_downloaded_than_the_file_has(root: Path, server: Server, tmp
     assert files_below(root) == []
 
 
-def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, server: Server, tmp_path: Path) -> None:
+def test_missing_everywhere_names_every_address_and_the_manual_way(
+    root: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
     file = raw(f"{server.url}/first", "http://127.0.0.1:9/refused")
     with pytest.raises(FetchError) as caught:
-        fetch(file, mirror=str(tmp_path / "mirror"))
+        fetch(file)
     message = str(caught.value)
     assert "could not get toy/table.dat (8 kB)" in message
     assert f"{tmp_path}/mirror/toy/table.dat: no such file" in message
@@ -208,11 +211,14 @@ def test_missing_everywhere_names_every_address_and_the_manual_way(root: Path, s
     assert files_below(root) == []
 
 
-def test_no_password_of_an_address_is_printed(root: Path, server: Server, capsys: pytest.CaptureFixture) -> None:
+def test_no_password_of_an_address_is_printed(
+    root: Path, server: Server, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named = server.url.replace("//", "//me:se%20cret@")
+    monkeypatch.setenv("CMIXUP_MIRROR", f"{named}/none")
     server.files["/canonical"], server.breaks["/canonical"] = CONTENT, 2
     with pytest.raises(FetchError) as caught:
-        fetch(raw(f"{named}/canonical", "ftp://me:se@cret@127.0.0.1/x"), mirror=f"{named}/none")
+        fetch(raw(f"{named}/canonical", "ftp://me:se@cret@127.0.0.1/x"))
     for text in (str(caught.value), capsys.readouterr().err):
         assert "cret" not in text
         assert "me:" not in text
@@ -221,30 +227,20 @@ def test_no_password_of_an_address_is_printed(root: Path, server: Server, capsys
 
 
 def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
-    root: Path, server: Server, tmp_path: Path
+    root: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preferred = raw(f"{server.url}/preferred", path="toy/a.csv")
     second = raw(f"{server.url}/second", path="toy/b.tsv", content=OTHER)
     server.files.update({"/preferred": CONTENT, "/second": OTHER})
-    mirror = tmp_path / "mirror"
-    put(mirror, "toy/b.tsv", OTHER)
-
-    used, path = fetch(preferred, second, mirror=str(mirror))
-    assert (used, path) == (second, root / "toy/b.tsv")
-    assert server.hits == []
-
-    used, path = fetch(preferred, second, mirror="")
-    assert used == second  # it is at hand now
-    assert server.hits == []
-
+    put(tmp_path / "mirror", "toy/b.tsv", OTHER)
+    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
+    assert fetch(preferred, second) == (second, root / "toy/b.tsv")
+    monkeypatch.delenv("CMIXUP_MIRROR")
+    _, path = fetch(preferred, second)  # it is at hand now
+    assert (path, server.hits) == (root / "toy/b.tsv", [])
     path.unlink()
-    used, path = fetch(preferred, second, mirror="")
-    assert (used, path) == (preferred, root / "toy/a.csv")
+    assert fetch(preferred, second) == (preferred, root / "toy/a.csv")
     assert server.hits == ["/preferred"]
-
-    path.unlink()
-    del server.files["/preferred"]
-    assert fetch(preferred, second, mirror="")[0] == second
 
 
 def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

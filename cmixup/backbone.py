@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count, check_nonnegative
 
 
 class Backbone(nn.Module):
@@ -34,12 +34,16 @@ class Backbone(nn.Module):
     notes: tuple[str, ...] = ()
 
     def encode(self, x: Tensor, layer: str) -> Any:
-        """Run from the input `(B, ...)` to mix point `layer`."""
-        raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        """Run from the input `(B, ...)` to mix point `layer`; here "input" alone is known."""
+        if layer != "input":
+            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        return x
 
     def decode(self, state: Any, layer: str) -> Tensor:
-        """Run from mix point `layer` to the prediction `(B, d_y)`."""
-        raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        """Run from mix point `layer` to the prediction `(B, d_y)`; here "input" alone is known."""
+        if layer != "input":
+            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        return self(state)
 
     def features(self, x: Tensor) -> Tensor:
         """Return the penultimate representation `(B, D)`."""
@@ -52,6 +56,60 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the prediction `(B, d_y)` for inputs `(B, ...)`."""
         return self.head(self.features(x))
+
+
+class Blockwise(Backbone):
+    """A backbone of blocks that run one after another, with a mix point after each; a subclass implements `run`."""
+
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run the blocks between the mix points `layers[first]` and `layers[last]`."""
+        raise InputError(f"model {type(self).__name__} offers no blocks")
+
+    def pool(self, state: Tensor) -> Tensor:
+        """Return the features of the last block's output; here they are the same."""
+        return state
+
+    def encode(self, x: Tensor, layer: str) -> Tensor:
+        """Run inputs `(..., B, ...)` to mix point `layer`."""
+        return self.run(x, 0, self._place(layer))
+
+    def decode(self, state: Tensor, layer: str) -> Tensor:
+        """Run from mix point `layer` to predictions `(..., B, d_y)`."""
+        return self.head(self.pool(self.run(state, self._place(layer), len(self.layers) - 1)))
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the head reads, `(..., B, D)`."""
+        return self.pool(self.run(x, 0, len(self.layers) - 1))
+
+    def _place(self, layer: str) -> int:
+        if layer not in self.layers:
+            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
+        return self.layers.index(layer)
+
+
+class TableNetwork(Blockwise):
+    """A network of rows of numbers, whose hidden layers are its blocks; it stacks.
+
+    Args:
+        in_shape: shape of one input, `(d,)`.
+        width: units of a hidden layer, 1 or more.
+        depth: hidden layers, 1 or more; mix points are `input` and `block1` to `block{depth}`.
+        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+    """
+
+    default_layer: ClassVar[str | None] = "block1"
+    stackable: ClassVar[bool] = True
+
+    def __init__(self, in_shape: tuple[int, ...], width: int, depth: int, dropout: float = 0.0):
+        super().__init__()
+        if len(in_shape) != 1:
+            raise InputError(f"in_shape must be (features,) for {type(self).__name__}, got {tuple(in_shape)}")
+        check_count("width", width, 1)
+        check_count("depth", depth, 1)
+        if check_nonnegative("dropout", dropout) >= 1:
+            raise InputError(f"dropout must be below 1, got {dropout!r}")
+        self.dropout = dropout
+        self.layers = ("input", *(f"block{n}" for n in range(1, depth + 1)))  # type: ignore[misc] # of this depth
 
 
 class StackLinear(nn.Linear):

@@ -109,8 +109,6 @@ class DeepDTA(Backbone):
 
     def encode(self, x: Tensor, layer: str) -> Tensor | tuple[Tensor, Tensor]:
         """Run inputs `(B, values)` to `layer`; past the input, maps of drug and protein `(B, channels, positions)`."""
-        if layer == "input":
-            return x
         if layer not in POINTS:
             return super().encode(x, layer)
         drug, protein = self._strings(x)
@@ -119,8 +117,6 @@ class DeepDTA(Backbone):
 
     def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
         """Run from `layer` to predictions `(B, d_y)`."""
-        if layer == "input" and isinstance(state, Tensor):
-            return self(state)
         if layer not in POINTS:
             return super().decode(state, layer)
         return self.head(self._combine((state[0], state[1]), POINTS[layer]))

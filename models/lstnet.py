@@ -164,16 +164,12 @@ class LSTNet(Backbone):
 
     def encode(self, x: Tensor, layer: str) -> Tensor | tuple[Tensor, Tensor]:
         """Run inputs `(B, window, m)` to `layer`; "conv" gives (conv map `(B, C, T)`, highway input `(B, 24, m)`)."""
-        if layer == "input":
-            return x
         if layer == "conv":
             return self._convolve(x), x[..., -HIGHWAY:, :]
         return super().encode(x, layer)
 
     def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
         """Run from `layer` to predictions `(B, m)`."""
-        if layer == "input" and isinstance(state, Tensor):
-            return self(state)
         if layer == "conv":
             convolved, recent = state
             return self.head(self._summarise(convolved)) + self._autoregress(recent)

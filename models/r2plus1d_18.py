@@ -11,11 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
-from cmixup.backbone import Backbone
 from cmixup.errors import InputError, check_count
-from models.vision import import_torchvision, load_weights
+from models.vision import Staged, import_torchvision, load_weights
 
 STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
 BLOCKS = [2, 2, 2, 2]
@@ -23,7 +22,7 @@ WIDTH = 64  # torchvision's
 RANDOM = "r2plus1d_18 starts from random weights instead of Kinetics-400: scores are not the paper's setting"
 
 
-class R2Plus1D18(Backbone):
+class R2Plus1D18(Staged):
     """Eighteen layers of space and time convolutions, a mean over space and time, and a linear layer.
 
     Args:
@@ -63,35 +62,6 @@ class R2Plus1D18(Backbone):
         self.fc = nn.Linear(8 * width, out_features)
         if bias is not None:
             nn.init.constant_(self.fc.bias, bias)
-
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run clips `(B, 3, T, H, W)` to `layer`; a stage gives `(B, channels, T', H', W')`."""
-        if layer not in self.layers:
-            return super().encode(x, layer)
-        return self._run(x, STAGES[: self.layers.index(layer)])
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from `layer` to predictions `(B, d_y)`."""
-        if layer not in self.layers:
-            return super().decode(state, layer)
-        return self.head(_pooled(self._run(state, STAGES[self.layers.index(layer) :])))
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the last stage's mean over space and time, `(B, 8 width)`: 512 at the usual width."""
-        return _pooled(self._run(x, STAGES))
-
-    def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
-        return self.fc(features)
-
-    def _run(self, state: Tensor, stages: tuple[str, ...]) -> Tensor:
-        for name in stages:
-            state = self.get_submodule(name)(state)
-        return state
-
-
-def _pooled(state: Tensor) -> Tensor:
-    return state.mean(dim=(2, 3, 4))
 
 
 def _trunk(width: int) -> nn.Module:

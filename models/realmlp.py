@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, mish
 
-from cmixup.backbone import Backbone
-from cmixup.errors import InputError, check_count, check_nonnegative
+from cmixup.backbone import TableNetwork
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1  # times the learning rate: of the scale; of biases, activations and embeddings
 FREQUENCIES, EMBEDDED = 16, 4  # of a feature's embedding, the feature itself included in the latter
@@ -91,31 +89,19 @@ class Layer(nn.Module):
         return x @ self.weight / math.sqrt(self.weight.shape[-2]) + self.bias()[..., None, :]
 
 
-class RealMLP(Backbone):
+class RealMLP(TableNetwork):
     """Embeddings, a scale, and hidden layers with a parametric Mish.
 
     Args:
         in_shape: shape of one input, `(d,)`.
         out_features: label width d_y.
-        width, depth: of the hidden layers; mix points are `input` and `block1` to `block{depth}`.
-        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+        width, depth, dropout: of the hidden layers, see `TableNetwork`.
     """
-
-    default_layer: ClassVar[str | None] = "block1"
-    stackable: ClassVar[bool] = True
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, width: int = 256, depth: int = 3, dropout: float = 0.15
     ):
-        super().__init__()
-        if len(in_shape) != 1:
-            raise InputError(f"in_shape must be (features,) for RealMLP, got {tuple(in_shape)}")
-        for name, value in (("width", width), ("depth", depth)):
-            check_count(name, value, 1)
-        if check_nonnegative("dropout", dropout) >= 1:
-            raise InputError(f"dropout must be below 1, got {dropout!r}")
-        self.depth, self.dropout = depth, dropout
-        self.layers = ("input", *(f"block{n}" for n in range(1, depth + 1)))  # type: ignore[misc] # of this depth
+        super().__init__(in_shape, width, depth, dropout)
         (features,) = in_shape
         self.embeddings = Embeddings(features)
         self.scale = Rated(torch.ones(EMBEDDED * features), SCALE_RATE)
@@ -124,24 +110,9 @@ class RealMLP(Backbone):
         self.activations = nn.ModuleList(Rated(torch.ones(width), SLOW_RATE) for _ in range(depth))
         self.out = Layer(width, out_features, zero=True)
 
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(..., B, d)` to the mix point `layer`, `(..., B, width)` after a block."""
-        return self._run(x, 0, self._place(layer))
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from the mix point `layer` to predictions `(..., B, d_y)`."""
-        return self.out(self._run(state, self._place(layer), self.depth))
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the last hidden state, `(..., B, width)`."""
-        return self._run(x, 0, self.depth)
-
-    def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(..., B, d_y)`."""
-        return self.out(features)
-
-    def _run(self, state: Tensor, first: int, last: int) -> Tensor:
-        if first == 0 and last > 0:
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run the blocks between two mix points, `(..., B, width)`; embeddings belong to the first block."""
+        if first == 0 < last:
             state = self.embeddings(state) * self.scale()[..., None, :]
         for k in range(first, last):
             sums = self.hidden[k](state)
@@ -149,7 +120,6 @@ class RealMLP(Backbone):
             state = dropout(bent, self.dropout, self.training)
         return state
 
-    def _place(self, layer: str) -> int:
-        if layer not in self.layers:
-            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
-        return self.layers.index(layer)
+    def head(self, features: Tensor) -> Tensor:
+        """Return predictions `(..., B, d_y)`."""
+        return self.out(features)

@@ -18,16 +18,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import Backbone
 from cmixup.errors import InputError, check_count
-from models.vision import import_torchvision, load_weights
+from models.vision import Staged, import_torchvision, load_weights
 
 STAGES = ("layer1", "layer2", "layer3", "layer4")
 DEPTHS = {18: ("BasicBlock", [2, 2, 2, 2]), 50: ("Bottleneck", [3, 4, 6, 3])}  # kind and number of torchvision's blocks
 WIDTH = 64  # channels of torchvision's first stage
 
 
-class ResNet(Backbone):
+class ResNet(Staged):
     """A residual network with one linear layer on the pooled features.
 
     Args:
@@ -88,30 +87,6 @@ class ResNet(Backbone):
     def stem(self, x: Tensor) -> Tensor:
         """Return `(B, width, H / 4, W / 4)`: convolution and max-pool."""
         return self.maxpool(torch.relu(self.bn1(self.conv1(x.contiguous(memory_format=self._format)))))
-
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run images `(B, channels, H, W)` to the mix point `layer`."""
-        if layer not in self.layers:
-            return super().encode(x, layer)
-        for name in self.layers[1 : self.layers.index(layer) + 1]:
-            x = getattr(self, name)(x)
-        return x
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from the mix point `layer` to predictions `(B, d_y)`."""
-        if layer not in self.layers:
-            return super().decode(state, layer)
-        for name in self.layers[self.layers.index(layer) + 1 :]:
-            state = getattr(self, name)(state)
-        return self.head(state.mean(dim=(-2, -1)))
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the pooled maps of layer 4: `(B, 512)` for depth 18, `(B, 2048)` for depth 50."""
-        return self.encode(x, "layer4").mean(dim=(-2, -1))
-
-    def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
-        return self.fc(features)
 
 
 def _trunk(depth: int, width: int) -> Any:

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
-from cmixup.backbone import Backbone
-from cmixup.errors import InputError, check_count, check_nonnegative
+from cmixup.backbone import TableNetwork
+from cmixup.errors import check_count
 
 
 class AdaptedLinear(nn.Module):
@@ -51,33 +50,22 @@ class AdaptedLinear(nn.Module):
         return apart * self.s.unsqueeze(-3) + self.bias.unsqueeze(-3)
 
 
-class TabM(Backbone):
-    """k members of one network of ReLU layers.
+class TabM(TableNetwork):
+    """k members of one network of ReLU layers; hidden states are `(..., B, k, width)`.
 
     Args:
         in_shape: shape of one input, `(d,)`.
         out_features: label width d_y.
         k: members; the paper has 32.
-        width, depth: of the hidden layers; mix points are `input` and `block1` to `block{depth}`.
-        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+        width, depth, dropout: of the hidden layers, see `TableNetwork`.
     """
-
-    default_layer: ClassVar[str | None] = "block1"
-    stackable: ClassVar[bool] = True
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, k: int = 32, width: int = 512, *, depth: int = 3,
         dropout: float = 0.1,
     ):  # fmt: skip
-        super().__init__()
-        if len(in_shape) != 1:
-            raise InputError(f"in_shape must be (features,) for TabM, got {tuple(in_shape)}")
-        for name, value in (("k", k), ("width", width), ("depth", depth)):
-            check_count(name, value, 1)
-        if check_nonnegative("dropout", dropout) >= 1:
-            raise InputError(f"dropout must be below 1, got {dropout!r}")
-        self.k, self.depth, self.dropout = k, depth, dropout
-        self.layers = ("input", *(f"block{n}" for n in range(1, depth + 1)))  # type: ignore[misc] # of this depth
+        super().__init__(in_shape, width, depth, dropout)
+        self.k = check_count("k", k, 1)
         fans = [*in_shape, *[width] * depth]
         self.blocks = nn.ModuleList(
             AdaptedLinear(fan_in, fan_out, k, random=n == 0) for n, (fan_in, fan_out) in enumerate(pairwise(fans))
@@ -86,31 +74,15 @@ class TabM(Backbone):
         self.weight = nn.Parameter(torch.empty(k, width, out_features).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(k, out_features).uniform_(-bound, bound))
 
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(..., B, d)` to a mix point: `(..., B, d)` at the input, `(..., B, k, width)` after a block."""
-        return self._run(x, 0, self._place(layer))
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from a mix point to predictions: the members' `(..., k, B, d_y)`, in evaluation their mean."""
-        return self.head(self._run(state, self._place(layer), self.depth))
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return the last hidden states, `(..., B, k, width)`."""
-        return self._run(x, 0, self.depth)
-
-    def head(self, features: Tensor) -> Tensor:
-        """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
-        members = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
-        return members if self.training else members.mean(dim=-3)
-
-    def _run(self, state: Tensor, first: int, last: int) -> Tensor:
-        if first == 0 and last > 0:
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run the blocks between two mix points; the first one gives every member its copy of the input."""
+        if first == 0 < last:
             state = state.unsqueeze(-2).expand(*state.shape[:-1], self.k, state.shape[-1])
         for block in list(self.blocks)[first:last]:
             state = dropout(relu(block(state)), self.dropout, self.training)
         return state
 
-    def _place(self, layer: str) -> int:
-        if layer not in self.layers:
-            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
-        return self.layers.index(layer)
+    def head(self, features: Tensor) -> Tensor:
+        """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
+        members = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        return members if self.training else members.mean(dim=-3)

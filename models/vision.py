@@ -1,4 +1,4 @@
-"""What the networks of torchvision share: its import beside a PyTorch without its operators, and its weights."""
+"""The common part of torchvision's networks: stages, import beside a PyTorch without its operators, and weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,34 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from cmixup.backbone import Blockwise
 from cmixup.errors import InputError
 
 MISSING = "operator torchvision::nms does not exist"
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _kept: list[torch.library.Library] = []  # a declaration lives as long as its library
+
+
+class Staged(Blockwise):
+    """Stages, which have the names of the mix points, a mean over positions, and a linear layer `fc`."""
+
+    fc: nn.Linear
+
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run the stages between two mix points, `(B, channels, ...)`."""
+        for name in self.layers[first + 1 : last + 1]:
+            state = getattr(self, name)(state)
+        return state
+
+    def pool(self, state: Tensor) -> Tensor:
+        """Return the last stage's mean over its positions, `(B, channels)`."""
+        return state.mean(dim=tuple(range(2, state.ndim)))
+
+    def head(self, features: Tensor) -> Tensor:
+        """Return predictions `(B, d_y)`."""
+        return self.fc(features)
 
 
 def import_torchvision(module: str = "torchvision") -> ModuleType:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -128,6 +129,18 @@ def mlp(*widths: int) -> nn.Sequential:
     """Return fully connected layers of these widths, inputs first, with ReLU between them; they stack."""
     parts = [part for n, m in pairwise(widths) for part in (StackLinear(n, m), nn.ReLU())]
     return nn.Sequential(*parts[:-1])
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Run a block without gradients, with the model in evaluation mode, which it leaves afterwards."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
 
 
 def encode_to(model: nn.Module, x: Any, layer: str) -> Any:

@@ -13,25 +13,24 @@ hidden layer clusters are still those of labels (and inputs), and the layer is t
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import decode_from, encode_to, resolve_layer
+from cmixup.backbone import decode_from, encode_to
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.groups import Means, k_means
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
+from cmixup.methods.erm import ERM
 from cmixup.order import EpochBatches
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 
 
-class ADA(Method):
+class ADA(ERM):
     """Fits rows that are moved towards or away from the mean of their cluster.
 
     Args:
@@ -42,15 +41,13 @@ class ADA(Method):
         by: cluster by "labels" (tables) or "both" inputs and labels (series).
     """
 
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-
     def __init__(self, clusters: int = 8, a: float = 2.0, n: int = 10, layer: str = "input", *, by: str = "labels"):
-        super().__init__()
+        super().__init__(layer=layer)
         self.clusters, self.n = check_count("clusters", clusters, 1), check_count("n", n, 1)
         self.a = check_positive("a", a)
         if self.a < 1:
             raise InputError(f"a must be 1 or more, got {a!r}")
-        self.layer, self.by = layer, check_choice("by", by, ("labels", "both"))
+        self.by = check_choice("by", by, ("labels", "both"))
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if a batch has fewer rows than clusters."""
@@ -59,19 +56,17 @@ class ADA(Method):
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Look up the layer, and keep the values that cluster the rows."""
-        self.point = resolve_layer(model, self.layer)
+        super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()
         self._inputs = Standardised(data.train.x) if self.by == "both" else None
         if self._inputs is not None:
             spread = self._labels.std(axis=0)
             self._labels = (self._labels - self._labels.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return full batches only, where there is one."""
-        whole = drop_last or len(train) >= batch_size
-        return super().order(train, batch_size, streams, drop_last=whole, shuffle=shuffle)
+        batching["drop_last"] |= len(train) >= batch_size
+        return super().order(train, batch_size, streams, **batching)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the rows' `cluster: (M,)` int64 in their batch, and `gamma: (M,)` float32, one value a batch."""

@@ -123,7 +123,7 @@ class Method(nn.Module):
 
         The one called "" is the method's own: it scores validation, too, and selects the checkpoint.
         """
-        return {"": _forward}
+        return {"": lambda model, x: model(x)}
 
     # Only for speed, several processes, tasks, domains or other losses:
     #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
@@ -197,7 +197,3 @@ def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, o
             yield name, value
         elif name in children or (not name.startswith("_") and not callable(value) and hasattr(value, "__dict__")):
             yield from ((f"{name}.{key}", inside) for key, inside in _plain(value))
-
-
-def _forward(model: nn.Module, x: Tensor) -> Tensor:
-    return model(x)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import Backbone
+from cmixup.backbone import Backbone, evaluating
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.methods.base import Method
@@ -81,9 +81,7 @@ class DomainBatchMethod(DomainMethod):
                 f"batch_size must be a multiple of groups = {self.groups}, {least} or more, got {batch_size}"
             )
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return batches of `groups` domains; all are full, so `drop_last` has no effect.
 
         Raises:
@@ -101,13 +99,10 @@ def check_features(model: nn.Module, train: Split) -> int:
     """
     if not isinstance(model, Backbone):
         raise InputError(f"model must be a Backbone with features for this method, got {type(model).__name__}")
-    training = model.training
     x = train.x[torch.arange(min(2, len(train)))]
-    model.eval()
-    with torch.no_grad():
+    with evaluating(model):
         features = model.features(x)
         same = torch.allclose(model.head(features), model(x), rtol=1e-4, atol=1e-6)
-    model.train(training)
     if not same:
         raise InputError(
             f"model must predict head(features(x)) for this method; a part of {type(model).__name__} goes another way"

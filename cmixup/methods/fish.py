@@ -38,9 +38,7 @@ class Fish(DomainMethod):
         super().__init__()
         self.groups, self.meta_lr = check_count("groups", groups, 1), check_between("meta_lr", meta_lr, 0, 1)
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return batches of `groups` minibatches, each `batch_size` rows of one domain; all are full."""
         return domain_batches(train.domain.numpy(), self.groups, batch_size, streams.order)
 

@@ -15,25 +15,24 @@ with which `leading` shrinks the last direction here, too.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import decode_from, encode_to, resolve_layer
+from cmixup.backbone import decode_from, encode_to
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_between, check_choice, check_positive
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
+from cmixup.methods.erm import ERM
 from cmixup.mixing.lam import Beta
 from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
 
 
-class FOMA(Method):
+class FOMA(ERM):
     """Fits rows and labels whose small (or large) directions of variation are shrunk together.
 
     Args:
@@ -47,8 +46,6 @@ class FOMA(Method):
         scale_labels: whether the labels are taken from the changed matrix, too.
     """
 
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-
     def __init__(
         self,
         a: float = 1.0,
@@ -60,25 +57,23 @@ class FOMA(Method):
         bandwidth: float | str | list = "auto",
         scale_labels: bool = True,
     ):
-        super().__init__()
+        super().__init__(layer=layer)
         self.lam, self.rho = Beta(check_positive("a", a), "batch"), check_between("rho", rho, 0, 1)
-        self.part, self.layer = check_choice("part", part, ("trailing", "leading")), layer
+        self.part = check_choice("part", part, ("trailing", "leading"))
         self.batches = check_choice("batches", batches, ("shuffled", "neighbours", "kernel"))
         self.bandwidth, self.scale_labels = bandwidth, scale_labels
         self.near = LabelDistance(bandwidth)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Look up the layer, and build the label kernel if batches are drawn by it."""
-        self.point = resolve_layer(model, self.layer)
+        super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()
         if self.batches == "kernel":
             self.near.fit(data.train)
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return shuffled batches, or as many batches of near labels, which hold some rows twice and others not."""
-        plain = super().order(train, batch_size, streams, drop_last=drop_last, shuffle=shuffle)
+        plain = super().order(train, batch_size, streams, **batching)
         if self.batches == "shuffled":
             return plain
         starts = np.cumsum(plain.sizes) - plain.sizes

@@ -52,11 +52,9 @@ class GroupDRO(DomainMethod):
         n_domains = len(self.domain_ids)
         self.register_buffer("log_q", torch.full((n_domains,), -math.log(n_domains), dtype=data.train.y.dtype))
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return rows of every domain alike, with replacement."""
-        return domain_balanced(train.domain.numpy(), batch_size, streams.order, drop_last=drop_last)
+        return domain_balanced(train.domain.numpy(), batch_size, streams.order, drop_last=batching["drop_last"])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the weighted risk, with the weights that follow from this batch."""

@@ -16,13 +16,12 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, step_seeds
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
+from cmixup.methods.erm import ERM
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 
-class InputNoise(Method):
+class InputNoise(ERM):
     """Fits rows whose features have normal noise.
 
     Args:
@@ -31,7 +30,6 @@ class InputNoise(Method):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("std",)  # drawn for each row, so that runs of a stack may differ
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
     def __init__(self, std: float = 0.1):
         super().__init__()

@@ -158,20 +158,17 @@ class MAML(Method):
             query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
         how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps, first_order=self.inner.first_order)
         parameters = dict(net.named_parameters())
+        pairs = (_gather(support, mixed.pair), mixed.lam) if mixed else ()
+        layer = mixed.layer if mixed else start
 
-        def one(support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
-            return functional_call(net, dict(how(parameters, support, labels)), (query, start)).squeeze(-1)
-
-        if mixed is None:
-            return vmap(one)(support, x.labels, query)
-        layer = mixed.layer
-
-        def one_mixed(support: Tensor, labels: Tensor, query: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
+        def one(support: Tensor, labels: Tensor, query: Tensor, *pair: Tensor) -> Tensor:
             weights = dict(how(parameters, support, labels))
-            first, second = (functional_call(net, weights, (state, start, layer)) for state in (partner, query))
-            return functional_call(net, weights, (interpolate(first, second, lam), layer)).squeeze(-1)
+            if pair:
+                first, second = (functional_call(net, weights, (state, start, layer)) for state in (pair[0], query))
+                query = interpolate(first, second, pair[1])
+            return functional_call(net, weights, (query, layer)).squeeze(-1)
 
-        return vmap(one_mixed)(support, x.labels, query, _gather(support, mixed.pair), mixed.lam)
+        return vmap(one)(support, x.labels, query, *pairs)
 
 
 def _gather(support: Tensor, pair: Tensor) -> Tensor:

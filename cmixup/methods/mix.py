@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import decode_from, encode_to, resolve_layers
+from cmixup.backbone import decode_from, encode_to, evaluating, resolve_layers
 from cmixup.batch import Batch, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
@@ -141,11 +141,8 @@ def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> 
     A single pixel is no image: no part of it could be mixed.
     """
     x = train.x[torch.arange(min(2, len(train)))]
-    training = model.training
-    model.eval()
-    with torch.no_grad():
+    with evaluating(model):
         state = encode_to(model, x, layer)
-    model.train(training)
     if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
         kind = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
         raise InputError(

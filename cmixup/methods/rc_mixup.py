@@ -96,11 +96,8 @@ class RCMixup(Mix):
         super().begin(training)
         self._training = training
 
-    def order(
-        self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
-    ) -> EpochBatches:
+    def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
         """Return an epoch of the rows that look clean to the current weights; try the bandwidths if it is time to."""
-        batching = {"drop_last": drop_last, "shuffle": shuffle}
         self._epoch += 1
         since = self._epoch - self.warm_up - 1  # epochs since the warm-up
         if since < 0:

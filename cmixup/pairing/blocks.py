@@ -12,7 +12,7 @@ from cmixup.errors import InputError, check_choice, check_count
 from cmixup.handle import KeepsState
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.pairing.flat import read, rows_at_once
+from cmixup.pairing.flat import euclidean, read, rows_at_once
 
 
 class Blocks(KeepsState, Pairing):
@@ -98,7 +98,7 @@ class Blocks(KeepsState, Pairing):
         rows, place = np.unique(np.stack([first, second]), return_inverse=True)
         x = read(self._x, rows)
         mine, other = torch.from_numpy(place.reshape(2, *first.shape))
-        distance = torch.cdist(x[mine], x[other], compute_mode="donot_use_mm_for_euclid_dist").double()
+        distance = euclidean(x[mine], x[other]).double()
         return (distance.square() if self.metric == "sqeuclidean" else distance).numpy()
 
 

@@ -22,6 +22,11 @@ def rows_at_once(x: Tensor | Indexable) -> int:
     return max(1, INPUT_BYTES_PER_CHUNK // (4 * max(1, read(x, np.zeros(1, dtype=np.int64)).numel())))
 
 
+def euclidean(first: Tensor, second: Tensor) -> Tensor:
+    """Return the distances between rows `(..., B, D)` and `(..., C, D)`, `(..., B, C)`; 0 where they are equal."""
+    return torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 class Standardised:
     """Euclidean distances between inputs, every coordinate with mean 0 and standard deviation 1.
 
@@ -52,16 +57,14 @@ class Standardised:
 
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the distance of each of M pairs of rows, `(M,)` float32; of a row to itself exactly 0."""
-        parts = [
-            (self.read(first[s : s + self.rows_per_chunk]) - self.read(second[s : s + self.rows_per_chunk])).norm(dim=1)
-            for s in range(0, len(first), self.rows_per_chunk)
-        ]
-        return torch.cat(parts).numpy() if parts else np.empty(0, dtype=np.float32)
+        starts = range(self.rows_per_chunk, len(first), self.rows_per_chunk)
+        parts = zip(np.split(first, starts), np.split(second, starts), strict=True)
+        return torch.cat([(self.read(one) - self.read(other)).norm(dim=1) for one, other in parts]).numpy()
 
     def pair_distances(self) -> np.ndarray:
         """Return the distances of all pairs of sampled rows, a row with itself included, `(n^2,)` float32."""
         rows = self.read(self.sample)
-        return torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist").flatten().numpy()
+        return euclidean(rows, rows).flatten().numpy()
 
     def kth_distance(self, k: int) -> np.ndarray:
         """Return every row's distance to its k-th nearest other row, `(N,)` float32; 0 for k = 0.
@@ -75,13 +78,8 @@ class Standardised:
         distances = []
         for start in range(0, n, step):
             rows = np.arange(start, min(start + step, n))
-            mine = self.read(rows)
-            columns = [
-                torch.cdist(mine, self.read(np.arange(s, min(s + self.rows_per_chunk, n))),
-                            compute_mode="donot_use_mm_for_euclid_dist")
-                for s in range(0, n, self.rows_per_chunk)
-            ]  # fmt: skip
-            distance = torch.cat(columns, dim=1)
+            mine, parts = self.read(rows), np.split(np.arange(n), range(self.rows_per_chunk, n, self.rows_per_chunk))
+            distance = torch.cat([euclidean(mine, self.read(part)) for part in parts], dim=1)
             distance[torch.arange(len(rows)), torch.from_numpy(rows)] = -1.0  # the row itself comes first
             distances.append(distance.kthvalue(k + 1, dim=1).values)
         return torch.cat(distances).numpy()

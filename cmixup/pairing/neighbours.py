@@ -12,7 +12,7 @@ from cmixup.errors import InputError, check_choice, check_count
 from cmixup.handle import KeepsState
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
-from cmixup.pairing.flat import Standardised
+from cmixup.pairing.flat import Standardised, euclidean
 
 DISTANCES_PER_BLOCK = 2**22
 MAX_INPUT_BYTES = 2**31
@@ -61,7 +61,7 @@ class Neighbours(KeepsState, Pairing):
         nearest = [torch.empty(0, most, dtype=torch.int64)]
         step = max(1, DISTANCES_PER_BLOCK // n)
         for start in range(0, n if most else 0, step):
-            distance = torch.cdist(near[start : start + step], near, compute_mode="donot_use_mm_for_euclid_dist")
+            distance = euclidean(near[start : start + step], near)
             diagonal = torch.arange(len(distance))
             distance[diagonal, diagonal + start] = torch.inf
             nearest.append(distance.topk(most, dim=1, largest=False).indices)

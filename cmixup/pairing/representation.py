@@ -15,12 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from cmixup.backbone import Backbone
+from cmixup.backbone import Backbone, evaluating
 from cmixup.batch import Batch
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
 from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
+from cmixup.pairing.flat import euclidean
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.kernels import weights_of
 
@@ -103,7 +104,7 @@ class RepresentationDistance(Pairing):
         if self.distance == "cosine":
             near, far = normalize(h.double(), dim=-1), normalize(other.double(), dim=-1)
             return (1 - near @ far.mT).clamp_min(0.0)
-        return torch.cdist(h, other, compute_mode="donot_use_mm_for_euclid_dist").double().square()
+        return euclidean(h, other).double().square()
 
     def variance(self, d: Tensor) -> float | Tensor:
         """Return sigma^2, for the median form `(..., 1, 1)` by the finite ones of the distances `d: (..., B, C)`."""
@@ -116,13 +117,8 @@ class RepresentationDistance(Pairing):
 
 def encode(model: nn.Module, x: Tensor) -> Tensor:
     """Return the last hidden layer `(..., B, D)` in evaluation mode, without gradients; the mode is put back."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            h: Tensor = model.features(x)  # type: ignore[operator]
-    finally:
-        model.train(training)
+    with evaluating(model):
+        h: Tensor = model.features(x)  # type: ignore[operator]
     return h
 
 

@@ -67,8 +67,14 @@ class Checkpoints:
         Raises:
             InputError: the file is of another version of this code, or of another origin and `any_origin` is not given.
         """
-        path = self.path(seeds)
-        state = read_checkpoint(path)
+        path, state = self.path(seeds), None
+        try:
+            state = read_tensors(path) if path.is_file() else None
+        except (MemoryError, PermissionError):
+            raise
+        except Exception as error:  # whatever a damaged file may raise
+            reason = " ".join(str(error).split())[:100]
+            set_aside(path, f"cannot be read and is not gone on from ({type(error).__name__}: {reason})")
         if state is not None and state.get("format") != FORMAT:
             raise InputError(f"{path} was saved by another version of this code: rerun=true trains from the start")
         if state is None or [state.get(name) for name in ("key", "seeds")] != [self.key, list(seeds)]:
@@ -101,23 +107,6 @@ def _check_readable(name: str, value: Any) -> None:
         raise InputError(
             f"{name}: must be tensors and Python's numbers and words to be saved, got {format_value(value)}"
         )
-
-
-def read_checkpoint(path: Path) -> dict[str, Any] | None:
-    """Return the content of a stack's file, on the CPU, or None: there is none, or it was damaged and is set aside."""
-    if not path.is_file():
-        return None
-    try:
-        state = read_tensors(path)
-        if not isinstance(state, dict):
-            raise TypeError(f"it holds a {type(state).__name__}")
-    except (MemoryError, PermissionError):
-        raise
-    except Exception as error:  # whatever a damaged file may raise
-        reason = " ".join(str(error).split())[:100]
-        set_aside(path, f"cannot be read and is not gone on from ({type(error).__name__}: {reason})")
-        return None
-    return state
 
 
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:

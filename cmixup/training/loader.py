@@ -1,4 +1,4 @@
-"""The rows of a split on the device, gathered into batches for one model or a stack of models."""
+"""The rows of a split on the device, gathered into batches for one model or a stack of models, and predictions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from cmixup.batch import GATHER_KEYS, PARTNERS, Batch
+from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, PredictFn
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
+from cmixup.losses import SQUARED, Loss
 from cmixup.order import EpochBatches
 from cmixup.seeding import StepRandom
 
@@ -148,18 +149,15 @@ class BatchLoader:
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
         which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
-        to_read = [(index, which["view"])]
-        partners = {name: key for name, key in PARTNERS.items() if which[key] is not None}
-        for key in partners.values():
-            rows_of, view_of = which[key], which[f"{key}_view"]
-            assert rows_of is not None
-            to_read.append((rows_of, view_of))
+        partners = {name: rows_of for name, key in PARTNERS.items() if (rows_of := which[key]) is not None}
+        views = [which["view"], *(which[f"{PARTNERS[name]}_view"] for name in partners)]
+        to_read = list(zip([index, *partners.values()], views, strict=True))
         candidates = which["candidates"]
         per_row = 0 if candidates is None else candidates.shape[2]
         chunks = list(self._chunks(sizes, max(2, len(to_read) + per_row)))
         keys: list[Key] = []
         for rows, _ in chunks:
-            keys += [(rows_of[:, rows], _part(view_of, rows)) for rows_of, view_of in to_read]
+            keys += [(of[:, rows], None if view is None else view[:, rows]) for of, view in to_read]
             if candidates is not None:
                 keys.append((candidates[:, rows].flatten(1), None))
         fetched = self.fetch_each(keys)
@@ -219,6 +217,26 @@ class BatchLoader:
             yield slice(start, start + sum(group)), group
 
 
+def predict(
+    predict_fn: PredictFn, model: nn.Module, rows: BatchLoader, batch_size: int, loss: Loss = SQUARED
+) -> Tensor:
+    """Return predictions in label units, `(N, d_y)`, or `(E, N, d_y)` for a stack, in evaluation mode.
+
+    Where rows have many views, a prediction is the mean over those of its row. A loss that fits variances gives
+    `(..., N, 2 d_y)`, standard deviations after the means.
+    """
+    model.eval()
+    with torch.no_grad():
+        if rows.has_views:
+            means = []
+            for row in range(rows.n_rows):
+                views = [predict_fn(model, x) for x in rows.all_views(row, batch_size)]
+                means.append(torch.cat(views).mean(dim=0, keepdim=True))
+            return loss.to_labels(torch.cat(means), rows.labels)
+        outputs = torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
+        return loss.to_labels(outputs, rows.labels)
+
+
 class _Reader(Dataset[Any]):
     """The task of a worker process of a `DataLoader`; an `InputError` comes back as a value, to be raised unchanged."""
 
@@ -236,10 +254,6 @@ class _Reader(Dataset[Any]):
 def _read(x: Indexable, index: Tensor, view: Tensor | None) -> Any:
     """Return the inputs of the rows `index: (B,)`, as the views `view: (B,)` where inputs are `Sampled`."""
     return x.sample(index, view) if view is not None and isinstance(x, Sampled) else x[index]
-
-
-def _part(draws: Tensor | None, columns: slice) -> Tensor | None:
-    return None if draws is None else draws[:, columns]
 
 
 def _each(change: Callable[[Tensor], Tensor], x: Any) -> Any:

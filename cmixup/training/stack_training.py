@@ -16,8 +16,7 @@ from cmixup.metrics import lower_is_better, score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.training.checkpoint import random_state, set_random_state
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.settings import TrainSettings
 from cmixup.training.share import Run, agree
 
@@ -97,7 +96,7 @@ class StackTraining(Training):
         return agree(self.models.model, losses)
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
-        """Return the predictions for a split, by one of the method's predictors; see `cmixup.training.predict`."""
+        """Return the predictions for a split, by one of the method's predictors; see `predict`."""
         how, size = self.method.predictors()[predictor], self.settings.eval_batch_size
         return predict(how, self.models.model, self.rows[split], size, self.fitted_by)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -126,25 +125,21 @@ def train(
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the places of the runs of each stack: those of equal shapes together, and each alone that cannot be."""
+    """Return the places of the runs of each stack: those alike together, and each alone that cannot be stacked.
+
+    Alike are the shapes of their splits, and the numbers of their training domains where the method looks at domains.
+    """
     groups: dict[object, list[int]] = {}
     for place, run in enumerate(runs):
+        splits = (run.data.train, run.data.val, run.data.test)
         able = run.method.stackable and getattr(run.model, "stackable", False)
-        shapes = _shapes(run) if able else None
-        groups.setdefault(("alone", place) if shapes is None else shapes, []).append(place)
+        if able and all(split.stackable for split in splits):
+            domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
+            shapes = [(tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits]
+            groups.setdefault((domains, *shapes), []).append(place)
+        else:
+            groups["alone", place] = [place]
     return list(groups.values())
-
-
-def _shapes(run: Run) -> tuple[Any, ...] | None:
-    """Return the common properties of a stack: the shapes of their splits, and the number of training domains.
-
-    The latter where the method looks at it. None if the inputs are not read as one stack.
-    """
-    splits = (run.data.train, run.data.val, run.data.test)
-    if not all(split.stackable for split in splits):
-        return None
-    domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
-    return (*((tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits), domains)
 
 
 def _train_stack(
@@ -159,7 +154,8 @@ def _train_stack(
 ) -> list[RunResult]:
     started = time.perf_counter()
     seeds = [run.streams.seed for run in runs]
-    saved = checkpoints.load(seeds, _checksums(runs)) if checkpoints else None
+    checksums = {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
+    saved = checkpoints.load(seeds, checksums) if checkpoints else None
     for run in runs:
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if on_start:
@@ -198,7 +194,7 @@ def _train_stack(
             state.end_impatient(settings.patience, training.method.selects_from)
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
-                checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, _checksums(runs))
+                checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, checksums)
             if on_epoch:
                 on_epoch(epoch, [history[-1] for history in state.history])
             if not state.left:
@@ -244,11 +240,6 @@ def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainSt
     return part
 
 
-def _checksums(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the checksums of all files that these runs read."""
-    return {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
-
-
 def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
     """Return each run's predictions on val and test; on test by every predictor of the method."""
     training.load("test")
@@ -263,10 +254,9 @@ def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
 def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
     """Return the scores of one run's predictions, both as in `RunResult`."""
     normal = {part: joined(by_predictor) for part, by_predictor in predictions.items()}
-    scores: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {"val": {}, "test": {}}
     for part, by_predictor in predictions.items():
         split: Split = getattr(data, part)
-        scores[part] = {}
         for name, both in normal[part].items():
             scores[part] |= evaluate_normal(both, split.y, (normal["val"][""], data.val.y), name)
         for name in mean_names(by_predictor):

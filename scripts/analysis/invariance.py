@@ -29,8 +29,7 @@ from cmixup.backbone import Backbone
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from cmixup.training.loader import BatchLoader, predict
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import (
     Report,

@@ -25,8 +25,7 @@ from cmixup.done import checked, read_tensors
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.saved_run import WEIGHTS
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from cmixup.training.loader import BatchLoader, predict
 from datasets.common.damaged import naming
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import (

@@ -10,8 +10,7 @@ from torch import Tensor
 from cmixup.batch import Batch
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.training.loader import BatchLoader
-from cmixup.training.predict import predict
+from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.share import draws_of
 from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, Own, composed, fitted, make_data, make_run, make_split

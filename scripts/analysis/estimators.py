@@ -37,8 +37,10 @@ def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, 
     Returns:
         (C, N) indices of points, int64.
     """
-    kernel = Kernel("gaussian", bandwidth)
-    chosen = np.empty(level.shape, dtype=np.int64)
+    if np.isinf(bandwidth):  # what the kernel does, by less work
+        chosen = (level * (len(points) - others)).astype(np.int64)
+        return chosen + (chosen >= np.arange(len(queries))) if others else chosen
+    kernel, chosen = Kernel("gaussian", bandwidth), np.empty(level.shape, dtype=np.int64)
     step = max(1, WEIGHTS_PER_BLOCK // len(points))
     for start in range(0, len(queries), step):
         stop = min(start + step, len(queries))
@@ -57,17 +59,6 @@ def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, 
         for k, row in enumerate(cumulative):
             chosen[:, start + k] = row.searchsorted(at[:, k], "right")
     return chosen
-
-
-def uniform_partners(n: int, level: Floats, *, others: bool = False) -> Ints:
-    """Choose one of `n` points with equal probability: mixup's draw, as `draw_partners` with an infinite bandwidth.
-
-    `level` (C, N) are uniform numbers in [0, 1); with `others` query i may not choose point i.
-    """
-    if not others:
-        return (level * n).astype(np.int64)
-    chosen = (level * (n - 1)).astype(np.int64)
-    return chosen + (chosen >= np.arange(level.shape[1]))
 
 
 def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
@@ -31,16 +30,7 @@ from cmixup.errors import InputError
 from cmixup.saved_run import load_run
 from cmixup.training.loader import BatchLoader, predict
 from scripts.analysis.runs import KEYS as COMMON
-from scripts.analysis.runs import (
-    Report,
-    dataset_of,
-    replace_rows,
-    results_of,
-    run_folder,
-    runs_of,
-    stored_rows,
-    write_analysis,
-)
+from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, run_folder, runs_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.driver.devices import pick_device
 from scripts.records import names
@@ -48,7 +38,6 @@ from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
 from scripts.report.figures import COLOURS, GREY, new_subplots
 from scripts.report.register import draws
-from scripts.stats.intervals import summarise_values
 
 BINS, COMPONENTS = 10, 2  # C, and the principal components: densities in more dimensions need far more points
 MIN_POINTS = 5  # of a cell (bin, domain); pairs with a smaller one are left out of the mean
@@ -58,8 +47,7 @@ MIN_LOG_DENSITY = math.log(1e-12)
 MIN_RELATIVE_SPREAD = 1e-8
 
 
-@dataclass(frozen=True)
-class Invariance:
+class Invariance(NamedTuple):
     """The mean divergence over the pairs of cells that have enough points.
 
     Attributes:
@@ -148,7 +136,6 @@ def _log_density(at: np.ndarray, points: np.ndarray, log_norm: float, left_out: 
     return np.maximum(density, MIN_LOG_DENSITY)
 
 
-CPU = torch.device("cpu")
 EXPERIMENT, FILE = "table3", "invariance.csv"
 DATASETS = "crime,skillcraft"
 KEYS = COMMON | {"datasets": f"of these runs; default {DATASETS}"}
@@ -159,24 +146,23 @@ ORDER = ("dataset", "preset", "domains", "method")  # of the rows; then by seed
 LARGEST = 10  # domains, where a dataset has more
 
 
-def measure_run(report: Report, out: Path, device: torch.device = CPU) -> list[dict[str, Any]]:
+def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those."""
     train = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"]).train
     model = load_run(run_folder(report, out), device).model
     assert isinstance(model, Backbone)
     loader = BatchLoader([train], device)
     h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
-    sizes: dict[str, int | None] = {"all": None}
-    if len(set(train.domain.tolist())) > LARGEST:
-        sizes[f"largest {LARGEST}"] = LARGEST
+    several = len(set(train.domain.tolist())) > LARGEST
     rows = []
-    for domains, largest in sizes.items():
-        found = learned_invariance(h, train.y, train.domain, max_domains=largest)
+    for domains, most in {"all": None, **({f"largest {LARGEST}": LARGEST} if several else {})}.items():
+        found = learned_invariance(h, train.y, train.domain, max_domains=most)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
             | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{found.value:.6g}",
                "valid_fraction": f"{found.valid_fraction:.4g}", "pairs": found.pairs}
         )  # fmt: skip
+        print(f"{report['run']}, {domains} domains: {found.value:.3f}")
     return rows
 
 
@@ -186,13 +172,7 @@ def _load_dataset(config: str, seed: int) -> RegressionData:
     return dataset_of(json.loads(config)).load(seed)
 
 
-def merged_csv(old: Sequence[Report], rows: Sequence[Report]) -> str:
-    """Return rows as CSV text beside the old ones, but for those of the same dataset and preset."""
-    merged = replace_rows(old, rows, "dataset", "preset")
-    return to_csv(sorted(merged, key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"]))), INVARIANCE_COLUMNS)
-
-
-def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -> Figure:
+def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:
     """Draw, for each dataset and choice of domains, every method's divergence between domains.
 
     Seeds are dots with their mean ± standard deviation; a value below 0, which an estimate may have, is drawn at 0.
@@ -201,34 +181,29 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
         rows: of results/invariance.csv, of one preset.
         order: of the methods, from above; others follow, and the dotted line is at the first.
     """
-    panels = sorted({(r["dataset"], r["domains"]) for r in rows})
-    methods = names.in_order((r["method"] for r in rows), order)
-    height = 1.4 + 0.27 * len(methods)
-    figure, axes = new_subplots(1, len(panels), figsize=(4.2 * len(panels), height), sharey=True)
-    for axis, (dataset, domains) in zip(axes[0], panels, strict=True):
-        mine = [r for r in rows if (r["dataset"], r["domains"]) == (dataset, domains)]
-        for row, method in enumerate(methods):
-            seeds = [max(float(r["value"]), 0.0) for r in mine if r["method"] == method]
-            if not seeds:
-                continue
-            colour, title = COLOURS.get(method, GREY), names.method_title(method)
-            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35, gid=title)
-            spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
-            axis.errorbar(np.mean(seeds), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5,
-                          gid=title)  # fmt: skip
+    panels, methods = rows.groupby(["dataset", "domains"]), names.in_order(rows["method"], order)
+    size = (4.2 * panels.ngroups, 1.4 + 0.27 * len(methods))
+    figure, axes = new_subplots(1, panels.ngroups, figsize=size, sharey=True)
+    for axis, ((dataset, domains), mine) in zip(axes[0], panels, strict=True):
+        values = {m: found for m in methods if len(found := mine["value"][mine["method"] == m].clip(lower=0))}
+        for method, seeds in values.items():
+            row, colour = methods.index(method), COLOURS.get(method, GREY)
+            axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
+            spread = seeds.std() if len(seeds) > 1 else None
+            axis.errorbar(seeds.mean(), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
             if method == methods[0]:
-                axis.axvline(np.mean(seeds), color="black", linewidth=0.8, linestyle=":")
+                axis.axvline(seeds.mean(), color="black", linewidth=0.8, linestyle=":")
         which = "" if domains == "all" else f", {domains} domains"
-        counts = sorted({sum(r["method"] == m for r in mine) for m in methods} - {0})
-        share = f"{100 * float(mine[0]['valid_fraction']):.0f} % of the pairs have enough points"
+        counts = "/".join(map(str, sorted(set(map(len, values.values())))))
+        share = f"{100 * mine['valid_fraction'].iloc[0]:.0f} % of the pairs have enough points"
         axis.set_title(f"{names.dataset_title(dataset)}{which}\n{share}", fontsize=10)
-        axis.set_xlabel(f"mean KL between domains (n = {'/'.join(map(str, counts))})")
+        axis.set_xlabel(f"mean KL between domains (n = {counts})")
         axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
         axis.grid(axis="x", alpha=0.3)
     axes[0][0].set_yticks(range(len(methods)), [names.method_title(m) for m in methods])
     axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
     figure.suptitle(
-        f"Divergence of representations given the label, preset {rows[0]['preset']}: seeds, mean ± std; "
+        f"Divergence of representations given the label, preset {rows['preset'].iloc[0]}: seeds, mean ± std; "
         f"dotted: {names.method_title(methods[0])}", fontsize=10,
     )  # fmt: skip
     figure.tight_layout()
@@ -238,32 +213,24 @@ def invariance_figure(rows: Sequence[Mapping[str, str]], order: Sequence[str]) -
 @draws
 def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return the figure of every preset that `results/invariance.csv` holds, by its path below `results`."""
-    rows, order = stored_rows(results / FILE), load_experiment(EXPERIMENT).methods
-    return {
-        f"figures/invariance_{preset}.png": invariance_figure([r for r in rows if r["preset"] == preset], order)
-        for preset in sorted({r["preset"] for r in rows})
-    }
+    presets, order = pd.read_csv(results / FILE).groupby("preset"), load_experiment(EXPERIMENT).methods
+    return {f"figures/invariance_{preset}.png": invariance_figure(rows, order) for preset, rows in presets}
 
 
-def is_of_cell(cell: tuple[Any, ...], report: Report) -> bool:
-    """Return whether a run is of a dataset, preset and options."""
-    return (report["dataset"], report["preset"], report["options"]) == cell
+def runs_on(dataset: str, preset: str, given: Args) -> list[dict[str, Any]]:
+    """Return the runs of a dataset that follow a preset."""
+    make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
+    cell, about = (dataset, preset, {}), f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
+    return runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) == cell, about)
 
 
 def run(given: Args) -> None:
-    """Measure the runs of the datasets, one dataset and method after another."""
+    """Measure the runs of the datasets."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
-    reports, rows = list[Report](), list[dict[str, Any]]()
-    for dataset in filter(None, given.get("datasets", DATASETS).split(",")):
-        make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
-        about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
-        cell: tuple[Any, ...] = (dataset, preset, {})
-        reports += runs_of(given, [EXPERIMENT], functools.partial(is_of_cell, cell), about)
-    for (dataset, method), group in groupby(reports, key=lambda r: (r["dataset"], r["method"])):
-        new = [row for r in group for row in measure_run(r, given.out, device)]
-        rows += new
-        for domains in dict.fromkeys(row["domains"] for row in new):
-            found = summarise_values([float(row["value"]) for row in new if row["domains"] == domains])
-            print(f"{dataset} {method}, {domains} domains: {found.mean:.3f} ± {found.std:.3f} (n = {found.n})")
-    write_analysis(results, {FILE: merged_csv(stored_rows(results / FILE), rows)})
+    datasets = filter(None, given.get("datasets", DATASETS).split(","))
+    reports = [report for dataset in datasets for report in runs_on(dataset, preset, given)]
+    new = [row for report in reports for row in measure_run(report, given.out, device)]
+    rows = merge_rows(results / FILE, new, "dataset", "preset")
+    rows.sort(key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"])))
+    write_analysis(results, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
     write_analysis(results, {}, invariance_figures(results))

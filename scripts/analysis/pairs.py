@@ -114,27 +114,24 @@ def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
     rows = np.flatnonzero(pool.group == groups[0][0])
     anchor = int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
     shown, samplers = partner_candidates(pool, anchor, TURNS, groups), make_samplers(pool)
-    n = len(shown)
+    n, same = len(shown), pool.group[shown] == pool.group[anchor]
     figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
     ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
     grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.86, bottom=0.03, wspace=0.08,
                                hspace=0.45, **ratios)  # fmt: skip
-    same = pool.group[shown] == pool.group[anchor]
-    for k, row in enumerate([anchor, *shown]):
-        axis = figure.add_subplot(grid[0, 0 if k == 0 else k + 1])
+    kinds = ["anchor", *("same" if is_same else "other" for is_same in same)]
+    for column, row, kind in zip((0, *range(2, n + 2)), (anchor, *shown), kinds, strict=True):
+        axis = figure.add_subplot(grid[0, column])
         axis.imshow(pool.images[row], cmap="gray", vmin=0, vmax=1)
-        axis.set_xticks([])
-        axis.set_yticks([])
-        kind = "anchor" if k == 0 else "same" if same[k - 1] else "other"
+        axis.set(xticks=[], yticks=[])
         axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
     shares = {title: partner_probabilities(sampler, anchor, shown) for title, sampler in samplers.items()}
+    top = 1.05 * max(values.max() for values in shares.values())
     for line, (title, sampler) in enumerate(samplers.items(), start=1):
         axis = figure.add_subplot(grid[line, 2:])
         axis.bar(range(n), shares[title], color=[ORANGE if s else SKY for s in same], width=0.6)
         axis.axhline(1 / n, color="grey", linestyle=":", linewidth=1)
-        axis.set_xlim(-0.5, n - 0.5)
-        axis.set_ylim(0, 1.05 * max(values.max() for values in shares.values()))
-        axis.set_xticks([])
+        axis.set(xlim=(-0.5, n - 0.5), ylim=(0, top), xticks=[])
         axis.yaxis.set_major_locator(MaxNLocator(2))
         away = expected_value(sampler, anchor, pool.group != pool.group[anchor])
         gap = expected_value(sampler, anchor, np.abs(pool.degrees - pool.degrees[anchor]))

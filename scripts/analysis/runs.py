@@ -43,13 +43,8 @@ def runs_of(
     reports = [r for r in every if r["experiment"] in experiments and wanted(r)]
     if not reports:
         raise InputError(f"out {given.out} holds no finished run of {about}")
-    if "results" not in given:
-        check_publishable(reports)
-    return reports
-
-
-def check_publishable(reports: Sequence[Report]) -> None:
-    """Raise `InputError` for runs of edited or unknown code or on synthetic data, which results/ does not hold."""
+    if "results" in given:
+        return reports
     try:
         check_committed({str(report["run"]): report for report in reports})
     except InputError as error:
@@ -57,6 +52,7 @@ def check_publishable(reports: Sequence[Report]) -> None:
     for report in reports:
         if report["config"]["dataset"].get("synthetic"):
             raise InputError(f"{report['run']} is of synthetic data; its numbers go elsewhere: give results=")
+    return reports
 
 
 def run_folder(report: Report, out: Path) -> Path:
@@ -83,14 +79,10 @@ def results_of(given: Args) -> Path:
     return Path(given.get("results", RESULTS))
 
 
-def stored_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, none where there is no such file."""
-    return read_csv(path) if path.is_file() else []
-
-
-def replace_rows(old: Sequence[Report], new: Sequence[Report], *keys: str) -> list[Report]:
-    """Return old and new rows, without old ones whose values of `keys` a new one has."""
+def merge_rows(path: Path, new: Sequence[Report], *keys: str) -> list[Report]:
+    """Return the rows of a CSV file, if it is there, and new ones, in whose place old ones of the same `keys` go."""
     replaced = {tuple(row[key] for key in keys) for row in new}
+    old = read_csv(path) if path.is_file() else []
     return [*(row for row in old if tuple(row[key] for key in keys) not in replaced), *new]
 
 

@@ -22,7 +22,6 @@ from scripts.analysis.estimators import (
     mixed_rows,
     nadaraya_watson,
     ridge_fit,
-    uniform_partners,
 )
 
 FEATURE = {"feature_1": 1.0, "feature_0.1": 0.1}  # the factor f of s_d by method
@@ -89,12 +88,11 @@ def _chosen_partners(
 ) -> Ints:
     """Return the partners (C, N) that a method chooses for rows among other rows; `spread` is s_d where it is known."""
     (x, y), (other_x, other_y) = rows, among
-    if method == "mixup":
-        return uniform_partners(len(other_y), level, others=others)
     if method in FEATURE:
         width = np.sqrt(FEATURE[method] * (spread or distance_spread(x, other_x)))
         return draw_partners(x, other_x, width, level, others=others)
-    return draw_partners(y[:, None], other_y[:, None], bandwidth, level, others=others)
+    width = np.inf if method == "mixup" else bandwidth
+    return draw_partners(y[:, None], other_y[:, None], width, level, others=others)
 
 
 def _link_errors(

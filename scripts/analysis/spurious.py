@@ -11,10 +11,11 @@ Example: python -m scripts.analysis spurious preset=cpu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
 from cmixup.metrics import METRICS
@@ -24,11 +25,10 @@ from scripts.analysis.runs import (
     Report,
     check_score,
     dataset_of,
-    replace_rows,
+    merge_rows,
     results_of,
     run_folder,
     runs_of,
-    stored_rows,
     write_analysis,
 )
 from scripts.config.arguments import Args
@@ -69,32 +69,18 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
     return rows
 
 
-def is_wanted(report: Report, preset: str) -> bool:
-    """Return whether a run follows the preset but for ratio and epochs."""
-    cell = (report["dataset"], report["method"], report["preset"])
-    return cell == (DATASET, METHOD, preset) and set(report["options"]) <= MAY_DIFFER
-
-
 @writes
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that `results/spurious.csv` gives, one a preset, by their paths below results/."""
-    rows = stored_rows(results / FILE)
-    return {
-        f"tables/{TABLE}_{preset}.md": spurious_table([r for r in rows if r["preset"] == preset], preset)
-        for preset in sorted({r["preset"] for r in rows})
-    }
+    presets = pd.read_csv(results / FILE, keep_default_na=False).groupby("preset")
+    return {f"tables/{TABLE}_{preset}.md": spurious_table(rows, str(preset)) for preset, rows in presets}
 
 
-def spurious_table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
+def spurious_table(rows: pd.DataFrame, preset: str) -> str:
     """Return the table as Markdown; the paper's numbers stand beside the dataset's own ratio."""
     standard = float(compose_train([f"dataset={DATASET}"]).dataset.ratio)
-    paper = {
-        r["setting"]: Summary(float(r["mean"]), math.nan, 3)
-        for r in read_csv(RESULTS / "paper" / "results.csv")
-        if r["table"] == PAPER
-    }
-    cell = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
-    title = f"{cell}: strength of the spurious colour, preset {preset}"
+    printed = [r for r in read_csv(RESULTS / "paper" / "results.csv") if r["table"] == PAPER]
+    paper = {r["setting"]: Summary(float(r["mean"]), math.nan, 3) for r in printed}
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
     legend = (
         "Test RMSE of one model a seed on the same images and angles, coloured as in training (w/o shift) and reversed "
@@ -104,36 +90,31 @@ def spurious_table(rows: Sequence[Mapping[str, str]], preset: str) -> str:
     )
     head = ["ratio", "epochs", "n", *(c for side in ("w/o", "w/") for c in (f"{side} shift, ours", "paper", "diff"))]
     body = []
-    for ratio, epochs in sorted({(float(r["ratio"]), int(r["epochs"])) for r in rows}):
-        mine = [r for r in rows if (float(r["ratio"]), int(r["epochs"])) == (ratio, epochs)]
-        scores = [
-            Score(summarise_values([float(r[colour]) for r in mine]), paper[setting] if ratio == standard else None)
-            for colour, setting in COLOURS.items()
-        ]
+    for (ratio, epochs), mine in rows.groupby(["ratio", "epochs"]):
         line = [f"{ratio:g}", str(epochs), str(len(mine))]
-        body.append(
-            [
-                *line,
-                *(
-                    text
-                    for c in scores
-                    for text in (summary_text(c.ours, 3), summary_text(c.paper, 3), signed_text(c.difference, 3))
-                ),
-            ]
-        )
-    notes = dict.fromkeys(note for r in rows for note in r["notes"].split("; ") if note)
-    return (
-        "\n".join([f"## {title}", "", legend, "", *markdown_rows(head, body), "", *(f"- {n}" for n in notes)]).rstrip()
-        + f"\n\n`make reproduce-table-spurious PRESET={preset}` makes this page.\n"
-    )
+        for colour, setting in COLOURS.items():
+            cell = Score(summarise_values(mine[colour].tolist()), paper[setting] if ratio == standard else None)
+            line += [summary_text(cell.ours, 3), summary_text(cell.paper, 3), signed_text(cell.difference, 3)]
+        body.append(line)
+    cell_title = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
+    parts = [f"## {cell_title}: strength of the spurious colour, preset {preset}", "", legend, ""]
+    parts += markdown_rows(head, body)
+    if notes := [f"- {note}" for note in rows["notes"].str.split("; ").explode().unique() if note]:
+        parts += ["", *notes]
+    return "\n".join([*parts, "", f"`make reproduce-table-spurious PRESET={preset}` makes this page.", ""])
 
 
 def run(given: Args) -> None:
-    """Score all finished runs of a preset."""
+    """Score all finished runs of a preset, which may have another ratio and other epochs than it."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
-    reports = runs_of(given, [MAIN, TABLE], lambda r: is_wanted(r, preset), about)
+    cell = (DATASET, METHOD, preset)
+    reports = runs_of(
+        given,
+        [MAIN, TABLE],
+        lambda r: (r["dataset"], r["method"], r["preset"]) == cell and set(r["options"]) <= MAY_DIFFER,
+        about,
+    )
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    merged = replace_rows(stored_rows(results / FILE), rows, "preset")
-    write_analysis(results, {FILE: to_csv(merged, SPURIOUS_COLUMNS)})
+    write_analysis(results, {FILE: to_csv(merge_rows(results / FILE, rows, "preset"), SPURIOUS_COLUMNS)})
     write_analysis(results, render_tables(results))

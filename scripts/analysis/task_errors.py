@@ -28,15 +28,7 @@ from cmixup.saved_run import WEIGHTS
 from cmixup.training.loader import BatchLoader, predict
 from datasets.common.damaged import naming
 from scripts.analysis.runs import KEYS as COMMON
-from scripts.analysis.runs import (
-    Report,
-    check_score,
-    dataset_of,
-    results_of,
-    run_folder,
-    runs_of,
-    write_analysis,
-)
+from scripts.analysis.runs import Report, check_score, dataset_of, results_of, run_folder, runs_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.parts import check_part
 from scripts.driver.devices import pick_device
@@ -80,35 +72,34 @@ def score_runs(
 ) -> pd.DataFrame:
     """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
 
-    What rows `old` of an earlier call hold of other runs stays.
+    Checkpoints are not published: what rows `old` of an earlier call hold of other runs stays, but for errors on other
+    tasks than these, which the constant's tell.
     """
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
     dataset: Any = dataset_of(reports[0]["config"]["dataset"])  # a TaskDataset
     objects = dataset.objects()[1].names
-    frames = []
-    for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
-        data = dataset.load(seed)
+    frames = {}
+    for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: str(r["seed"])):
+        data = dataset.load(int(seed))
         x: Any = data.train.x
         constant = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
-        frame = pd.DataFrame({
-            "seed": str(seed), "task": [str(k) for k in range(len(constant))],
+        columns = {
+            "seed": seed, "task": [str(k) for k in range(len(constant))],
             "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: _digits(constant),
-        })  # fmt: skip
+        }  # fmt: skip
         for report in group:
             errors = task_errors(report, data, out, device)
-            frame[report["method"]] = _digits(errors)
+            columns[report["method"]] = _digits(errors)
             print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {errors.mean():.3f}", flush=True)
-        # Checkpoints are not published: what was measured where they lay stays, if the tasks are the same.
-        before = old[old["seed"] == str(seed)].reset_index(drop=True) if old is not None else frame
-        if before[CONSTANT].equals(frame[CONSTANT]):
-            frame = frame.assign(**{name: before[name] for name in before if name not in frame})
-        frames.append(frame)
+        frames[seed] = pd.DataFrame(columns).set_index([*TASK_KEY, CONSTANT])
+    merged = pd.concat(frames.values())
     if old is not None:
-        frames.append(old[~old["seed"].isin([frame["seed"][0] for frame in frames])])
-    merged = pd.concat(frames).sort_values("seed", key=lambda seeds: seeds.astype(int), kind="stable")
-    merged = merged.dropna(axis="columns", how="all")
+        before = old.set_index([*TASK_KEY, CONSTANT]).groupby("seed")
+        kept = [rows for seed, rows in before if seed not in frames or rows.index.equals(frames[seed].index)]
+        merged = merged.combine_first(pd.concat([merged[:0], *kept]).dropna(axis="columns", how="all"))
+    merged = merged.reset_index().sort_values(["seed", "task"], key=lambda column: column.astype(int))
     return merged[[*TASK_KEY, *methods_of(merged)]]
 
 
@@ -146,7 +137,7 @@ def paired_table(frame: pd.DataFrame, dataset: str, preset: str) -> str:
         line.append(f"{errors.mean():.3f} {_interval_text(errors, objects, '')}".rstrip())
         differences, objects, _ = task_means(frame, compare, method) if compare in methods else (errors[:0], objects, 0)
         if method == compare or differences.empty:
-            body.append([*line, *["—"] * 3])
+            body.append([*line, *"———"])
         else:
             intervals = [_interval_text(differences, clusters) for clusters in (objects, differences.index)]
             body.append([*line, f"{differences.mean():+.3f}", *intervals])
@@ -175,11 +166,8 @@ def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = 
 
 def saved_frames(results: Path = RESULTS) -> dict[tuple[str, str], pd.DataFrame]:
     """Return every file of task errors by dataset and preset."""
-    frames = {}
-    for path in sorted((results / FOLDER).glob("*.csv")):
-        dataset, _, preset = path.stem.rpartition("_")
-        frames[dataset, preset] = pd.read_csv(path)
-    return frames
+    paths = {path.stem.rpartition("_"): path for path in sorted((results / FOLDER).glob("*.csv"))}
+    return {(dataset, preset): pd.read_csv(path) for (dataset, _, preset), path in paths.items()}
 
 
 @writes

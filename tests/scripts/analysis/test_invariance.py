@@ -2,7 +2,6 @@
 
 import json
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,21 +14,19 @@ from cmixup.errors import InputError
 from scripts.analysis import invariance as divergence
 from scripts.analysis import runs
 from scripts.analysis.invariance import (
-    INVARIANCE_COLUMNS,
     Invariance,
-    invariance_figures,
-    is_of_cell,
     learned_invariance,
     measure_run,
-    merged_csv,
+    runs_on,
 )
-from scripts.analysis.runs import check_publishable, dataset_of, run_folder, runs_of
+from scripts.analysis.runs import dataset_of, merge_rows, run_folder, runs_of
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
-from scripts.records.records import read_csv
+from scripts.records.records import to_csv
+from tests.helpers import CPU
 from tests.scripts.test_render import report
 
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -152,7 +149,7 @@ def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monke
     train = dataset_of(content["config"]["dataset"]).load(1).train
     with torch.no_grad():
         h = load_run(folder).model.features(train.x)
-    every, largest = measure_run(content, tmp_path)
+    every, largest = measure_run(content, tmp_path, CPU)
     assert (every["domains"], largest["domains"]) == ("all", "largest 10")
     for row, k in ((every, None), (largest, 10)):
         found = learned_invariance(h, train.y, train.domain, max_domains=k)
@@ -161,27 +158,18 @@ def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monke
         assert (row["dataset"], row["method"], row["seed"], row["split"]) == ("crime", "erm", 1, "train")
 
 
-def measured(seed: int = 0, **changes: str) -> dict[str, str]:
-    base = {
-        "dataset": "skillcraft", "method": "erm", "preset": "paper", "seed": str(seed), "split": "train",
-        "domains": "all", "components": "2", "value": "0.5", "valid_fraction": "0.9", "pairs": "144", "run": "r",
-    }  # fmt: skip
-    return base | changes
-
-
 def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
+    def measured(seed: int = 0, **changes: str) -> dict[str, str]:
+        return {"dataset": "skillcraft", "preset": "paper", "seed": str(seed), "value": "0.5", **changes}
+
     path = tmp_path / "invariance.csv"
-    assert invariance_figures(tmp_path) == {}
-    path.write_text(merged_csv([], [measured(s) for s in (0, 1, 10, 2)] + [measured(dataset="crime")]))
-    path.write_text(merged_csv(read_csv(path), [measured(3, value="0.1"), measured(3, preset="released")]))
-    rows = read_csv(path)
-    assert tuple(rows[0]) == INVARIANCE_COLUMNS
+    old = merge_rows(path, [measured(0), measured(dataset="crime")], "dataset", "preset")
+    assert len(old) == 2
+    path.write_text(to_csv(old, list(old[0])))
+    rows = merge_rows(path, [measured(3, value="0.1"), measured(3, preset="released")], "dataset", "preset")
     assert [(r["dataset"], r["preset"], r["seed"], r["value"]) for r in rows] == [
-        ("crime", "paper", "0", "0.5"),
-        ("skillcraft", "paper", "3", "0.1"),
-        ("skillcraft", "released", "3", "0.5"),
-    ]
-    assert list(invariance_figures(tmp_path)) == ["figures/invariance_paper.png", "figures/invariance_released.png"]
+        ("crime", "paper", "0", "0.5"), ("skillcraft", "paper", "3", "0.1"), ("skillcraft", "released", "3", "0.5"),
+    ]  # fmt: skip
 
 
 def test_runs_are_those_of_the_experiment_that_follow_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,18 +178,20 @@ def test_runs_are_those_of_the_experiment_that_follow_the_preset(monkeypatch: py
     reports = [report(run=str(k), **cell, **more) for k, more in enumerate(({}, *others))]
     monkeypatch.setattr(runs, "load_reports", lambda _: reports)
     given = Args(out="outputs", results="elsewhere")
-    found = runs_of(given, ["table3"], partial(is_of_cell, ("crime", "paper", {})), "")
-    assert [r["run"] for r in found] == ["0"]
-    with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft"):
-        runs_of(given, ["table3"], lambda _: False, "table3 on skillcraft")
+    assert [r["run"] for r in runs_on("crime", "paper", given)] == ["0"]
+    with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft, preset 'paper'; make"):
+        runs_on("skillcraft", "paper", given)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"dirty": True}, "uncommitted"), ({"commit": ""}, "uncommitted"), ({"synthetic": True}, "synthetic data")],
 )
-def test_numbers_of_uncommitted_code_or_synthetic_data_are_refused(changes: dict, message: str) -> None:
-    config = {"dataset": {"synthetic": changes.pop("synthetic", False)}}
-    check_publishable([report(config={"dataset": {"synthetic": False}})])
+def test_numbers_of_uncommitted_code_or_synthetic_data_are_refused(
+    changes: dict, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = report(config={"dataset": {"synthetic": changes.pop("synthetic", False)}}, **changes)
+    monkeypatch.setattr(runs, "load_reports", lambda _: [made])
     with pytest.raises(InputError, match=message):
-        check_publishable([report(config=config, **changes)])
+        runs_of(Args(out="outputs"), ["table1"], lambda _: True, "")
+    assert runs_of(Args(out="outputs", results="elsewhere"), ["table1"], lambda _: True, "")

@@ -59,4 +59,3 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
     assert "the paper trained for 30 epochs" in text
     assert "\n- a\n- b\n\n" in text
     assert text.endswith("`make reproduce-table-spurious PRESET=paper` makes this page.\n")
-    assert render_tables(tmp_path / "nothing") == {}

@@ -50,11 +50,10 @@ def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
 
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     values = {"cmixup": [0.2, 0.4], "unheard_of": [0.7], "erm": [-0.1, 0.5, 0.6]}
-    rows = [
-        {"dataset": "crime", "domains": "all", "method": method, "preset": "paper", "value": str(value),
-         "valid_fraction": "0.084"}
-        for method, numbers in values.items() for value in numbers
-    ]  # fmt: skip
+    rows = pd.DataFrame(
+        [{"dataset": "crime", "domains": "all", "method": method, "preset": "paper", "value": value,
+          "valid_fraction": 0.084} for method, numbers in values.items() for value in numbers]
+    )  # fmt: skip
     (axis,) = invariance_figure(rows, ["erm", "mixup", "cmixup"]).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup", "unheard_of"]
     assert dots(axis) == [[0.0, 0.5, 0.6], [0.2, 0.4], [0.7]]

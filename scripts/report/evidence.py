@@ -17,8 +17,9 @@ from typing import Any
 import pandas as pd
 
 from cmixup.errors import InputError
+from scripts.plan.selection import recorded_under
 from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
-from scripts.records.records import options_text
+from scripts.records.records import options_text, values_by_seed
 from scripts.records.rescored import published_records
 from scripts.report.register import fills
 from scripts.stats.intervals import (
@@ -117,13 +118,8 @@ class Evidence:
     def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
         self._frame = functools.cache(pd.read_csv)
-        self._cells: dict[tuple[str, ...], dict[tuple[str, str], dict[int, float]]] = {}
-        columns = [records[name].map(_as_text) for name in (*CELL, "model", "layer")]
-        for *key, model, layer, seed, value in zip(*columns, records["seed"], records["value"], strict=True):
-            scores = self._cells.setdefault(tuple(key), {}).setdefault((model, layer), {})
-            if int(seed) in scores:
-                raise InputError(f"records hold seed {seed} twice for {key}: runs that differ in nothing else")
-            scores[int(seed)] = float(value) if isinstance(value, int | float) else math.nan
+        texts = records.assign(options=records["options"].map(options_text))
+        self._cells = dict(iter(texts.groupby([*CELL], sort=False)))
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
              metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
@@ -131,17 +127,23 @@ class Evidence:
 
         Raises:
             Unsupported: there are none, or of several models or layers.
+            InputError: a seed has two.
         """
-        key = experiment, dataset, preset, method, _as_text(options or {}), split, metric
-        cells = list(self._cells.get(key, {}).values())
-        if len(cells) != 1:
-            raise Unsupported(f"{len(cells) or 'no'} records of {' '.join(filter(None, key))}")
-        return sample_of(cells[0], f"seeds of {dataset}")
+        key = experiment, dataset, preset, method, options_text(options or {}), split, metric
+        cell = self._cells.get(key)
+        variants = 0 if cell is None else len(cell[["model", "layer"]].drop_duplicates())
+        if cell is None or variants > 1:
+            raise Unsupported(f"{variants or 'no'} records of {' '.join(filter(None, key))}")
+        return sample_of(values_by_seed(cell, dict(zip(CELL, key, strict=True))), f"seeds of {dataset}")
 
     def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
              options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
         """Return a method minus another one under the same preset and options; see `minus`."""
-        first, second = (self.runs(experiment, dataset, preset, one, options, metric=metric) for one in (method, base))
+        plan = experiment_of(experiment)
+        first, second = (
+            self.runs(recorded_under(plan, one, dataset), dataset, preset, one, options, metric=metric)
+            for one in (method, base)
+        )
         return minus(first, second)
 
     def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
@@ -184,31 +186,25 @@ class Evidence:
             file: its path; a name of `where` in braces is put in.
             column: which.
             cluster: column that names the cluster of each row.
-            take: of curves, one value a run: "last" is that of the last epoch, "min" the lowest.
+            take: "last" takes the last epoch of each run.
             **where: values by column.
 
         Raises:
             Unsupported: no row has them.
         """
         rows = self._frame(self.results / file.format(**where))
-        for key, value in where.items():
-            if f"{{{key}}}" not in file:
-                number = pd.api.types.is_numeric_dtype(rows[key])
-                rows = rows[rows[key] == (float(value) if number else str(value))]
+        for key in (key for key in where if f"{{{key}}}" not in file):
+            rows = rows[rows[key] == rows[key].dtype.type(where[key])]
         rows = rows[rows[column].notna()]
         if rows.empty:
-            raise Unsupported(f"{file} has no {column} of {_as_text(where)}")
-        if take:
-            runs = rows.sort_values("epoch").groupby("seed")[column]
-            values = runs.last() if take == "last" else runs.min()
+            raise Unsupported(f"{file} has no {column} of {options_text(where)}")
+        if take == "last":
+            values = rows.sort_values("epoch").groupby("seed")[column].last()
             return sample_of(values.to_dict(), f"seeds of {file.format(**where).rpartition('/')[0]}")
         by_seed = "seed" in rows and not rows["seed"].duplicated().any()
-        units = rows["seed"].astype(int) if by_seed else rows.index
-        return sample_of(
-            dict(zip(units, rows[column].astype(float), strict=True)),
-            f"{'seeds' if by_seed else 'rows'} of {file}",
-            dict(zip(units, rows[cluster], strict=True)) if cluster else None,
-        )
+        rows = rows.set_index(rows["seed"].astype(int)) if by_seed else rows
+        clusters = rows[cluster].to_dict() if cluster else None
+        return sample_of(rows[column].astype(float).to_dict(), f"{'seeds' if by_seed else 'rows'} of {file}", clusters)
 
     def sample(self, query: Query) -> Sample:
         """Return what a query of results/artefacts.yaml finds: arguments of a method above, of `runs` without `from`.
@@ -246,21 +242,6 @@ def experiment_of(name: str) -> Experiment:
 @functools.cache
 def _paper_rows(experiment: str, results: Path) -> list[dict[str, str]]:
     return paper_rows(experiment_of(experiment), results)
-
-
-def _as_text(value: Any) -> str:
-    """Return a value of a record as text: options in the order of their keys."""
-    return options_text(value) if isinstance(value, Mapping) else str(value)
-
-
-def is_lower(difference: Interval) -> bool:
-    """Return whether the whole interval lies below 0."""
-    return difference.high < 0
-
-
-def is_higher(difference: Interval) -> bool:
-    """Return whether the whole interval lies above 0."""
-    return difference.low > 0
 
 
 def require(condition: bool, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -103,8 +103,3 @@ def _fill_span(span: re.Match[str], text: str) -> str:
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return "\n".join(lines)[column:].replace("\0", " ") + "</span>"
-
-
-def joined_words(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence, "none" for no words."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "none"

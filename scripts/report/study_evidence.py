@@ -33,6 +33,7 @@ ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "ERM x 3 + C-Mixup x 2": {BASE: (1, 2, 3), METHOD: (4, 5)},
 }
 MORE_SPLITS, NO_SEARCH, LIKELIHOOD = "more_splits", "no_search", "likelihood"
+LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
 NETWORKS = {"network_wide": "wide network", "network_realmlp": "RealMLP", "network_tabm": "TabM"}
 TITLES = {
     "rows100": "100 training rows", "rows100_noise": "100 training rows, noisy labels",
@@ -76,10 +77,10 @@ class Setting:
         """The methods of the rules beside ERM."""
         return [method for method in self.condition.methods if method != BASE]
 
-    def effect(self, method: str, base: str = BASE, score: str = "") -> Effect | None:
-        """Return what a method changes against `base`, by default in the score that the part is about."""
-        score = score or ("test" if self.unit == "%" else "test_nll_rescaled")
-        errors, relative = errors_of(self.records, score, self.rules.weights), not score.startswith("test_nll")
+    def effect(self, method: str, base: str = BASE) -> Effect | None:
+        """Return what a method changes against `base`, None where no table has both."""
+        relative = self.unit == "%"
+        errors = errors_of(self.records, "test" if relative else "test_nll_rescaled", self.rules.weights)
         return method_effect(errors, method, self.rules.level, self.rules.equal, base=base, relative=relative)
 
 
@@ -96,22 +97,39 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     models = read_store(load_rules(BASELINES), store) if name == PROTOCOL2 else []
     settings = []
     for condition in rules.conditions:
-        networks = [record for record in records if record["condition"] == condition.name]
-        there: dict[str, set[str]] = {}
-        for record in networks:
-            there.setdefault(record["table"], set()).add(record["method"])
-        whole = {table for table, methods in there.items() if methods >= set(condition.methods)}
+        mine = [record for record in (*records, *models) if record["condition"] == condition.name]
+        there = {(record["table"], record["method"]) for record in mine}
         every = {cell.table.name for cell in rules.cells(conditions=[condition.name])}
+        whole = {table for table in every if all((table, method) in there for method in condition.methods)}
         lite = every & set(rules.lite_tables())
-        tables = every if whole >= every else lite if whole >= lite else set()
+        tables = every if whole == every else lite if whole >= lite else set()
         if not tables:
             continue
-        title = f"{len(tables)} tables" if tables == every else f"{len(tables)} smallest tables"
-        networks = [record for record in networks if record["table"] in tables]
-        beside = [r for r in models if r["condition"] == condition.name and r["table"] in tables]
+        mine = [record for record in mine if record["table"] in tables]
         if name in (PROTOCOL2, LIKELIHOOD):
-            beside += [*ensemble_records(networks, rules, store), *control_records(networks)]
-        settings.append(Setting(rules, condition, title, [*networks, *beside]))
+            mine += [*ensemble_records(mine, rules, store), *control_records(mine)]
+        title = f"{len(tables)} tables" if tables == every else f"{len(tables)} smallest tables"
+        settings.append(Setting(rules, condition, title, mine))
+    return settings
+
+
+def lite_records() -> list[Record]:
+    """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
+    rules = load_rules()
+    tables, every = rules.lite_tables(), read_store(rules, entries=True)
+    return [record for record in every if record["condition"] == LITE_SETTING and record["table"] in tables]
+
+
+def entry_settings() -> list[Setting]:
+    """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
+    rules, records = load_rules(), lite_records()
+    (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
+    settings = []
+    for name in sorted({record["method"] for record in records} - rules.methods.keys()):
+        tables = {record["table"] for record in records if record["method"] == name}
+        mine = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
+        title = f"{len(tables)} smallest tables"
+        settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
     return settings
 
 
@@ -144,18 +162,15 @@ def control_records(records: Sequence[Record]) -> Iterator[Record]:
 
 def ensemble_records(records: Sequence[Record], rules: Rules, store: Path) -> Iterator[Record]:
     """Yield a record, of a row a split, for each of `ENSEMBLES` whose networks a store has of a table and setting."""
-    there = {(record["table"], record["method"]) for record in records}
     for first in (record for record in records if record["method"] == BASE):
-        members = {name: of for name, of in ENSEMBLES.items() if all((first["table"], m) in there for m in of)}
-        kept = {m: kept_predictions(first, m, rules, store) for m in {m for of in members.values() for m in of}}
-        for name, of in members.items():
+        kept = {method: kept_predictions(first, method, rules, store) for method in (BASE, METHOD)}
+        for name, members in ENSEMBLES.items():
             rows = []
             for split in rules.split_numbers:
-                runs = [kept[m].get(WEIGHTS * split + number) for m, numbers in of.items() for number in numbers]
-                if all(runs):
-                    val, test = (average([run[part] for run in runs if run]) for part in ("val", "test"))
-                    std = np.array(first["std"])
-                    grouped = "test_worst" in first["seeds"][0]
+                runs = [kept[m].get(WEIGHTS * split + number) for m, numbers in members.items() for number in numbers]
+                if there := [run for run in runs if run] if all(runs) else []:
+                    val, test = (average([run[part] for run in there]) for part in ("val", "test"))
+                    std, grouped = np.array(first["std"]), "test_worst" in first["seeds"][0]
                     scores = error_scores(test, std, grouped=grouped) | normal_scores(test, val, std)
                     values = {row_key("test", score): value for score, value in scores.items()}
                     rows.append({"seed": split, "split": split, **values})
@@ -179,18 +194,3 @@ def kept_predictions(record: Record, method: str, rules: Rules, store: Path) -> 
              "preset": "default", "options": {"condition": record["condition"]}}  # fmt: skip
     name = cell_name(about)
     return dict(read_cells(predictions_file(store, about), [name]).get(name, {}))
-
-
-def unfinished_text() -> str:
-    """Return which settings of the rules lack cells, and how many tables of each have all methods."""
-    lines = []
-    for name, title in {NO_SEARCH: "no search", **NETWORKS, LIKELIHOOD: "likelihood"}.items():
-        rules = load_rules(name)
-        there = {(r["table"], r["condition"], r["method"]) for r in read_store(rules)}
-        for condition in rules.conditions:
-            cells = rules.cells(conditions=[condition.name])
-            tables = {cell.table.name for cell in cells}
-            lacking = {cell.table.name for cell in cells if cell.key not in there}
-            if lacking:
-                lines.append(f"{title}, {TITLES[condition.name]} ({len(tables - lacking)} of {len(tables)} tables)")
-    return "; ".join(lines) or "none"

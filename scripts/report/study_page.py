@@ -1,140 +1,220 @@
-"""What is rendered of the study: results/study.md, the lines of first pages, two pictures and the effects as CSV."""
+"""What is rendered of the study: results/study.md, the lines of other pages, and the effects on each table as CSV."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from matplotlib.figure import Figure
+import pandas as pd
 
-from cmixup import CMixup
-from scripts.records.experiment import RESULTS
-from scripts.records.names import method_title
-from scripts.report import study_tables
-from scripts.report.figures import COLOURS, method_look, new_subplots
-from scripts.report.register import draws, fills, writes
+from scripts.records.names import method_title as config_title
+from scripts.report.register import fills, writes
 from scripts.report.rendering import WIDTH
 from scripts.report.result_table import markdown_rows
 from scripts.report.study_evidence import (
+    AGAIN,
     ENSEMBLE,
+    FIRST,
+    LIKELIHOOD,
+    LITE_SETTING,
     METHOD,
+    MORE_SPLITS,
+    NETWORKS,
     NO_SEARCH,
+    TITLES,
     Setting,
+    entry_settings,
     leading_setting,
+    lite_records,
     read_settings,
-    unfinished_text,
 )
-from scripts.report.study_tables import effect_rows, effect_table
-from scripts.stats.effects import BASE, HIGHER, LOWER, VERDICTS, Effect
+from scripts.stats.effects import BASE, HIGHER, LOWER, OVERLAP, Effect, errors_of, percent_differences
+from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import interval_text
-from scripts.study.cells import Record, read_store
-from scripts.study.rules import PROTOCOL2, load_rules
-from scripts.study.try_method import chance_text, counts_text, direction_text, mean_text, method_verdict, new_text
+from scripts.study.rules import PROTOCOL2, Rules, load_rules
+from scripts.study.try_method import (
+    chance_text,
+    counts_text,
+    degenerate_splits,
+    direction_text,
+    mean_text,
+    method_verdict,
+    new_text,
+)
 
 PAGE = "study.md"
+ENTRY = "[{0}](../examples/entries/{0}.py)"
 WHO = {METHOD: "C-Mixup", ENSEMBLE: "An average of five networks of ERM"}
-LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
+ARMS = {
+    "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
+    "input_noise": "Gaussian noise on inputs", AGAIN: "ERM with other weights",
+    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
+}  # fmt: skip
+MODELS = ("ridge", "hist_gradient_boosting", "lightgbm", "catboost")
+PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS, LIKELIHOOD: "likelihood"}
+
+
+class Row(NamedTuple):
+    """A row of a table of effects: the setting in words, the method's title, its effect and the effect's unit."""
+
+    where: str
+    method: str
+    effect: Effect
+    unit: str = "%"
+
+    @property
+    def digits(self) -> int:
+        """After the point."""
+        return 1 if self.unit == "%" else 3
+
+    @property
+    def chances(self) -> list[str]:
+        """The predictive probabilities that the error improves, and worsens, on a new table."""
+        chances = self.effect.posterior.new.chances
+        return [chance_text(chances.gain), chance_text(chances.loss)]
 
 
 @writes
-def effect_files() -> dict[str, str]:
-    """Return the effects of every method on every table by their path below results/."""
-    return {"study/effects.csv": study_tables.effects_csv(read_settings(PROTOCOL2))}
-
-
-def page_parts(settings: Sequence[Setting]) -> dict[str, str]:
-    """Return what is filled into the page, by its place; `settings` are those of protocol 2."""
-    return {
-        "study": lead_text(),
-        "answers": study_tables.answers_table(),
-        "settings": effect_table(effect_rows(settings)),
-        "pairs": study_tables.pairs_text(settings),
-        "controls": effect_table(study_tables.control_rows(settings)),
-        "calibration": study_tables.calibration_text(settings),
-        "models": study_tables.models_table(settings),
-        "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
-        "networks": study_tables.networks_table(),
-        "likelihood": study_tables.likelihood_table(),
-        "entries": effect_table(study_tables.entry_rows(entry_settings())),
-        "unfinished": unfinished_text(),
-        **study_tables.tuning_facts(settings, load_rules()),
-    }
+def effects_csv() -> dict[str, str]:
+    """Return the effect of every method on every table as CSV, with its interval and verdict, by its path."""
+    rows = [
+        {"setting": setting.condition.name, "table": table, "method": method, "effect": one.mean, "low": one.low,
+         "high": one.high, "verdict": verdict}
+        for setting in read_settings(PROTOCOL2) for method in setting.methods if (effect := setting.effect(method))
+        for table, (one, verdict) in effect.tables.items()
+    ]  # fmt: skip
+    return {"study/effects.csv": pd.DataFrame(rows).to_csv(index=False, float_format="%.2f")}
 
 
 @fills
-def study_places() -> dict[str, dict[str, str]]:
+def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
-    every = lite_records()
-    first = next((setting for setting in entry_settings() if any("entry" in r for r in setting.records)), None)
-    assert first is not None
-    verdict = method_verdict(every, LITE_SETTING, first.methods[0], first.rules.level, first.rules.equal)
+    settings, likelihood, entries = read_settings(PROTOCOL2), read_settings(LIKELIHOOD), entry_settings()
+    networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
+    page = {
+        "study": lead_text(),
+        "answers": answers_table(),
+        "settings": effect_table(effect_rows(settings)),
+        "controls": effect_table(control_rows(settings)),
+        "calibration": calibration_text(settings),
+        "models": models_table(settings),
+        "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
+        "networks": effect_table(networks),
+        "likelihood": effect_table(row for s in likelihood for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN])),
+        "entries": effect_table(row._replace(method=ENTRY.format(row.method)) for row in effect_rows(entries)),
+        **tuning_facts(settings, load_rules()),
+    }
+    first, rules = next(s.methods[0] for s in entries if any("entry" in r for r in s.records)), load_rules()
+    verdict = method_verdict(lite_records(), LITE_SETTING, first, rules.level, rules.equal)
     return {
         "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
-        f"{RESULTS.name}/{PAGE}": page_parts(read_settings(PROTOCOL2)),
-        f"{RESULTS.name}/README.md": {"study": lead_text()},
+        f"results/{PAGE}": page,
         "docs/new_method.md": {"entry": f"```text\n{verdict}\n```"},
     }
 
 
-@draws
-def study_figures() -> dict[str, Figure]:
-    """Return the picture that README begins with, by its path below results/."""
-    lead = leading_setting()
-    effect, equal = effect_of(lead), lead.rules.equal
-    counts = effect.counts()
-    improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
-    title = f"{len(effect.means)} tables: {improves} surely improve by {equal:g} %, {worsens} worsen as much"
-    return {"study/first.png": draw_first(effect, equal, method_title(METHOD), title)}
+def method_title(method: str) -> str:
+    """Return how the page calls a method, a model or an ensemble."""
+    return ARMS.get(method) or config_title(method)
 
 
-def draw_first(effect: Effect, equal: float, method: str, title: str) -> Figure:
-    """Draw what C-Mixup does, on rows of a curve, and what it changes on real tables: the project's first picture.
+def effect_rows(settings: Iterable[Setting], methods: Sequence[str] = (), place: str = "") -> Iterator[Row]:
+    """Yield a row for each method of settings, by default those of the rules."""
+    for setting in settings:
+        for method in methods or setting.methods:
+            if effect := setting.effect(method, FIRST if method == AGAIN else BASE):
+                yield Row(place + setting.where, method_title(method), effect, setting.unit)
 
-    Args:
-        effect: what the method changes, in percent of ERM's error.
-        equal: the band within which an effect is neither a gain nor a loss, in percent.
-        method: title of the method.
-        title: of the right panel: its finding.
-    """
-    figure, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
-    rng = np.random.default_rng(0)
-    x = np.sort(3 * rng.random((60, 1), dtype=np.float32), axis=0)
-    data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
-    left.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
-    for name, bandwidth in (("mixup", math.inf), ("cmixup", 1.0)):
-        mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
-        look = method_look(name) | {"markersize": 5, "alpha": 0.8, "linestyle": ""}
-        left.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {method_title(name)}", **look)
-    left.set(xlabel="input", ylabel="label")
-    left.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
-    left.legend(frameon=False, fontsize=9)
-    rows = sorted((interval for interval, _ in effect.tables.values()), key=lambda interval: interval.mean)
-    more = {"mean over tables": effect.overall, "for a new table": effect.of_new}
-    order = [*rows, *more.values()]
-    right.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
-    right.axvline(0, color=COLOURS["erm"], linewidth=1)
-    for k, interval in enumerate(order):
-        whole = k >= len(rows)
-        place = k + 2 * (k - len(rows) + 1) * whole  # more room below the tables
-        look = {"color": method_look(METHOD)["color"], "linewidth": 2.2} if whole else {"color": "0.6", "linewidth": 1}
-        ends = [[interval.mean - interval.low], [interval.high - interval.mean]]
-        right.errorbar(interval.mean, place, xerr=ends, markersize=6 if whole else 3, fmt="D" if whole else "o", **look)
-        if whole:
-            name = list(more)[k - len(rows)]
-            right.annotate(name, (interval.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
-    right.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
-    right.set_yticks([])
-    right.set_ylim(len(order) + 2 * len(more) + 1, -4.5)
-    right.set_ylabel(f"{len(rows)} tables, one row each")
-    right.set_xlim(left=min(-1.4 * equal, right.get_xlim()[0]))
-    right.set_xlabel(f"← better          worse →\n{method}'s error against training without mixing, %")
-    right.set_title(title, fontsize=11)
-    figure.tight_layout()
-    return figure
+
+def effect_table(rows: Iterable[Row]) -> str:
+    """Return a Markdown table of effects, all in one unit, in the order of the rows."""
+    rows = list(rows)
+    unit = rows[0].unit
+    size = "1 %" if unit == "%" else "0.01 nats"
+    head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
+            "tables: improves / worsens / equivalent / inconclusive",
+            f"a new table improves, worsens by {size}"]  # fmt: skip
+    body, last = [], ""
+    for row in rows:
+        effect = row.effect
+        means = [interval_text(mean, row.digits) for mean in (effect.overall, effect.unweighted)]
+        body.append([
+            "" if row.where == last else row.where, row.method, *means, effect.direction(),
+            " / ".join(map(str, effect.counts().values())),
+            ", ".join(row.chances),
+        ])  # fmt: skip
+        last = row.where
+    return "\n".join(markdown_rows(head, body, left=2))
+
+
+def answers_table() -> str:
+    """Return the first table of the page: what C-Mixup changes, the most probable improvement first."""
+    rows = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
+    for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
+        rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
+    rows.sort(key=lambda pair: -pair[1].effect.posterior.new.chances.gain)
+    body = [
+        [part, row.where, row.method, f"{interval_text(row.effect.overall, row.digits)} {row.unit}",
+         row.effect.direction(), *row.chances]
+        for part, row in rows
+    ]  # fmt: skip
+    head = ["part", "setting", "method", "mean effect", "direction", "new table improves by 1 % (0.01 nats)", "worsens"]
+    return "\n".join(markdown_rows(head, body, left=3))
+
+
+def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
+    """Yield what averages of networks change, also against as many of ERM, and ERM with other weights."""
+    for setting in settings:
+        positive = ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"
+        yield from effect_rows([setting], [positive, AGAIN])
+        for name in ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2"):
+            if effect := setting.effect(name, ENSEMBLE):
+                yield Row(setting.where, f"{name} against {ENSEMBLE}", effect)
+
+
+def models_table(settings: Sequence[Setting]) -> str:
+    """Return how far models with default settings are from tuned ERM: the median over tables, and quartiles."""
+    body = []
+    for model in MODELS:
+        cells = []
+        for setting in settings:
+            by_table = percent_differences(errors_of(setting.records), model)
+            means = [float(np.mean(list(by_split.values()))) for by_split in by_table.values()]
+            low, median, high = np.quantile(means, [0.25, 0.5, 0.75])
+            cells.append(f"{median:+.1f} ({low:+.1f} to {high:+.1f})")
+        body.append([method_title(model), *cells])
+    return "\n".join(markdown_rows(["model", *(TITLES[s.condition.name] for s in settings)], body))
+
+
+def calibration_text(settings: Sequence[Setting]) -> str:
+    """Return how often a table's mean lies where the other tables predict it, its noise included."""
+    from scipy.stats import binom  # slow to import
+
+    places: list[float] = []
+    for setting, method in [(s, METHOD) for s in settings] + [(s, ENSEMBLE) for s in settings if s.effect(ENSEMBLE)]:
+        differences = percent_differences(errors_of(setting.records), method)
+        places += left_out({t: list(by_split.values()) for t, by_split in differences.items()}, OVERLAP).values()
+    counts = []
+    for share in (0.5, 0.95):
+        inside = sum((1 - share) / 2 <= place <= (1 + share) / 2 for place in places)
+        low, high = (int(binom.ppf(q, len(places), share)) for q in (0.005, 0.995))
+        counts.append(f"{inside} of {len(places)} lie in the {100 * share:g} % interval (expected: {low} to {high})")
+    return f"{counts[0]}, and {counts[1]}"
+
+
+def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
+    """Return on how many splits tuning chose ERM itself, by method, and how many runs are best in the last epochs."""
+    records = [r for s in settings for r in s.records if r["method"] in s.condition.methods]
+    rows = [(record["table"], row) for record in records for row in record["seeds"]]
+    late = [table for table, row in rows if row["best_epoch"] > rules.epochs - rules.patience]
+    methods = dict.fromkeys(method for setting in settings for method in setting.methods)
+    counts = {m: np.sum([degenerate_splits(s.records, m) for s in settings], axis=0) for m in methods}
+    return {
+        "degenerate": ", ".join(f"{method_title(m)} {erm} of {splits}" for m, (erm, splits) in counts.items()),
+        "late": f"{len(late)} of {len(rows)} runs, on {len(set(late))} tables",
+    }
 
 
 def effect_of(setting: Setting, method: str = METHOD) -> Effect:
@@ -177,24 +257,3 @@ def lead_table() -> str:
         for method in WHO for effect in [effect_of(lead, method)]
     ]  # fmt: skip
     return "\n".join(markdown_rows(heads, body))
-
-
-def lite_records() -> list[Record]:
-    """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
-    rules = load_rules()
-    tables = rules.lite_tables()
-    every = read_store(rules, entries=True)
-    return [record for record in every if record["condition"] == LITE_SETTING and record["table"] in tables]
-
-
-def entry_settings() -> list[Setting]:
-    """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
-    rules, records = load_rules(), lite_records()
-    (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
-    settings = []
-    for name in sorted({record["method"] for record in records} - rules.methods.keys()):
-        tables = {record["table"] for record in records if record["method"] == name}
-        mine = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
-        title = f"{len(tables)} smallest tables"
-        settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
-    return settings

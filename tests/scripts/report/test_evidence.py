@@ -1,7 +1,6 @@
 """Numbers come from the right rows; a sentence that the records do not hold leaves its page."""
 
 import math
-import re
 import shutil
 from pathlib import Path
 
@@ -10,19 +9,18 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
-from scripts.records.records import by_seed
 from scripts.report import evidence as module
-from scripts.report import findings, register, sentences_tables
+from scripts.report import findings, register, sentences
 from scripts.report.evidence import (
     Evidence,
     Unsupported,
     minus,
-    published_evidence,
     require,
     sample_difference,
     sample_of,
     sentence,
 )
+from scripts.stats.intervals import Interval
 
 AUTHORS = ("dataset,method,layer,bandwidth,seed,test_rmse,test_mape_percent,test_r,worst_rmse,seconds_one_core",
            "airfoil,erm,,,0,1.5,,,,1", "airfoil,erm,,,1,2.5,,,,1", "airfoil,erm,,,2,3.5,,,,1",
@@ -51,7 +49,7 @@ def test_runs_of_several_models_or_with_one_seed_twice_are_refused() -> None:
     with pytest.raises(Unsupported, match="2 records of"):
         e.runs("table1", "airfoil", "paper", "erm")
     with pytest.raises(InputError, match="seed 0 twice"):
-        Evidence(pd.concat([frame(), frame()]))
+        Evidence(pd.concat([frame(), frame()])).runs("table1", "airfoil", "paper", "erm")
     with pytest.raises(InputError, match="the value of 1 is not finite"):
         Evidence(frame((1.0, math.nan))).runs("table1", "airfoil", "paper", "erm")
 
@@ -73,10 +71,7 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     assert (difference.mean, difference.low) == (0.5, pytest.approx(0.5))
     assert e.rows("table.csv", "x", kind="a").values == {0: 1.0, 1: 3.0}
     assert minus(e.rows("table.csv", "y"), e.rows("table.csv", "x")).n == 3  # paired by the row
-    assert [e.rows("{dataset}.csv", "loss", take=take, dataset="airfoil").mean for take in ("min", "last")] == [
-        3.0,
-        5.0,
-    ]
+    assert e.rows("{dataset}.csv", "loss", take="last", dataset="airfoil").mean == 5.0
     with pytest.raises(Unsupported, match=r"table.csv has no x of kind=c"):
         e.rows("table.csv", "x", kind="c")
 
@@ -114,23 +109,62 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
     assert text.startswith("**[error_of_erm: the records no longer support this sentence: not so: ERM's error is small")
 
 
-def sentences() -> dict[str, str]:
-    """Every sentence of the project by its function's name."""
-    modules = [one.__name__ for one in (findings, sentences_tables)]
-    made = [make() for make in register.PARTS if hasattr(make, "__wrapped__") and make.__module__ in modules]
-    return {name: text for pages in made for parts in pages.values() for name, text in parts.items()}
+def page_text(name: str) -> str:
+    """Return a page in one line."""
+    return " ".join((RESULTS.parent / name).read_text().split())
 
 
-def test_every_sentence_holds_and_each_of_its_numbers_is_computed() -> None:
-    texts = sentences()
-    assert len(texts) > 15
-    assert not [name for name, text in texts.items() if "no longer support" in text]
-    scores = by_seed(module.published_records(), experiment="table1", dataset="airfoil", preset="default", method="erm",
-                     metric="rmse", options={})  # fmt: skip
-    assert f"ERM has {sum(scores.values()) / len(scores):.3f} on Airfoil" in texts["default_airfoil"]
+def test_every_sentence_holds_and_stands_in_its_page() -> None:
+    names = [make.__name__ for make in register.PARTS if make.__module__ == sentences.__name__]
+    pages = " ".join(map(page_text, ("README.md", "docs/reproducing.md", "docs/bandwidth.md", "docs/scikit_learn.md")))
+    assert len(names) > 4
+    assert all(f'<span id="{name}">' in pages for name in names)
+    assert "no longer support" not in pages
+    runs = pd.read_csv(RESULTS / "runs/table1/airfoil.csv").query("method == 'erm' and preset == 'default'")
+    assert f"ERM has {runs['test_rmse'].mean():.3f} on Airfoil" in page_text("docs/reproducing.md")
 
 
-def test_a_row_of_findings_says_on_which_side_of_0_its_interval_lies() -> None:
-    for label, d, _ in findings.domain_rows(published_evidence()):
-        assert findings.verdict(d) == ("inconclusive" if d.low <= 0 <= d.high else "lower" if d.mean < 0 else "higher")
-        assert re.match(r"(C-Mixup|ERM)", label)
+#: What findings.md says in its prose, as verdicts of its rows.
+VERDICTS = {
+    "the same in the authors' code: Airfoil": "inconclusive", "ERM: Airfoil, labels standardised": "lower",
+    "ERM: Airfoil, 500 epochs instead of 100": "lower", "C-Mixup minus ERM: Crime, preset paper": "inconclusive",
+    "C-Mixup minus ERM: SkillCraft, preset paper": "inconclusive", "ERM: Crime, rows never reshuffled": "higher",
+    "C-Mixup minus ERM: SkillCraft, bandwidth 6": "lower", "ERM: SkillCraft, rows never reshuffled": "higher",
+    "C-Mixup minus ERM: Crime, preset paper, one order of rows": "lower",
+    "C-Mixup minus ERM: SkillCraft, preset paper, one order of rows": "inconclusive",
+}  # fmt: skip
+
+
+def test_the_prose_of_findings_says_what_its_rows_say() -> None:
+    rows = [line.strip("| ").split(" | ") for line in (RESULTS / "findings.md").read_text().splitlines()]
+    cells = {row[0]: row[1:] for row in rows if len(row) == 5}
+    assert {name: cells[name][-1] for name in VERDICTS} == VERDICTS
+    lower = {name: int(counts[1]) for name, counts in cells.items() if counts[0].isdigit() and counts[1].isdigit()}
+    better = [name for name, count in lower.items() if count]
+    assert [name.partition(":")[0] for name in better] == [
+        "C-Mixup minus mixup and Local Mixup", "ten methods minus ERM", "C-Mixup minus ERM", "C-Mixup minus ERM"
+    ]  # fmt: skip
+    assert all(word in name for name, word in zip(better[1:], ("released", "bandwidths", "corrected"), strict=True))
+
+
+def test_verdicts_say_on_which_side_of_0_intervals_lie_and_are_counted() -> None:
+    differences = [Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)]
+    lines = findings.difference_lines([("a", differences[0], 2), ("b", differences[1], 3), ("c", differences[2], 1)])
+    assert lines.splitlines()[2:] == [
+        "| a | 5 | -1.00 | [-2.00, -0.10] | lower |",
+        "| b | 5 | +1.000 | [+0.100, +2.000] | higher |",
+        "| c | 5 | +0.0 | [-1.0, +1.0] | inconclusive |",
+    ]
+    assert findings.count_lines([("all", differences)]).splitlines()[2] == "| all | 3 | 1 | 1 | 1 |"
+
+
+def test_values_of_a_sweep_are_compared_with_erm_of_the_table_that_has_it() -> None:
+    sweep = {"experiment": "figure_alpha", "method": "cmixup"}
+    cells = [frame((1.5, 2.5, 3.5), options={"method.alpha": value}, **sweep) for value in (0.2, 0.5, 1.0, 1.5, 5.0)]
+    every = [frame(), *cells, frame((2.0, 3.0, 4.0), **sweep)]
+    gains = findings.swept_gains(
+        Evidence(pd.concat([*every, *(one.assign(dataset="no2") for one in every)])), "figure_alpha"
+    )
+    assert {key: d.mean for key, d in gains.items() if key[0] == "airfoil"} == {
+        ("airfoil", value): 1.0 if value == 2.0 else 0.5 for value in (0.2, 0.5, 1.0, 1.5, 2.0, 5.0)
+    }

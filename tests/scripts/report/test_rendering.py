@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from scripts.report import register, rendering
-from scripts.report.rendering import WIDTH, joined_words, page_places, splice_page
+from scripts.report.rendering import WIDTH, page_places, splice_page
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_page_that_no_entry_fills_is_an_error(root: Path) -> None:
 
 def test_every_entry_of_the_project_is_found() -> None:
     modules = rendering.find_modules()
-    assert {"scripts.report.sentences_tables", "scripts.report.theory"} <= set(modules)
+    assert {"scripts.report.sentences", "scripts.report.theory"} <= set(modules)
 
 
 PAGE = """# Title
@@ -84,9 +84,3 @@ def test_parts_are_spliced_in_and_long_sentences_are_wrapped() -> None:
 def test_a_place_without_a_part_and_a_part_without_a_place_are_refused(parts: dict[str, str]) -> None:
     with pytest.raises(InputError, match="every place of a page must have its part"):
         splice_page(PAGE, parts)
-
-
-def test_words_are_listed() -> None:
-    assert [joined_words(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
-        "none", "a", "a and b", "a, b and c"
-    ]  # fmt: skip

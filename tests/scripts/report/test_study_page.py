@@ -1,11 +1,11 @@
-"""The study's page and first lines: the pages are what the records render, and the pictures are drawn from them."""
+"""The study's page and first lines: tables, sentences and the picture say what effects say; controls hold."""
 
 import pytest
 
 from scripts.records.experiment import RESULTS
-from scripts.report import study_page
-from scripts.report.study_evidence import Setting
-from scripts.stats.effects import HIGHER, INCONCLUSIVE, LOWER
+from scripts.report import first_picture, study_page
+from scripts.report.study_evidence import ENSEMBLE, Setting
+from scripts.stats.effects import HIGHER, LOWER
 from scripts.study.rules import load_rules
 from tests.scripts.report.test_study_evidence import made
 
@@ -13,9 +13,15 @@ from tests.scripts.report.test_study_evidence import made
 @pytest.fixture
 def lead(monkeypatch: pytest.MonkeyPatch) -> Setting:
     """A setting in which C-Mixup has an error that is ten percent higher, and the average a lower one."""
-    setting = made(load_rules(), {"erm": 1.0, "cmixup": 1.1, "ERM x 5": 0.9}, tables="abcdef")
-    monkeypatch.setattr(study_page, "leading_setting", lambda: setting)
+    setting = made(load_rules(), {"erm": 1.0, "cmixup": 1.1, ENSEMBLE: 0.9}, tables="abcdef")
+    for module in (study_page, first_picture):
+        monkeypatch.setattr(module, "leading_setting", lambda: setting)
     return setting
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return (RESULTS / study_page.PAGE).read_text()
 
 
 def test_first_lines_give_direction_size_and_what_to_expect_of_a_new_table(lead: Setting) -> None:
@@ -24,30 +30,53 @@ def test_first_lines_give_direction_size_and_what_to_expect_of_a_new_table(lead:
     assert text.startswith("**C-Mixup: the mean error is higher (6 tables, 5 splits each).** With C-Mixup the error ")
     assert "improves by 1 % or more on none of the tables and worsens as much on 6;" in text
     assert text.endswith("**An average of five networks of ERM: the mean error is lower (6 tables, 5 splits each).**")
-    assert study_page.short_answer().startswith(
-        "On average it raises the error: over 6 real tables, 5 splits each, +10"
-    )
+    answer = study_page.short_answer()
+    assert answer.startswith("On average it raises the error: over 6 real tables, 5 splits each, +10")
     rows = study_page.lead_table().splitlines()
     assert [row.split(" | ")[3] for row in rows[2:]] == [HIGHER, LOWER]
 
 
 def test_a_direction_that_is_inconclusive_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = made(load_rules(), {"erm": 1.0, "cmixup": 1.0})
-    monkeypatch.setattr(study_page, "leading_setting", lambda: setting)
-    assert study_page.effect_of(setting).direction() == INCONCLUSIVE
+    monkeypatch.setattr(study_page, "leading_setting", lambda: made(load_rules(), {"erm": 1.0, "cmixup": 1.0}))
     assert study_page.short_answer().startswith("On average that is inconclusive: ")
 
 
+def test_rows_of_tables_give_what_the_effect_gives(lead: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = study_page.effect_table(study_page.effect_rows([lead], ["cmixup", ENSEMBLE]))
+    _, _, first, second = table.splitlines()
+    assert first.startswith("| all rows, split at random, 6 tables, 5 splits | C-Mixup | +10.0 [")
+    assert " | 0 / 6 / 0 / 0 | " in first
+    assert second.startswith("|  | ERM x 5 | -10.0 [")
+    monkeypatch.setattr(study_page, "read_settings", lambda _: [lead])
+    head, row, *_ = study_page.effects_csv()["study/effects.csv"].splitlines()
+    assert head == "setting,table,method,effect,low,high,verdict"
+    assert row.startswith("random,a,cmixup,10.00,")
+    assert row.endswith(",worsens")
+
+
 def test_the_picture_says_what_the_tables_show(lead: Setting) -> None:
-    (first,) = study_page.study_figures().values()
-    assert len(first.axes) == 2
-    assert first.axes[1].get_title() == "6 tables: none surely improve by 1 %, 6 worsen as much"
+    (picture,) = first_picture.first_picture().values()
+    _, right = picture.axes
+    assert right.get_title() == "6 tables: none surely improve by 1 %, 6 worsen as much"
+    assert len(right.containers) == 6 + 2  # tables, their mean and a new one
 
 
-def test_every_entry_is_on_the_page_with_its_file() -> None:
-    entries = study_page.entry_settings()
-    page = (RESULTS / study_page.PAGE).read_text()
-    assert len(entries) >= 5
-    for setting in entries:
-        assert f"examples/entries/{setting.methods[0]}.py" in page
-        assert setting.tables == "10 smallest tables"
+def test_the_published_controls_hold(page: str) -> None:
+    controls = page.partition("<!-- controls:begin")[2].partition("<!-- controls:end")[0]
+    rows = [line.strip("| ").split(" | ")[-6:] for line in controls.splitlines() if line.startswith("|")]
+    again = [row for row in rows if row[0] == "ERM with other weights"]
+    averages = [row for row in rows if row[0] in ("ERM x 2", "ERM x 5")]
+    assert [row[3] for row in averages] == [LOWER] * 4
+    assert all(row[4].startswith("0 / 0 /") and row[3] == "inconclusive" for row in again)
+    assert len(again) == 4
+
+
+def test_the_published_effects_are_calibrated(page: str) -> None:
+    for part in page.partition('<span id="calibration">')[2].partition("</span>")[0].split(", and "):
+        n, low, high = int(part.split(" of ")[0]), *map(int, part.strip(")").rpartition(": ")[2].split(" to "))
+        assert low <= n <= high
+
+
+def test_every_entry_has_a_row_on_the_page(page: str) -> None:
+    for path in (RESULTS.parent / "examples/entries").glob("*.py"):
+        assert f"[{path.stem}](../examples/entries/{path.name})" in page

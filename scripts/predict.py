@@ -8,6 +8,8 @@ Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv id=
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,7 +75,11 @@ def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()
     for name in ids:
         if name not in frame:
             raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
-    predicted = run.predict(frame, source=str(table))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        predicted = run.predict(frame, source=str(table))
+    for warning in caught:
+        print(f"warning: {warning.message}", file=sys.stderr)
     kept = pd.concat([frame[[name for name in ids if name not in predicted]].map(plain_cell), predicted], axis=1)
     kept = kept.rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from scipy.sparse import issparse
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.frames import as_frame, in_numbers
+from cmixup.tables.levels import Level, distinct, level_of, places_of, unknown_line
 
 #: The levels of a column of categories, or None for a column of numbers.
-Levels = list[str | float] | None
+Levels = list[Level] | None
 
 
 def categorical_columns(given: Any, X: Any, option: str = "categorical_features") -> list[int]:
@@ -50,15 +52,14 @@ def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     """Return the levels of each of so many columns, sorted, numbers before text."""
     X, levels = as_frame(X), list[Levels]([None] * count)
     for place in categorical:
-        words = {word for word in _words(X, place) if word is not None}
-        levels[place] = sorted(words, key=lambda word: (isinstance(word, str), word))
+        levels[place] = distinct(_counts(_levels(X, place)))
     return levels
 
 
 def coded(X: Any, levels: Sequence[Levels]) -> Any:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    Dates are days since 1970.
+    Dates are days since 1970. A column of which more than half the rows are not known is warned of.
 
     Raises:
         InputError: a column of a frame holds text and is no category.
@@ -69,13 +70,18 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
         return X
     X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)
     for place, column_levels in enumerate(levels):
-        if column_levels is not None:
-            codes: dict[Any, float] = {word: float(code) for code, word in enumerate(column_levels)} | {None: np.nan}
-            column = np.array([codes.get(word, -1.0) for word in _words(X, place)])
-            if hasattr(X, "iloc"):
-                X.isetitem(place, column)
-            else:
-                X[:, place] = column
+        if column_levels is None:
+            continue
+        column, find = _levels(X, place), places_of(column_levels)
+        counts = _counts(column)
+        places = {level: find(level) for level in counts}
+        if line := unknown_line(f"column {_name(X, place)} of X", counts, lambda v: places[v] >= 0, column_levels):  # noqa: B023
+            warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `predict`
+        codes = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
+        if hasattr(X, "iloc"):
+            X.isetitem(place, codes)
+        else:
+            X[:, place] = codes
     return X
 
 
@@ -136,11 +142,14 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
     return np.concatenate([np.empty((0, 5)), *pieces])
 
 
-def _words(X: Any, place: int) -> list[Any]:
-    """Return the values of a column as numbers and text, None where one is missing."""
-    column = X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place]
-    missing = column.isna() if hasattr(column, "isna") else [v is None or v != v for v in column]  # noqa: PLR0124 - NaN
-    return [
-        None if gap else float(value) if isinstance(value, Real) else str(value)
-        for value, gap in zip(column, missing, strict=True)
-    ]
+def _levels(X: Any, place: int) -> list[Level | None]:
+    """Return the values of a column as levels, None where one is missing."""
+    return [level_of(v) for v in (X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place])]
+
+
+def _counts(column: Sequence[Level | None]) -> Counter[Level]:
+    return Counter(level for level in column if level is not None)
+
+
+def _name(X: Any, place: int) -> Any:
+    return X.columns[place] if hasattr(X, "columns") else place

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.frames import as_array
+from cmixup.tables.levels import distinct, level_of, spelling
 
 #: The sides of a split.
 TRAIN, HELD = 1, 2
@@ -41,15 +42,14 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     values = np.asarray(as_array("groups", groups), dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},) as the rows of X, got {values.shape}")
-    missing = [value is None or value != value for value in values.tolist()]  # noqa: PLR0124 - NaN
-    if any(missing):
-        raise InputError(
-            f"groups must have no gaps, got {values[int(np.argmax(missing))]!r} in row {np.argmax(missing)}"
-        )
-    names = {name: code for code, name in enumerate(sorted(set(values.tolist()), key=lambda v: (str(type(v)), v)))}
-    if len(names) < 2:
-        raise InputError(f"groups must have two values or more, got only {format_value(next(iter(names)))}")
-    return np.array([names[value] for value in values.tolist()], dtype=np.int64)
+    levels = [level_of(value) for value in values]
+    if None in levels:
+        row = levels.index(None)
+        raise InputError(f"groups must have no gaps, got {values[row]!r} in row {row}")
+    places = {spelling(name): code for code, name in enumerate(distinct(set(levels)))}
+    if len(places) < 2:
+        raise InputError(f"groups must have two values or more, got only {format_value(values[0])}")
+    return np.array([places[spelling(level)] for level in levels], dtype=np.int64)
 
 
 def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import MAX_SHOWN, InputError, format_value, shortened
+from cmixup.tables.levels import places_of, unknown_line
 
 #: Cells that stand for an unknown value.
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>", "NaT")
 #: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
 NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
 #: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.
@@ -70,6 +74,7 @@ class Category:
         levels: those that training rows have often enough, sorted.
         other: whether there were rarer ones; they share a feature with every level that training has not seen. Without
             one, a level that training has not seen has zeros everywhere.
+        rare: the rarer ones.
         missing: whether training rows without a value have a feature; if not, such rows have zeros everywhere.
     """
 
@@ -78,6 +83,7 @@ class Category:
     levels: tuple[str, ...]
     other: bool
     missing: bool
+    rare: tuple[str, ...] = ()
 
     @property
     def features(self) -> list[str]:
@@ -86,12 +92,20 @@ class Category:
         return [f"{self.name}={level}" for level in (*self.levels, *more)]
 
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
-        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros."""
+        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
+
+        A column of which more than half the rows have levels that training has not seen is warned of.
+        """
         codes, words = as_words(values)
-        n = len(self.levels)
-        places = {level: k for k, level in enumerate(self.levels)}
+        n, every = len(self.levels), (*self.levels, *self.rare)
+        find = places_of(every)
+        found = {word: find(word) for word in words if word is not None}
+        counts = level_counts(codes, words)
+        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: found[str(word)] >= 0, every):
+            warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `SavedRun.predict`
         rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
-        place = np.array([unknown if w is None else places.get(w, rest) for w in (*words, None)])[codes]
+        places = [unknown if w is None else found[w] if 0 <= found[w] < n else rest for w in (*words, None)]
+        place = np.array(places)[codes]
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1.0
 
@@ -162,6 +176,15 @@ def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
     except TypeError as error:  # lists and other values that have no hash
         raise InputError(f"column {str(values.name)!r} must hold numbers and texts: {error}") from None
     return codes, [_word(value) for value in uniques]
+
+
+def level_counts(codes: np.ndarray, words: Sequence[str | None]) -> Counter[str]:
+    """Return how many rows have each level of a column, from what `as_words` gives."""
+    counts = Counter[str]()
+    for word, count in zip(words, np.bincount(codes[codes >= 0], minlength=len(words)), strict=True):
+        if word is not None:
+            counts[word] += int(count)
+    return counts
 
 
 def _word(value: Any) -> str | None:
@@ -268,10 +291,7 @@ def fit_category(values: pd.Series, rare: float) -> Category | str:
         rare: levels with fewer than this share of the rows, or fewer than 5 of them, become one.
     """
     codes, words = as_words(values)
-    counts: dict[str, int] = {}
-    for word, count in zip(words, np.bincount(codes[codes >= 0], minlength=len(words)), strict=True):
-        if word is not None:
-            counts[word] = counts.get(word, 0) + int(count)
+    counts = level_counts(codes, words)
     levels = tuple(sorted(w for w, count in counts.items() if count >= max(MIN_LEVEL_ROWS, rare * len(values))))
     missing = sum(counts.values()) < len(values)
     if not counts:
@@ -280,4 +300,5 @@ def fit_category(values: pd.Series, rare: float) -> Category | str:
         return "constant in training"
     if not levels:
         return f"{len(counts)} levels, all rare"
-    return Category(str(values.name), levels, len(counts) > len(levels), missing)
+    rest = tuple(sorted(counts.keys() - set(levels)))
+    return Category(str(values.name), levels, bool(rest), missing, rest)

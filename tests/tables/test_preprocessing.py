@@ -72,7 +72,7 @@ def test_columns_of_no_use_are_dropped_with_their_reason() -> None:
 
 def test_rare_levels_are_merged_and_unknown_ones_have_their_own_feature() -> None:
     found = fit_category(column(["b"] * 6 + ["a"] * 5 + ["c"] * 4 + ["d", None]), 0.01)
-    assert found == Category("x", ("a", "b"), True, True)
+    assert found == Category("x", ("a", "b"), True, True, ("c", "d"))
     assert found.features == ["x=a", "x=b", "x=(other)", "x=(missing)"]
     out = np.zeros((6, 4))
     found.encode(column(["b", "a ", "c", "new", None, "NA"]), out, "t.csv")

@@ -1,0 +1,111 @@
+"""What a level of a category is: the same however it is spelled, for estimators, saved runs and datasets alike.
+
+`level_of` reads a value, `places_of` finds it among the levels of training, and `unknown_line` says where it cannot.
+Needs no pandas.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+#: A number or a text.
+Level = str | float
+#: From here on float64 does not hold every whole number, so that IDs would become others.
+EXACT = 2.0**53
+LOGICAL = {"true": "1", "false": "0"}
+MOST_NAMED = 3  # levels in a line
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands for nothing: None, NaN, NaT and pandas' NA."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 - NaN
+    except TypeError:  # NA is neither equal nor unequal
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def level_of(value: Any) -> Level | None:
+    """Return a value as a level: numbers and booleans as floats, all else as text without blanks around it.
+
+    None stands for a gap, which a text of blanks is, too.
+    """
+    if is_missing(value):
+        return None
+    return float(value) if isinstance(value, Real) else str(value).strip() or None
+
+
+def spelling(level: Level) -> str:
+    """Return the text of a level, which is that of 7 for 7.0."""
+    if isinstance(level, str):
+        return level
+    return str(int(level)) if level.is_integer() else repr(level)
+
+
+def distinct(levels: Collection[Level]) -> list[Level]:
+    """Return levels, sorted, numbers before text; a text that spells a number among them is that number."""
+    by_spelling = {spelling(level): level for level in sorted(levels, key=lambda level: not isinstance(level, str))}
+    return sorted(by_spelling.values(), key=lambda level: (isinstance(level, str), level))
+
+
+def places_of(levels: Sequence[Level], others: Collection[Level] = ()) -> Callable[[Level], int]:
+    """Return what finds the place of a level, -1 for one that training did not have.
+
+    A spelling of its own decides. Another one ("01", "1.0" and "TRUE" for 1, composed and decomposed letters) means the
+    same level unless training had several of them.
+
+    Args:
+        levels: of training, in order.
+        others: further ones of training, which have no place.
+    """
+    exact = {spelling(level): -1 for level in others} | {spelling(level): k for k, level in enumerate(levels)}
+    common: dict[str, set[int]] = {}
+    for word, place in exact.items():
+        common.setdefault(_common(word), set()).add(place)
+    known = {word: places.pop() for word, places in common.items() if len(places) == 1} | exact
+
+    def find(level: Level) -> int:
+        word = spelling(level)
+        return known[word] if word in known else known.get(_common(word), -1)
+
+    return find
+
+
+def unknown_line(name: str, counts: Mapping[Level, int], seen: Callable[[Level], bool], levels: Sequence[Level]) -> str:
+    """Return a line if more than half of the rows with a level have one that training did not have, else nothing.
+
+    Args:
+        name: how the line calls the column.
+        counts: how many rows have each level.
+        seen: whether training had a level.
+        levels: of training.
+    """
+    new = {level: count for level, count in counts.items() if not seen(level)}
+    rows, every = sum(new.values()), sum(counts.values())
+    if 2 * rows <= every:
+        return ""
+    return (
+        f"{name}: {rows} of {every} rows have a level that training did not have, such as {_named(new)}; it had "
+        f"{_named(levels)}"
+    )
+
+
+def _common(word: str) -> str:
+    """Return what all spellings of a level have in common: a number's shortest text, and one form of each letter."""
+    text = " ".join(unicodedata.normalize("NFC", word).split()).removesuffix(" 00:00:00")
+    text = LOGICAL.get(text.lower(), text)
+    try:
+        number = float(text) if "_" not in text else math.nan
+    except ValueError:
+        return text
+    return spelling(number) if abs(number) < EXACT else text  # also of NaN
+
+
+def _named(levels: Collection[Level]) -> str:
+    first = [repr(spelling(level)) for level in list(levels)[:MOST_NAMED]]
+    return ", ".join(first) + (f" and {len(levels) - MOST_NAMED} more" if len(levels) > MOST_NAMED else "")

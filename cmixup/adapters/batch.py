@@ -32,7 +32,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
-from cmixup.sampling.kernels import SelfPairWarning, make_kernel
+from cmixup.sampling.kernels import Kernel, SelfPairWarning
 from cmixup.sampling.rejection import draw_once
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
@@ -291,4 +291,4 @@ class CMixup(nn.Module):
         labels = points[:, 0] if points.shape[1] == 1 else points
         if labels.ndim == 1 and period is None and len(points) >= LARGE_BATCH:
             return PartnerSampler(labels, self._sampler.bandwidth).epoch(rng)
-        return draw_once(labels, make_kernel("gaussian", self._sampler.bandwidth), rng, period)
+        return draw_once(labels, Kernel("gaussian", self._sampler.bandwidth), rng, period)

@@ -21,8 +21,8 @@ from cmixup.errors import (
     format_value,
 )
 from cmixup.sampling.distance import FAR, Distances
-from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, for_kernel, has_gaps
-from cmixup.sampling.kernels import KERNELS, Kernel, make_kernel
+from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, has_gaps
+from cmixup.sampling.kernels import KERNELS, Kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
@@ -91,7 +91,7 @@ def diagnose(
     sigma = resolve_bandwidth(data, bandwidth, kernel, seed=seed, period=period)
     n = len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
-    mass, squares, equal, gap, uniform = StreamedSampler(data, make_kernel(kernel, sigma), period).statistics(anchors).T
+    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(kernel, sigma), period).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
@@ -193,8 +193,7 @@ def resolve_bandwidth(
     form, value = parsed
     if form == "fraction":
         check_choice("kernel", kernel, KERNELS)
-        checked = as_labels("labels", labels, gaps=kernel != "cosine")
-        return _search(for_kernel("labels", checked, kernel), value, kernel, seed, period)
+        return _search(as_labels("labels", labels, gaps=True), value, kernel, seed, period)
     if period is not None:
         raise InputError(
             f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {format_value(bandwidth)}'
@@ -237,9 +236,7 @@ def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Lab
     check_choice("kernel", kernel, KERNELS)
     checked = as_labels("labels", labels)
     coordinates = as_space(space).fit(checked)
-    if kernel == "cosine" and coordinates.period is not None:
-        raise InputError("kernel 'cosine' does not go with circular labels")
-    return for_kernel("labels", coordinates.of("labels", checked), kernel), coordinates.period
+    return coordinates.of("labels", checked), coordinates.period
 
 
 def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
@@ -247,13 +244,13 @@ def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Float
     rng = np.random.default_rng(seed)
     sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
     anchors = _standing_for(sample, MAX_SEARCH_DISTANCES // len(sample), rng)
-    rows = Distances(sample, Kernel("laplace", 1.0), period)  # laplace: differences, no matrix product
+    rows = Distances(sample, None, period)
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0
     longest = float(distance[distance < FAR].max())
 
     def is_wide_enough(bandwidth: float) -> bool:
-        weight = np.exp(-make_kernel(kernel, bandwidth).excess(distance, 0.0))
+        weight = np.exp(-Kernel(kernel, bandwidth).excess(distance, 0.0))
         effective = weight.sum(axis=1) ** 2 / np.einsum("bm,bm->b", weight, weight)
         return bool(np.median(effective) >= fraction * len(sample))
 
@@ -289,7 +286,7 @@ def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
     points = np.asarray(data[rows], dtype=np.float64).reshape(len(rows), -1)
     if has_gaps(points):
         pairs = np.triu_indices(len(rows), 1)
-        distance = Distances(points, Kernel("laplace", 1.0)).to(points, 0, len(rows))[pairs]
+        distance = Distances(points).to(points, 0, len(rows))[pairs]
         return float(np.median(distance[distance < FAR] ** 2))
     points -= points.mean(axis=0)
     norm = np.einsum("nd,nd->n", points, points)

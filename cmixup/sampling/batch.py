@@ -9,8 +9,8 @@ import numpy as np
 
 from cmixup.errors import InputError, check_bandwidth, check_choice
 from cmixup.sampling.distance import WIDEST, pair_distance
-from cmixup.sampling.inputs import Floats, Given, Rng, as_kind_of, as_labels, for_kernel, has_gaps, numpy_rng
-from cmixup.sampling.kernels import KERNELS, make_kernel
+from cmixup.sampling.inputs import Floats, Given, Rng, as_kind_of, as_labels, has_gaps, numpy_rng
+from cmixup.sampling.kernels import KERNELS, Kernel
 from cmixup.sampling.space import positive_numbers
 
 SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
@@ -40,7 +40,7 @@ class BatchPartnerSampler:
         self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
         self.kernel = check_choice("kernel", kernel, KERNELS)
-        self._kernel = make_kernel(kernel, self.bandwidth)
+        self._kernel = Kernel(kernel, self.bandwidth)
         self._period = None if period is None else positive_numbers("period", period, zero=True)
         if self._period is not None and ((self._period > 0) & (self._period < SMALLEST_PERIOD)).any():
             raise InputError(f"period must be 0 or at least {SMALLEST_PERIOD:g}, got {float(self._period.min())!r}")
@@ -96,8 +96,8 @@ class BatchPartnerSampler:
 
     def _points(self, name: str, labels: Given) -> Floats:
         """Return labels (B,) or (B, d) as points (B, d) float64 that the kernel compares."""
-        checked = as_labels(name, labels, gaps=self.kernel != "cosine").astype(np.float64)
-        points = np.asarray(for_kernel(name, checked, self.kernel), dtype=np.float64).reshape(len(checked), -1)
+        checked = as_labels(name, labels, gaps=True)
+        points = checked.astype(np.float64).reshape(len(checked), -1)
         if self._period is not None and self._period.size not in (1, points.shape[1]):
             raise InputError(f"period must be one number or {points.shape[1]} as the labels, got {self._period.size}")
         return points

@@ -68,22 +68,11 @@ class Cells(SamplingAlgorithm):
             else:
                 used, row = np.unique(cells, return_inverse=True)
                 position = self._draw_built(self._low[used], self._high[used], row, points, rng)
-            partners[s : s + step] = self._finish(position, points, chunk, rng)
-        return partners
-
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) float64; each is a cell of its own."""
-        used, row = np.unique(points, return_inverse=True)
-        return self._finish(self._draw_built(used, used, row, points, rng), points, None, rng)
-
-    def _finish(self, position: Ints, points: Floats, anchors: Ints | None, rng: np.random.Generator) -> Ints:
-        """Return the labels' indices at `position`; anchors that every round rejected take their exact row."""
-        partners = self.order.take(position).astype(np.int64)
-        rejected = np.flatnonzero(position < 0)
-        if rejected.size:
-            indices = None if anchors is None else anchors[rejected]
-            streamed = StreamedSampler(self.labels, self.kernel)
-            partners[rejected] = streamed.draw_points(points[rejected], rng, indices)
+            drawn = self.order.take(position).astype(np.int64)
+            rejected = np.flatnonzero(position < 0)
+            if rejected.size:  # by every round: they take their exact row
+                drawn[rejected] = StreamedSampler(self.labels, self.kernel).draw(chunk[rejected], rng)
+            partners[s : s + step] = drawn
         return partners
 
     # --- grouping -------------------------------------------------------------------------------------

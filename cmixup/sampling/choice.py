@@ -106,9 +106,7 @@ def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgo
         leaves = kd.KDCells(labels, kernel, budget)
         costs["kd"] = setup + expected_seconds(labels, leaves.propose, a_proposal, a_row)
     name = min(costs, key=costs.__getitem__)
-    built = (
-        leaves if name == "kd" and leaves else uniform if name == "uniform" else _build(labels, kernel, name, budget)
-    )
+    built = leaves if name == "kd" and leaves else _build(labels, kernel, name, budget)
     return built, f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
 
 

@@ -44,26 +44,26 @@ def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *,
 
 
 class Distances:
-    """Distances from any points to blocks of the labels, accurate enough for `kernel`.
+    """Distances from any points to blocks of the labels, exact or accurate enough for `kernel`.
 
     A matrix product (centred, float64) is used where its cancellation error, eps * |y|^2 / s^2, is below
-    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions, other kernels) differences are used.
+    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions, no gaussian) differences are used.
 
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
             NaN stands for a missing output.
-        kernel: the kernel, which decides how accurate distances have to be.
+        kernel: the kernel, which decides how accurate distances have to be; None for differences throughout.
         period: see `pair_distance`.
     """
 
-    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
+    def __init__(self, labels: Labels, kernel: Kernel | None = None, period: Floats | None = None) -> None:
         self.labels, self.period = labels, period
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
         self.gaps = has_gaps(labels)
-        exact = kernel.name == "gaussian" and kernel.bandwidth > 0 and period is None and not self.gaps
-        self._product = self.d > 3 and exact
+        smooth = kernel is not None and kernel.name == "gaussian" and kernel.bandwidth > 0
+        self._product = self.d > 3 and smooth and period is None and not self.gaps
         self._max_squared_norm = 0.0
-        if self._product:
+        if kernel is not None and self._product:
             squared_bandwidth = kernel.bandwidth * kernel.bandwidth  # infinite above 1e154, where ** would raise
             self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps) * squared_bandwidth
             n, step = len(labels), max(1, COORDINATES_PER_BLOCK // self.d)

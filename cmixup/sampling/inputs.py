@@ -26,7 +26,6 @@ Rng = np.random.Generator | torch.Generator
 
 #: The largest label (in absolute value): squares of labels and of label / bandwidth stay finite in float64.
 MAX_LABEL = 1e150
-TINY = 1e-140  # below it squares lose digits
 
 
 def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
@@ -81,25 +80,6 @@ def check_common(name: str, labels: Labels) -> None:
     """Raise `InputError` if labels (N, d) have gaps, and no output is common to any two rows."""
     if len(labels) > 1 and has_gaps(labels) and int((~np.isnan(labels)).sum(axis=0).max()) < 2:
         raise InputError(f"{name} must have an output that two rows have, got none among {labels.shape[1]} outputs")
-
-
-def for_kernel(name: str, labels: Labels, kernel: str) -> Labels:
-    """Return labels as `kernel` compares them: (N, d) unit vectors for "cosine", unchanged for the others.
-
-    Raises:
-        InputError: the kernel is "cosine" and labels are one-dimensional or hold a zero vector.
-    """
-    if kernel != "cosine":
-        return labels
-    if labels.ndim == 1:
-        raise InputError(f"{name} must have shape (N, d) with d > 1 for kernel 'cosine', got {labels.shape}")
-    vectors = labels.astype(np.float64)
-    tiny: Any = (np.abs(vectors) < TINY).all(axis=1)
-    vectors = vectors + vectors * tiny[:, None] * 2.0**600  # so that no square underflows
-    length = (vectors**2).sum(1) ** 0.5
-    if not (length > 0).all():
-        raise InputError(f"{name} must not hold zero vectors for kernel 'cosine', got {float(length.min())}")
-    return vectors / length[:, None]
 
 
 def as_anchors(name: str, anchors: Given, n: int) -> Ints:

@@ -65,7 +65,7 @@ class KDCells(SamplingAlgorithm):
             drawn = self.order[position]
             rejected = np.flatnonzero(position < 0)
             if rejected.size:
-                drawn[rejected] = self._streamed.draw_points(points[rejected], rng, chunk[rejected])
+                drawn[rejected] = self._streamed.draw(chunk[rejected], rng)
             partners[s : s + ANCHORS_PER_CHUNK] = drawn
         return partners
 

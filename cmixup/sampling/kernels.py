@@ -3,11 +3,9 @@
 A weight is exp(-energy(d)) with d the Euclidean distance in label units:
 
 - gaussian: the energy is d^2 / (2 s^2), C-Mixup Eq. 6 (Yao et al., NeurIPS 2022)
-- tophat: the energy is 0 up to and including s and infinite beyond (weight 1[d <= s])
-- laplace: the energy is d / s
+- tophat: the energy is 0 up to and including s and infinite beyond (weight 1[d <= s]), as the released code offers
 
-`cosine`, exp(-(1 - cos) / (2 s^2)), needs no code of its own: for unit vectors 1 - cos = d^2 / 2, so it is
-the gaussian of bandwidth s * sqrt(2) on normalised labels (`PartnerSampler` does that).
+Of unit vectors the squared distance is 2 (1 - cos): the gaussian then compares angles.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from torch import Tensor
 
 from cmixup.sampling.inputs import Floats, Ints
 
-KERNELS = ("gaussian", "tophat", "laplace", "cosine")
+KERNELS = ("gaussian", "tophat")
 #: So many rows are drawn before it is said that each was its own partner.
 WATCHED = 64
 
@@ -32,7 +30,7 @@ class Kernel:
     """A kernel with its bandwidth.
 
     Attributes:
-        name: "gaussian", "tophat" or "laplace"; `make_kernel` turns "cosine" into the first.
+        name: one of `KERNELS`.
         bandwidth: s in label units, as `check_bandwidth` allows it.
     """
 
@@ -59,8 +57,6 @@ class Kernel:
             return np.where((distance > nearest) & (distance > s), np.inf, 0.0)
         if s == 0:
             return np.where(distance > nearest, np.inf, 0.0)
-        if self.name == "laplace":
-            return (distance - nearest) / s
         # (d - n)(d + n) rather than d^2 - n^2: exact even when both are millions of bandwidths.
         excess = distance - nearest
         excess /= s
@@ -72,8 +68,7 @@ class Kernel:
         """Return the distance (label units) beyond which `n` points weigh less than 1e-3 of the anchor itself."""
         if self.name == "tophat":
             return self.bandwidth
-        log_mass = math.log(n / 1e-3)
-        return self.bandwidth * (log_mass if self.name == "laplace" else math.sqrt(2 * log_mass))
+        return self.bandwidth * math.sqrt(2 * math.log(n / 1e-3))
 
 
 def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
@@ -87,13 +82,6 @@ def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
     variance = torch.as_tensor(variance, dtype=excess.dtype, device=excess.device)
     energy = torch.where(excess > 0, excess / (2 * variance), 0.0)
     return torch.where(squared.isinf(), 0.0, torch.exp(-energy))
-
-
-def make_kernel(name: str, bandwidth: float) -> Kernel:
-    """Return the kernel called `name`; "cosine" becomes the gaussian that it is for unit vectors."""
-    if name == "cosine":
-        return Kernel("gaussian", bandwidth * math.sqrt(2))
-    return Kernel(name, bandwidth)
 
 
 class SelfPairWarning:

@@ -7,24 +7,22 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from cmixup.errors import InputError, check_choice, check_count, check_nonnegative
+from cmixup.errors import check_choice, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
 from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, choose
 from cmixup.sampling.circular import Circular
 from cmixup.sampling.inputs import (
     Floats,
     Given,
-    Ints,
     Rng,
     as_anchors,
     as_kind_of,
     as_labels,
     check_common,
-    for_kernel,
     numpy_rng,
     own_numpy,
 )
-from cmixup.sampling.kernels import KERNELS, SelfPairWarning, make_kernel
+from cmixup.sampling.kernels import KERNELS, Kernel, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
@@ -44,8 +42,7 @@ class PartnerSampler:
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.
         method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time.
-        kernel: "gaussian" exp(-d^2 / 2s^2), "tophat" 1[d <= s], "laplace" exp(-d / s) or "cosine"
-            exp(-(1 - cos) / 2s^2).
+        kernel: "gaussian" exp(-d^2 / 2s^2) or "tophat" 1[d <= s].
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
         space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
 
@@ -73,20 +70,18 @@ class PartnerSampler:
         check_choice("kernel", kernel, KERNELS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
-        checked = as_labels("labels", labels, gaps=kernel != "cosine")
+        checked = as_labels("labels", labels, gaps=True)
         checked = own_numpy(checked) if isinstance(labels, Tensor) else checked
         check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
-        data = for_kernel("labels", self._coordinates.of("labels", checked), kernel)
+        data = self._coordinates.of("labels", checked)
         self.bandwidth = resolve_bandwidth(data, bandwidth, kernel, period=period)
-        inner = make_kernel(kernel, self.bandwidth)
+        inner = Kernel(kernel, self.bandwidth)
         self._streamed = StreamedSampler(data, inner, period)
         self._algorithm: SamplingAlgorithm
         if period is None:
             self._algorithm, self.reason = choose(data, inner, method, budget)
-        elif kernel == "cosine":
-            raise InputError("kernel must not be 'cosine' for circular labels, got 'cosine'")
         elif self._streamed.distances.gaps:
             self._algorithm, self.reason = self._streamed, "circular labels with gaps"
         else:
@@ -135,30 +130,6 @@ class PartnerSampler:
         self._warning.check(np.arange(len(self)), partners, self.bandwidth, len(self))
         return as_kind_of(self._kind, partners)
 
-    def draw_labels(self, labels: Given, rng: Rng) -> Any:
-        """Draw one stored label for each given label, which need not be among the stored ones.
-
-        Far from the data weights are relative to the nearest stored label. Where the kernel is 0 everywhere
-        (bandwidth 0, tophat) the nearest stored labels share the draw.
-
-        Args:
-            labels: (B,) or (B, d) labels of the anchors.
-            rng: NumPy or torch generator; the same state gives the same draws.
-
-        Returns:
-            (B,) int64 indices into the stored labels, of the kind that `draw` returns.
-
-        Raises:
-            InputError: labels cannot be used, have gaps or differ from the stored ones in d, or `rng` is no generator.
-        """
-        queries = as_labels("labels", labels).astype(np.float64)
-        if queries.shape[1:] != self._labels.shape[1:]:
-            row = "".join(f" {d}" for d in self._labels.shape[1:])
-            raise InputError(f"labels must have shape (B,{row}) as the data, got {queries.shape}")
-        placed = for_kernel("labels", self._coordinates.of("labels", queries), self.kernel)
-        points = np.asarray(placed, dtype=np.float64)
-        return as_kind_of(self._kind, self._algorithm.draw_points(points, numpy_rng(rng)))
-
     def probabilities(self, anchor: int) -> Floats:
         """Return the exact row P(.|anchor), (N,) float64 NumPy, in time O(N d).
 
@@ -167,30 +138,6 @@ class PartnerSampler:
         """
         weight = self._streamed.weights(as_anchors("anchor", [anchor], len(self)))[0]
         return weight / weight.sum()
-
-    def effective_partners(self, sample: int | None = None, seed: int = 0) -> Floats:
-        """Return the effective partners 1 / sum_j P_ij^2 of rows, in time O(N d) for each.
-
-        Args:
-            sample: number of rows to draw without replacement; all N by default.
-            seed: a whole number that chooses the rows.
-
-        Returns:
-            (N,) or (sample,) float64 NumPy, between 1 and N, in the order of the rows.
-
-        Raises:
-            InputError: `sample` is no whole number, 1 or more.
-        """
-        sums = self._streamed.statistics(self._sampled(sample, seed))
-        return sums[:, 0] ** 2 / sums[:, 1]
-
-    def self_probability(self, sample: int | None = None, seed: int = 0) -> Floats:
-        """Return P(i|i) of rows, in time O(N d) for each; rows and arguments are as for `effective_partners`.
-
-        Returns:
-            (N,) or (sample,) float64 NumPy.
-        """
-        return 1 / self._streamed.statistics(self._sampled(sample, seed))[:, 0]
 
     @property
     def nbytes(self) -> int:
@@ -205,9 +152,3 @@ class PartnerSampler:
             f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
             f"kernel={self.kernel!r}, method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )
-
-    def _sampled(self, sample: int | None, seed: int) -> Ints:
-        check_count("seed", seed)
-        if sample is None or check_count("sample", sample, 1) >= len(self):
-            return np.arange(len(self))
-        return np.sort(np.random.default_rng(seed).choice(len(self), size=sample, replace=False))

@@ -57,7 +57,6 @@ class SamplingAlgorithm(ABC):
     """
 
     name: str
-    _streamed: StreamedSampler
 
     @property
     def nbytes(self) -> int:
@@ -69,13 +68,11 @@ class SamplingAlgorithm(ABC):
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
 
-    def draw_points(self, points: Floats, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for labels outside the data, (B,) or (B, d) float64."""
-        return self._streamed.draw_points(points, rng)
-
 
 class Rejection(SamplingAlgorithm):
     """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row."""
+
+    _streamed: StreamedSampler
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
@@ -112,18 +109,10 @@ class StreamedSampler(SamplingAlgorithm):
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        return self.draw_points(self.distances.at(anchors), rng, anchors)
-
-    def draw_points(self, points: Floats, rng: np.random.Generator, anchors: Ints | None = None) -> Ints:
-        """Return partners (B,) int64 for labels `points`, (B,) or (B, d) float64.
-
-        `anchors` (B,) are the points' own indices, where they have one.
-        """
         parts = [np.empty(0, dtype=np.int64)]
-        for s in range(0, len(points), ANCHORS_PER_BLOCK):
-            part = slice(s, s + ANCHORS_PER_BLOCK)
+        for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
             merged: _Drawn | None = None
-            for start, distance in self._blocks(points[part], None if anchors is None else anchors[part]):
+            for start, distance in self._blocks(anchors[s : s + ANCHORS_PER_BLOCK]):
                 drawn = _draw_block(distance, start, self.kernel, rng)
                 merged = drawn if merged is None else _merge(merged, drawn, self.kernel, rng)
             assert merged is not None  # labels are never empty
@@ -132,8 +121,7 @@ class StreamedSampler(SamplingAlgorithm):
 
     def weights(self, anchors: Ints) -> Floats:
         """Return unnormalised rows (B, N) float64 of `anchors` (B,), indices of labels; an anchor itself weighs 1."""
-        points = self.distances.at(anchors)
-        distance = np.concatenate([d for _, d in self._blocks(points, anchors)], axis=1)
+        distance = np.concatenate([d for _, d in self._blocks(anchors)], axis=1)
         return np.exp(-self.kernel.excess(distance, 0.0))
 
     def statistics(self, anchors: Ints) -> Floats:
@@ -145,8 +133,7 @@ class StreamedSampler(SamplingAlgorithm):
         """
         sums = np.zeros((len(anchors), 5))
         for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
-            part = anchors[s : s + ANCHORS_PER_BLOCK]
-            for _, distance in self._blocks(self.distances.at(part), part):
+            for _, distance in self._blocks(anchors[s : s + ANCHORS_PER_BLOCK]):
                 weight = np.exp(-self.kernel.excess(distance, 0.0))
                 sums[s : s + ANCHORS_PER_BLOCK] += np.stack(
                     [
@@ -160,8 +147,9 @@ class StreamedSampler(SamplingAlgorithm):
                 )
         return sums
 
-    def _blocks(self, points: Floats, anchors: Ints | None) -> Iterator[tuple[int, Floats]]:
-        """Yield the first label of every block, and the distances (B, M) from the points to its M labels."""
+    def _blocks(self, anchors: Ints) -> Iterator[tuple[int, Floats]]:
+        """Yield the first label of every block, and the distances (B, M) from the anchors to its M labels."""
+        points = self.distances.at(anchors)
         step = max(1, DISTANCES_PER_BLOCK // max(len(points), self.distances.d))
         for start in range(0, len(self.labels), step):
             stop = min(start + step, len(self.labels))

@@ -29,7 +29,7 @@ from tests.methods.episodes import Small
 from tests.mixing.images import ConvNet
 from tests.scripts.cover import method_kind, needs_images
 
-ROWS = {"train": 16, "val": 6, "test": 6}
+ROWS = {"train": 16, "val": 4, "test": 4}
 SHOTS, SIDE = 5, 16
 
 

@@ -22,8 +22,6 @@ def test_partners_stay_on_the_device(method: str, shape: tuple[int, ...], device
     assert (drawn.device, drawn.dtype, len(drawn)) == (device, torch.int64, 300)
     there = PartnerSampler(labels, 0.3, method=method)
     assert drawn.cpu().equal(there.epoch(np.random.default_rng(3)))
-    points = torch.zeros(4, *shape[1:], device=device)
-    assert here.draw_labels(points, np.random.default_rng(1)).device == device
 
 
 @pytest.mark.parametrize("candidates", ["b2", "b1+b2"])

@@ -13,9 +13,7 @@ from tests.device.conftest import Steps
 from tests.helpers import settings
 
 Case = tuple[str, tuple[str, ...], int]  # a backbone, a method with overrides, and how many seeds
-SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard", "track": ["train"]}
-
-
+SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard"}
 #: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
 WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
         "cmixup_h_pool": {"_local_scalar_dense"},  # where it is in the epoch
@@ -26,8 +24,9 @@ MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to
 
 def results(backbone: str, words: tuple[str, ...], count: int, device: torch.device, **how: object) -> list[RunResult]:
     runs = [make_run(backbone, make_method(*words), seed) for seed in range(count)]
-    chosen = {**SETTINGS, "epochs": how.pop("epochs"), "track": how.pop("track", SETTINGS["track"])}
-    return train(runs, settings(**chosen), device, **how)
+    epochs = how.pop("epochs")
+    track = ["train"] if epochs > 1 else []
+    return train(runs, settings(**SETTINGS, epochs=epochs, track=track), device, **how)
 
 
 def assert_trains(

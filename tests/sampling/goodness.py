@@ -55,8 +55,6 @@ def exact_row(labels, bandwidth, anchor, kernel="gaussian"):
         weight = (d <= bandwidth).astype(float)
     elif bandwidth == 0:
         weight = (d == 0).astype(float)
-    elif kernel == "laplace":
-        weight = np.exp(-d / bandwidth)
     else:
         weight = np.exp(-((d / bandwidth) ** 2) / 2)
     return weight / weight.sum()

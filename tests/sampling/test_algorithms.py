@@ -55,7 +55,7 @@ def check(build, labels, kernel):
 
 
 @pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 def test_tables_imply_the_exact_row(name, kernel):
     labels = SETS[name]
     labels = labels.astype(np.float64) if labels.dtype.kind == "i" else labels
@@ -69,7 +69,7 @@ def test_tables_imply_the_exact_row(name, kernel):
 @given(
     labels=st.lists(st.floats(-1e9, 1e9, width=32) | st.integers(-3, 3).map(float), min_size=1, max_size=25),
     bandwidth=st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1e3, 1e8, np.inf]),
-    kernel=st.sampled_from(["gaussian", "laplace", "tophat"]),
+    kernel=st.sampled_from(["gaussian", "tophat"]),
 )
 def test_tables_imply_the_exact_row_for_any_labels(labels, bandwidth, kernel):
     for build in (Cells, KDCells):
@@ -120,7 +120,8 @@ def test_matrix_product_is_used_only_where_it_is_accurate():
     for labels, kernel in (
         (wide * 1e3, Kernel("gaussian", 0.5)),
         (np.append(wide, np.full((1, 8), 1e6), axis=0), Kernel("gaussian", 0.5)),
-        (wide, Kernel("laplace", 0.5)),
+        (wide, Kernel("tophat", 0.5)),
+        (wide, None),
         (wide, Kernel("gaussian", 0.0)),
         (wide[:, :2], Kernel("gaussian", 0.5)),
     ):

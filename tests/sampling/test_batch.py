@@ -6,14 +6,14 @@ import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
 from cmixup.sampling import rejection
-from cmixup.sampling.kernels import make_kernel
+from cmixup.sampling.kernels import Kernel
 from tests.sampling.goodness import exact_row, label_sets, p_value, typical_spread
 
 SETS = label_sets()
 
 
 @pytest.mark.parametrize("shape", [(16,), (16, 1), (16, 3)])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 @pytest.mark.parametrize("as_tensor", [False, True])
 def test_second_batch_holding_all_data_gives_the_full_rows(shape, kernel, as_tensor):
     labels = np.random.default_rng(0).normal(size=shape)
@@ -52,12 +52,6 @@ def test_limits_and_reproducibility():
     assert not torch.equal(a, batch.draw(*tensors, torch.Generator().manual_seed(4)))
 
 
-def test_cosine_form_matches_the_full_one():
-    h = np.random.default_rng(0).normal(size=(12, 4))
-    full = PartnerSampler(h, 0.4, kernel="cosine").probabilities(3)
-    np.testing.assert_allclose(BatchPartnerSampler(0.4, kernel="cosine").probabilities(h, h)[3], full, rtol=1e-9)
-
-
 @pytest.mark.parametrize("seconds_a_weight", [0.0, 1.0], ids=["1 round", "all"])
 @pytest.mark.parametrize("name", SETS)
 def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
@@ -67,7 +61,7 @@ def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
     labels, rng = SETS[name], np.random.default_rng(0)
     for width in (0.1, 3.0):
         bandwidth = width * typical_spread(labels)
-        kernel = make_kernel("gaussian", bandwidth)
+        kernel = Kernel("gaussian", bandwidth)
         drawn = np.stack([rejection.draw_once(labels, kernel, rng) for _ in range(200)])
         for anchor in (0, len(labels) // 2):
             found = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
@@ -76,7 +70,7 @@ def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
 
 def test_circles_are_gone_round() -> None:
     angles, period = np.random.default_rng(0).random((30, 2)) * [360.0, 2.0], np.array([360.0, 0.0])
-    rng, kernel = np.random.default_rng(1), make_kernel("gaussian", 40.0)
+    rng, kernel = np.random.default_rng(1), Kernel("gaussian", 40.0)
     drawn = np.stack([rejection.draw_once(angles, kernel, rng, period) for _ in range(2000)])
     rows = BatchPartnerSampler(40.0, period=period).probabilities(angles, angles)
     assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(angles[:, 0].argmax())))

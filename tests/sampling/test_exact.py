@@ -21,7 +21,7 @@ def cases(methods):
     return [(m, s) for m, s in product(methods, SETS) if m != "cells" or SETS[s].ndim == 1]
 
 
-def sampler(method, labels, bandwidth, kernel):
+def sampler(method, labels, bandwidth, kernel="gaussian"):
     # A budget of a few stored partners a row makes `sparse` use its uniform slot.
     budget = len(labels) * (8 + 12 * max(1, len(labels) // 8)) if method == "sparse" else 1 << 24
     return PartnerSampler(labels, bandwidth, method=method, kernel=kernel, memory_budget=budget)
@@ -32,7 +32,7 @@ def p_values(method, name, *, widths, draws, n_anchors, seed=0):
     rng = np.random.default_rng([seed, zlib.crc32(f"{method} {name}".encode())])
     found = []
     for i, width in enumerate(widths):
-        kernel = ("gaussian", "tophat", "laplace")[i % 3]
+        kernel = ("gaussian", "tophat")[i % 2]
         bandwidth = width * typical_spread(labels)
         built = sampler(method, labels, bandwidth, kernel)
         for anchor in anchors_of(labels)[:n_anchors]:
@@ -49,14 +49,13 @@ def test_draws_follow_the_exact_row(method, name):
     assert all(p > 1e-4 for p in found), found
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 @pytest.mark.parametrize("method", ALGORITHMS)
-def test_many_draws_resolve_a_percent(method, kernel):
+def test_many_draws_resolve_a_percent(method):
     # Few labels and many draws: what the wide grid cannot see, an acceptance off by 3 %, fails here.
     labels = np.array([0.0, 0.1, 0.1, 0.5, 0.8, 1.3, 1.9, 2.0, 2.0, 2.4, 3.1, 4.0])
-    built = sampler(method, labels, 0.9, kernel)
+    built = sampler(method, labels, 0.9)
     drawn = built.draw(np.full(200_000, 5), np.random.default_rng(4))
-    assert p_value(drawn, exact_row(labels, 0.9, 5, kernel)) > 1e-3
+    assert p_value(drawn, exact_row(labels, 0.9, 5)) > 1e-3
 
 
 def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
@@ -73,7 +72,7 @@ def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
 def test_p_values_are_uniform_over_the_full_grid(method):
     found = []
     for m, name in cases([method]):
-        for shift in range(3):  # every kernel meets every bandwidth
+        for shift in range(2):  # either kernel meets every bandwidth
             widths = WIDTHS[shift:] + WIDTHS[:shift]
             found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, seed=shift)
     assert len(found) > 200
@@ -82,7 +81,7 @@ def test_p_values_are_uniform_over_the_full_grid(method):
 
 
 @pytest.mark.parametrize("name", [n for n in SETS if SETS[n].ndim == 1])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 def test_rows_built_for_each_draw_are_exact(name, kernel):
     # No memory for the table: the path of tiny bandwidths over many labels.
     labels = SETS[name]
@@ -106,28 +105,10 @@ def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
         ("plane", "uniform"),
     ):
         labels = SETS[name]
-        built = sampler(method, labels, 0.5, "gaussian")
+        built = sampler(method, labels, 0.5)
         rng = np.random.default_rng(8)
         draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(200)], axis=1)
         rows = [exact_row(labels, 0.5, i) for i in range(len(labels))]
         found = [p for i, row in enumerate(rows) if (p := p_value(draws[i], row)) is not None]
         assert min(found) > 1e-5
         assert uniform_p_value(found) > 1e-3
-
-
-@pytest.mark.parametrize("method", ALGORITHMS)
-@pytest.mark.parametrize("query", [0.3, 7.5, -1e6, 3e3])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
-def test_anchors_outside_the_data_follow_weights_relative_to_the_nearest(method, query, kernel):
-    labels = np.round(np.random.default_rng(3).normal(size=60), 1)
-    d = np.abs(labels - query)
-    nearest = d.min()
-    weight = {
-        "gaussian": np.exp(-(d - nearest) * (d + nearest) / (2 * 0.5**2)),
-        "laplace": np.exp(-(d - nearest) / 0.5),
-        "tophat": (d <= max(0.5, nearest)).astype(float),
-    }[kernel]
-    built = PartnerSampler(labels, 0.5, method=method, kernel=kernel)
-    drawn = built.draw_labels(np.full(3000, query), np.random.default_rng(1))
-    p = p_value(drawn, weight / weight.sum())
-    assert p is None or p > 1e-3

@@ -17,7 +17,7 @@ SETS = label_sets()
 @pytest.mark.parametrize("name", SETS)
 def test_probabilities_are_the_definition(name):
     labels = SETS[name]
-    for kernel in ("gaussian", "laplace", "tophat"):
+    for kernel in ("gaussian", "tophat"):
         for width in (0.0, 0.3, 2.0, 1e12):
             bandwidth = width * typical_spread(labels)
             built = PartnerSampler(labels, bandwidth, kernel=kernel)
@@ -41,7 +41,7 @@ def test_bandwidth_zero_pairs_equal_labels_only(method):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", ALGORITHMS)
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "tophat"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
     labels = np.array([0.0, 1e150, -1e150, 1.0, 1.0, 1e-140])
     for bandwidth in (0.0, 1e-150, 1e-140, 1.0, 1e150, 1e300):
@@ -52,8 +52,6 @@ def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
         assert (row[drawn] > 0).all()
         if bandwidth == 1e-150:
             assert set(drawn.tolist()) == {3, 4}
-        far = built.draw_labels(np.full(50, -1e149), np.random.default_rng(0))
-        assert far.min() >= 0
 
 
 @pytest.mark.parametrize("method", ALGORITHMS)
@@ -75,13 +73,13 @@ def test_kind_and_type_of_the_result_follow_the_labels(method):
     labels = np.random.default_rng(0).normal(size=30)
     rng = np.random.default_rng(0)
     built = PartnerSampler(labels, 0.5, method=method)
-    for drawn in (built.draw([1, 2], rng), built.draw(torch.tensor([1, 2]), rng), built.draw_labels([0.1], rng)):
+    for drawn in (built.draw([1, 2], rng), built.draw(torch.tensor([1, 2]), rng)):
         assert isinstance(drawn, np.ndarray)
         assert drawn.dtype == np.int64
     assert built.draw([], rng).shape == (0,)
     assert built.draw(np.array([], dtype=int), rng).dtype == np.int64
     on_tensors = PartnerSampler(torch.as_tensor(labels, dtype=torch.float32), 0.5, method=method)
-    for drawn in (on_tensors.draw(np.array([1, 2]), rng), on_tensors.epoch(rng), on_tensors.draw_labels([0.1], rng)):
+    for drawn in (on_tensors.draw(np.array([1, 2]), rng), on_tensors.epoch(rng)):
         assert drawn.dtype == torch.int64
     assert len(built) == 30
 
@@ -109,32 +107,6 @@ def test_labels_are_not_changed():
     np.testing.assert_array_equal(labels, copy)
 
 
-def test_effective_partners_and_self_probability_match_the_rows():
-    labels = np.random.default_rng(0).normal(size=(40, 5))
-    built = PartnerSampler(labels, 1.0)
-    rows = np.array([exact_row(labels, 1.0, i) for i in range(40)])
-    np.testing.assert_allclose(built.effective_partners(), 1 / (rows**2).sum(axis=1), rtol=1e-8)
-    np.testing.assert_allclose(built.self_probability(), np.diag(rows), rtol=1e-8)
-    sampled = built.effective_partners(sample=10, seed=3)
-    assert sampled.shape == (10,)
-    np.testing.assert_array_equal(sampled, built.effective_partners(sample=10, seed=3))
-    assert set(sampled.round(9)) <= set(built.effective_partners().round(9))
-
-
-def test_cosine_is_the_kernel_of_the_angle():
-    h = np.random.default_rng(0).normal(size=(30, 4))
-    cosine = (h @ h.T) / np.linalg.norm(h, axis=1) / np.linalg.norm(h, axis=1)[:, None]
-    weight = np.exp(-(1 - cosine) / (2 * 0.3**2))
-    built = PartnerSampler(h, 0.3, kernel="cosine")
-    np.testing.assert_allclose(built.probabilities(5), weight[5] / weight[5].sum(), rtol=1e-9)
-    assert built.bandwidth == 0.3
-    # Lengths do not matter, of queries neither.
-    rng = np.random.default_rng
-    np.testing.assert_array_equal(
-        built.draw_labels(h[:5], rng(0)), PartnerSampler(9 * h, 0.3, kernel="cosine").draw_labels(h[:5] / 7, rng(0))
-    )
-
-
 @pytest.mark.filterwarnings("ignore:bandwidth 0.5 leaves every row its own partner")
 @pytest.mark.parametrize(
     ("method", "labels", "bandwidth", "budget"),
@@ -160,13 +132,6 @@ def test_auto_does_not_draw_uniformly_where_the_tails_would_read_every_label():
     assert PartnerSampler(labels, 0.42).method == "kd"  # uniform proposals are accepted at 0.08 on average
     assert PartnerSampler(labels, 3.0).method == "uniform"
     assert PartnerSampler(np.random.default_rng(0).normal(size=(3000, 5)), 0.3).method == "cdf"
-
-
-def test_auto_bandwidth_is_resolved_once():
-    labels = np.random.default_rng(0).normal(size=500)
-    built = PartnerSampler(labels, ("fraction", 0.3))
-    assert np.median(built.effective_partners()) / 500 == pytest.approx(0.3, abs=1e-3)
-    assert isinstance(PartnerSampler(labels, "auto").bandwidth, float)
 
 
 @pytest.mark.parametrize("draw", [lambda s, rng: s.epoch(rng), lambda s, rng: [s.draw([i], rng) for i in range(64)]])

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from cmixup import InputError, LabelSpace, PartnerSampler, bandwidth_for_fraction, diagnose
+from tests.sampling.goodness import p_value
 
-RNG = np.random.default_rng(0)
-ANGLES = np.concatenate([RNG.random(40) * 360, [0.0, 360.0, 180.0, 180.0, -90.0, 270.0, 1e-9, 359.999]])
-MIXED = np.stack([RNG.random(40) * 24, RNG.normal(size=40)], axis=1)
+ANGLES = np.append(np.random.default_rng(0).random(40) * 360, [0.0, 360.0, 180.0, 180.0, -90.0, 270.0, 1e-9, 359.999])
+MIXED = np.random.default_rng(1).normal(size=(40, 2)) * [8, 1] % [24, 9]
 
 
 def around(a: np.ndarray, period: float) -> np.ndarray:
@@ -18,30 +18,18 @@ def around(a: np.ndarray, period: float) -> np.ndarray:
 
 
 def weights(kernel: str, d: np.ndarray, s: float) -> np.ndarray:
-    if kernel == "tophat":
+    if kernel == "tophat" or s == 0:
         return (d <= s).astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if s == 0:
-            return (d == 0).astype(float)
-        return np.exp(-(d**2) / (2 * s**2)) if kernel == "gaussian" else np.exp(-d / s)
+    return np.exp(-(d**2) / (2 * s**2))
 
 
-def draws_agree(sampler: PartnerSampler, expected: np.ndarray, anchors: list[int], n: int = 4000) -> None:
-    """Chi-square of drawn partners against exact rows, at five standard deviations."""
+def draws_agree(sampler: PartnerSampler, expected: np.ndarray, anchors: list[int]) -> None:
     for anchor in anchors:
-        drawn = np.asarray(sampler.draw(np.full(n, anchor), np.random.default_rng(anchor)))
-        row = expected[anchor] / expected[anchor].sum()
-        counts = np.bincount(drawn, minlength=len(row))
-        assert not counts[row == 0].any()
-        often = row * n >= 5
-        cells = np.append(counts[often], counts[~often].sum()), np.append(row[often], row[~often].sum()) * n
-        held = cells[1] > 1e-9
-        square = (((cells[0] - cells[1]) ** 2)[held] / cells[1][held]).sum()
-        degrees = int(held.sum()) - 1
-        assert square < degrees + 5 * (2 * degrees) ** 0.5 + 5
+        drawn = sampler.draw(np.full(4000, anchor), np.random.default_rng(anchor))
+        assert p_value(drawn, expected[anchor] / expected[anchor].sum()) > 1e-4
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "tophat", "laplace"])
+@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 @pytest.mark.parametrize("s", [0.0, 5.0, 40.0, 1e4])
 def test_circular_probabilities(kernel: str, s: float) -> None:
     sampler = PartnerSampler(ANGLES, s, kernel=kernel, space=LabelSpace(period=360))
@@ -66,7 +54,7 @@ def test_bandwidth_zero_on_a_circle_pairs_the_same_angle() -> None:
     assert drawn == {40, 41}  # 0 and 360
 
 
-@pytest.mark.parametrize("method", ["auto", "kd", "cdf", "rows"])
+@pytest.mark.parametrize("method", ["auto", "kd", "cdf", "sparse", "rows"])
 def test_a_clock_beside_a_straight_output(method: str) -> None:
     """Hours of period 24 and a temperature, each with its scale."""
     space = LabelSpace(scale=[2.0, 0.5], period=[24, None])
@@ -78,7 +66,7 @@ def test_a_clock_beside_a_straight_output(method: str) -> None:
 
 
 def test_std_is_each_outputs_own() -> None:
-    labels = np.stack([RNG.normal(size=50) * 100, RNG.normal(size=50), np.ones(50)], axis=1)
+    labels = np.random.default_rng(0).normal(size=(50, 3)) * [100, 1, 0]
     scale = [*labels.std(0)[:2], 1.0]
     one, other = (PartnerSampler(labels, 0.4, space=LabelSpace(scale=s)) for s in ("std", scale))
     assert np.array_equal(one.probabilities(0), other.probabilities(0))
@@ -96,21 +84,9 @@ def test_ranks_against_scipys_definition() -> None:
     np.testing.assert_allclose(same.probabilities(2), sampler.probabilities(2))
 
 
-def test_labels_outside_the_data_are_placed_among_ranks() -> None:
-    sampler = PartnerSampler([0.0, 10.0, 20.0, 30.0], 1e-3, space=LabelSpace(ranks=True))
-    drawn = sampler.draw_labels([-99.0, 11.0, 19.0, 99.0], np.random.default_rng(0))
-    assert drawn.tolist() == [0, 1, 2, 3]
-
-
-def test_labels_outside_the_data_go_round() -> None:
-    sampler = PartnerSampler([10.0, 120.0, 240.0], 1.0, space=LabelSpace(period=360))
-    assert sampler.draw_labels([355.0, -5.0, 370.0, 480.0], np.random.default_rng(0)).tolist() == [0, 0, 0, 1]
-
-
 def test_tensors_stay_tensors() -> None:
     sampler = PartnerSampler(torch.from_numpy(ANGLES), 5.0, space=LabelSpace(period=360))
     assert isinstance(sampler.draw(torch.tensor([0, 1]), torch.Generator().manual_seed(0)), torch.Tensor)
-    assert sampler.draw_labels(torch.tensor([359.0]), torch.Generator()).shape == (1,)
     scaled = PartnerSampler(torch.rand(9, 2), 1.0, space=LabelSpace(scale=2.0))
     assert isinstance(scaled.epoch(torch.Generator()), torch.Tensor)
 

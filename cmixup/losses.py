@@ -55,21 +55,6 @@ def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | Non
     return (known * squares).sum(dim=(-2, -1)) / total
 
 
-def gaussian_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the mean negative log likelihood over rows and label dimensions in nats, `(...)`: one value a model.
-
-    Args:
-        prediction: `(..., B, 2 d_y)`, means and then raw numbers of variances; members as in `squared_error`.
-        target, weight: see there.
-    """
-    return _mean(_surprise(prediction, target), weight)
-
-
-def gaussian_errors(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return the negative log likelihood of each row, averaged over label dimensions, `(..., B)`."""
-    return _surprise(prediction, target).mean(dim=-1)
-
-
 @dataclass(frozen=True)
 class Loss:
     """A way to fit outputs.
@@ -77,15 +62,23 @@ class Loss:
     Attributes:
         name: the value of `train.loss`.
         outputs: of the model for each label dimension.
-        error, errors: of a batch, and of each of its rows.
+        of_labels: takes predictions `(..., B, outputs * d_y)`, of members `(..., k, B, outputs * d_y)`, and targets
+            `(..., B, d_y)`, and returns the error of each label.
         selection: the metric on validation that picks the checkpoint; "" is the dataset's own.
     """
 
     name: str
     outputs: int
-    error: Callable[..., Tensor]
-    errors: Callable[[Tensor, Tensor], Tensor]
+    of_labels: Callable[[Tensor, Tensor], Tensor]
     selection: str = ""
+
+    def error(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return the mean error over rows, by their weight `(..., B)`, and label dimensions, `(...)`: one a model."""
+        return _mean(self.of_labels(prediction, target), weight)
+
+    def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Return the error of each row, averaged over label dimensions, `(..., B)`."""
+        return self.of_labels(prediction, target).mean(dim=-1)
 
     def to_labels(self, outputs: Tensor, labels: LabelScaling) -> Tensor:
         """Return outputs `(..., N, outputs * d_y)` in label units: means, and standard deviations if there are any."""
@@ -118,11 +111,6 @@ def joined(predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: torch.cat([predictions[name], predictions[std]], dim=-1) for name, std in both.items()}
 
 
-SQUARED = Loss("squared", 1, squared_error, squared_errors)
-GAUSSIAN = Loss("gaussian", 2, gaussian_error, gaussian_errors, "nll")
-LOSSES = {loss.name: loss for loss in (SQUARED, GAUSSIAN)}
-
-
 def variance_of(raw: Tensor) -> Tensor:
     """Return the variances, in the loss's units, that a model's raw outputs stand for."""
     return softplus(raw) + LEAST_VARIANCE
@@ -148,7 +136,7 @@ def _squares(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def _surprise(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return negative log likelihoods `(..., B, d_y)` in nats, of members their mean."""
+    """Return negative log likelihoods `(..., B, d_y)` in nats, of members their mean; `prediction: (..., B, 2 d_y)`."""
     members = prediction.ndim == target.ndim + 1
     wanted = (*target.shape[:-1], 2 * target.shape[-1])
     if tuple(prediction.shape[-2:]) != wanted[-2:] or (not members and tuple(prediction.shape) != wanted):
@@ -160,3 +148,8 @@ def _surprise(prediction: Tensor, target: Tensor) -> Tensor:
     square = (mean - (target.unsqueeze(-3) if members else target)).square()
     surprise = HALF_LOG + 0.5 * (variance.log() + square / variance)
     return surprise.mean(dim=-3) if members else surprise
+
+
+SQUARED = Loss("squared", 1, _squares)
+GAUSSIAN = Loss("gaussian", 2, _surprise, "nll")
+LOSSES = {loss.name: loss for loss in (SQUARED, GAUSSIAN)}

@@ -10,7 +10,7 @@ from torch.distributions import Normal
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
-from cmixup.losses import GAUSSIAN, SQUARED, gaussian_error, gaussian_errors, joined, mean_names, variance_of
+from cmixup.losses import GAUSSIAN, SQUARED, joined, mean_names, variance_of
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.metrics import nll, std_factor
@@ -22,23 +22,23 @@ from tests.helpers import make_data, make_run, make_split, settings
 def test_the_error_is_the_likelihood_of_a_normal_distribution() -> None:
     prediction, target = torch.randn(3, 5, 4), torch.randn(3, 5, 2)
     expected = -Normal(prediction[..., :2], variance_of(prediction[..., 2:]).sqrt()).log_prob(target)
-    torch.testing.assert_close(gaussian_error(prediction, target), expected.mean(dim=(-2, -1)))
-    torch.testing.assert_close(gaussian_errors(prediction, target), expected.mean(dim=-1))
+    torch.testing.assert_close(GAUSSIAN.error(prediction, target), expected.mean(dim=(-2, -1)))
+    torch.testing.assert_close(GAUSSIAN.errors(prediction, target), expected.mean(dim=-1))
     weight = torch.tensor([0.0, 0.0, 1.0, 0.0, 1.0]).expand(3, 5)
     chosen = expected[:, [2, 4]].mean(dim=(-2, -1))
-    torch.testing.assert_close(gaussian_error(prediction, target, weight), chosen)
+    torch.testing.assert_close(GAUSSIAN.error(prediction, target, weight), chosen)
 
 
 def test_members_have_a_likelihood_each() -> None:
     prediction, target = torch.randn(6, 5, 4), torch.randn(5, 2)
-    each = torch.stack([gaussian_error(one, target) for one in prediction])
-    torch.testing.assert_close(gaussian_error(prediction, target), each.mean())
+    each = torch.stack([GAUSSIAN.error(one, target) for one in prediction])
+    torch.testing.assert_close(GAUSSIAN.error(prediction, target), each.mean())
 
 
 @pytest.mark.parametrize("shape", [(5, 2), (4, 4), (2, 5, 3)])
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="prediction must have a mean and a variance for each label"):
-        gaussian_error(torch.zeros(shape), torch.zeros(5, 2))
+        GAUSSIAN.error(torch.zeros(shape), torch.zeros(5, 2))
 
 
 def test_outputs_become_means_and_standard_deviations_in_label_units() -> None:

@@ -1,19 +1,16 @@
-"""`CMixup`: C-Mixup inside a batch, as one call, as a `collate_fn`, or in a hidden layer."""
+"""`CMixup`: C-Mixup inside a batch, as one call, as a `collate_fn`, or by `mixing_at` in a hidden layer."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import get_worker_info
 
-from cmixup.adapters.hidden import mixing_at
 from cmixup.adapters.labels import (
     LabelsGetter,
     Mix,
@@ -68,8 +65,6 @@ class CMixup(nn.Module):
             few labels leave each row at least two effective partners. Ranks of one training would each find another
             bandwidth, so there `labels` must be given, the same on every rank.
         alpha: see `Beta`.
-        layer: where `at` mixes: a module's name, or None for the model's input. `mixing(x, y)` itself mixes inputs and
-            is refused if a layer is named.
         seed: see `WorkerStreams`.
         labels: (N,) or (N, d) training labels that the bandwidth and `space` are fitted to.
         space: how labels are compared: a scale for each output, circles, ranks.
@@ -78,7 +73,6 @@ class CMixup(nn.Module):
         keep: entries that stay as they are (indices, masks, texts, categories): keys of dictionaries, wherever they
             stand, or places from the top of the batch, such as (0, 1) for the second tensor of a list of inputs.
         off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is.
-        off_step: the number of draws after which nothing is mixed; None for never.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
 
     Raises:
@@ -89,7 +83,6 @@ class CMixup(nn.Module):
         self,
         bandwidth: Bandwidth = "auto",
         alpha: float = 2.0,
-        layer: str | None = None,
         *,
         seed: int | None = None,
         labels: Given | None = None,
@@ -98,20 +91,16 @@ class CMixup(nn.Module):
         labels_getter: LabelsGetter = "default",
         keep: tuple[Entry, ...] = (),
         off_epoch: int | None = None,
-        off_step: int | None = None,
         return_mix: bool = False,
     ) -> None:
         super().__init__()
         self._given_bandwidth = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)
-        if not (layer is None or (isinstance(layer, str) and layer)):
-            raise InputError(f"layer must be the name of a module, or None for the input, got {format_value(layer)}")
-        self.layer, self.space = layer, as_space(space)
+        self.space = as_space(space)
         self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
-        self.off_step = None if off_step is None else check_count("off_step", off_step)
-        self.epoch, self.step = 0, 0
+        self.epoch = 0
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels
@@ -136,9 +125,8 @@ class CMixup(nn.Module):
 
     @property
     def off(self) -> bool:
-        """Return whether `off_epoch` or `off_step` is reached, so that rows come back as they are."""
-        epoch, step = self.off_epoch, self.off_step
-        return (epoch is not None and self.epoch >= epoch) or (step is not None and self.step >= step)
+        """Return whether `off_epoch` is reached, so that rows come back as they are."""
+        return self.off_epoch is not None and self.epoch >= self.off_epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the epoch, 0 or more, for `off_epoch`; persistent workers do not see it."""
@@ -169,11 +157,6 @@ class CMixup(nn.Module):
             labels = find_labels(tree, self.labels_getter)
         else:
             raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
-        if self.layer is not None and self.training:
-            raise InputError(
-                f"layer={format_value(self.layer)} is mixed by `with mixing.at(model, y) as mixed_y`, "
-                "not by mixing(x, y)"
-            )
         if not (self.training or self.return_mix):
             return tree
         mixed = self.draw(labels)
@@ -183,10 +166,6 @@ class CMixup(nn.Module):
         if not self.return_mix:
             return tree
         return (*tree, mixed) if len(batch) == 2 else (tree, mixed)
-
-    def at(self, model: nn.Module, labels: Any, *, mask: Tensor | None = None) -> AbstractContextManager[Any]:
-        """Return `mixing_at(model, layer, self, labels, mask=mask)` for the layer that this mixing was given."""
-        return mixing_at(model, self.layer, self, labels, mask=mask)
 
     def draw(self, labels: Any) -> Mix:
         """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()` or if `off`.
@@ -202,8 +181,6 @@ class CMixup(nn.Module):
         if torch.compiler.is_dynamo_compiling():
             # A decorator would import the compiler with cmixup.
             return torch.compiler.disable(CMixup.draw)(self, labels)  # type: ignore[no-untyped-call]
-        if self.off_step is not None and get_worker_info() is not None:
-            raise InputError(f"off_step={self.off_step} must count the draws of one process, got a DataLoader's worker")
         if not self.training or self.off:
             return no_mix(labels)
         values = label_matrix(labels)
@@ -219,7 +196,6 @@ class CMixup(nn.Module):
         points = self._coordinates.of("labels", values)
         partner = self._partners(points)
         self._warning.check(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
-        self.step += 1
         lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), lam.to(device))
 
@@ -228,7 +204,6 @@ class CMixup(nn.Module):
         content = {
             "streams": self._streams.state(),
             "epoch": self.epoch,
-            "step": self.step,
             "fitted_to": self._fitted_to,
         }
         seen = np.empty((0, 0)) if self._seen is None else self._seen
@@ -245,18 +220,18 @@ class CMixup(nn.Module):
         try:
             with np.load(io.BytesIO(state.cpu().numpy().tobytes()), allow_pickle=False) as file:
                 content, seen = json.loads(file["content"].tobytes()), file["seen"]
-            epoch, step, fitted_to = (check_count(name, content[name]) for name in ("epoch", "step", "fitted_to"))
+            epoch, fitted_to = (check_count(name, content[name]) for name in ("epoch", "fitted_to"))
             self._streams.restore(content["streams"])
         except (AttributeError, KeyError, OSError, TypeError, ValueError):
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        self.epoch, self.step = epoch, step
+        self.epoch = epoch
         if not self._final and len(seen):
             self._fit(seen[:fitted_to])
             self._seen = seen
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""
-        return f"bandwidth={self._given_bandwidth}, lam={self.lam}, layer={self.layer!r}, {self.space}"
+        return f"bandwidth={self._given_bandwidth}, lam={self.lam}, {self.space}"
 
     def _look_at(self, values: np.ndarray) -> None:
         """Add labels `(B, d)` to the sample behind the bandwidth, and find it again if the sample has doubled."""

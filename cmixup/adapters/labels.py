@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from cmixup.errors import InputError, format_value
+from cmixup.errors import InputError, format_value, nearest
 from cmixup.mixing.linear import check_floating, interpolate
 from cmixup.sampling.inputs import to_numpy
 from cmixup.tree import Entry, entries, leaves, map_leaves
@@ -90,10 +89,8 @@ def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
     there = entries(tree)
     for key in keep:
         if key not in there:
-            known = sorted((k for k in there if isinstance(k, str) == isinstance(key, str)), key=str)
-            near = difflib.get_close_matches(str(key), [str(k) for k in known], 1)
-            hint = f"did you mean {near[0]!r}?" if near and isinstance(key, str) else f"there are {format_value(known)}"
-            raise InputError(f"keep must name entries of the batch, got {key!r}: {hint}")
+            known = sorted(str(k) for k in there if isinstance(k, str) == isinstance(key, str))
+            raise InputError(f"keep must name entries of the batch, got {key!r}{nearest(str(key), known)}")
 
 
 def label_matrix(labels: Any) -> np.ndarray:

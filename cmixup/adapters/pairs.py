@@ -109,11 +109,10 @@ class PairDataset(Dataset[Any]):
         """
         if not isinstance(index, list):
             return self.__getitems__([index])[0]
+        if self.keep:
+            return collated(self.__getitems__(index))
         rows, partners, lam = self._drawn(index)
-        batch, _ = self._read(rows, partners)
-        if batch is None or self.keep:
-            return collated(self.__getitems__([Pair(*triple) for triple in zip(rows, partners, lam, strict=True)]))
-        mixed = self._mixed(batch, lam)
+        mixed = self._mixed(self._read(rows, partners)[0], lam)
         return [mixed, Mix(torch.tensor(partners), torch.tensor(lam))] if self.return_mix else mixed
 
     def __getitems__(self, indices: Sequence[int | Pair]) -> list[Any]:
@@ -122,12 +121,7 @@ class PairDataset(Dataset[Any]):
             return []
         rows, partners, lam = self._drawn(indices)
         batch, read = self._read(rows, partners)
-        anchors = read[: len(rows)]
-        if batch is None:
-            pairs = zip(anchors, read[len(rows) :], lam, strict=True)
-            mixed_rows = [unbind(self._mixed(collated([a, b]), [w]), [a], keep=self.keep)[0] for a, b, w in pairs]
-        else:
-            mixed_rows = unbind(self._mixed(batch, lam), anchors, keep=self.keep)
+        mixed_rows = unbind(self._mixed(batch, lam), read[: len(rows)], keep=self.keep)
         if not self.return_mix:
             return mixed_rows
         drawn = zip(mixed_rows, partners, lam, strict=True)
@@ -142,7 +136,7 @@ class PairDataset(Dataset[Any]):
         return rows.tolist(), partners.tolist(), self.lam.sample(len(rows), self._streams["lam"]).tolist()
 
     def _read(self, rows: list[int], partners: list[int]) -> tuple[Any, list[Any]]:
-        """Return rows and then partners put together, or None where they differ in shape, and each as it was read."""
+        """Return rows and then partners put together, and each as it was read."""
         if type(self.dataset).__getitem__ is TensorDataset.__getitem__:  # tensors give a batch without reading rows
             both = torch.tensor([*rows, *partners])
             batch = [tensor[both] for tensor in self.dataset.tensors]
@@ -151,10 +145,7 @@ class PairDataset(Dataset[Any]):
         order[::2], order[1::2] = rows, partners  # a dataset that draws reads its rows pair by pair
         read = getattr(self.dataset, "__getitems__", lambda all_of_them: [self.dataset[k] for k in all_of_them])(order)
         read = [*read[::2], *read[1::2]]
-        try:
-            return collated(read), read
-        except InputError:
-            return None, read
+        return collated(read), read
 
     def _mixed(self, batch: Any, lam: list[float]) -> Any:
         """Return the first half of a batch `(2 B, ...)` mixed with the second."""

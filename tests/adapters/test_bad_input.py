@@ -70,7 +70,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "CMixup: form without number": (lambda: CMixup(("std",)), "bandwidth must be a number"),
     "CMixup: fraction of 2": (lambda: CMixup(("fraction", 2)), "fraction must be above 0 and at most 1"),
     "CMixup: alpha": (lambda: CMixup(1.0, -2), "alpha must be a finite number above 0, got -2"),
-    "CMixup: layer a number": (lambda: CMixup(1.0, layer=3), "layer must be the name"),  # type: ignore[arg-type]
     "CMixup: seed negative": (lambda: CMixup(1.0, seed=-1), "seed must be a whole number, 0 or more, got -1"),
     "CMixup: NaN labels": (lambda: CMixup("auto", labels=[1.0, np.nan]), "labels must be finite .* in row 1"),
     "CMixup: no labels": (lambda: CMixup("auto", labels=[]), "labels must not be empty"),
@@ -103,7 +102,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}),
         r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'",
     ),
-    "batch: layer named": (lambda: CMixup(1.0, layer="fc")(X, Y), "layer='fc' is mixed by `with mixing.at"),
     "batch: no labels in evaluation": (lambda: CMixup(1.0).eval().draw(None), "labels must be a dense tensor"),
     "batch: labels of two outputs, then three": (
         lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],

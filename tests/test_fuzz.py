@@ -105,7 +105,7 @@ VALUES = (
 )  # fmt: skip
 
 
-@QUICK
+@settings(QUICK, max_examples=12)
 @given(st.sampled_from(KEYS), st.sampled_from(VALUES) | st.text(max_size=8))
 def test_a_word_of_a_command_line_is_planned_or_refused_in_one_line(key: str, value: str) -> None:
     words = ["dataset=no2", "dataset.synthetic=true", "logger=none", f"{key}={value}"]

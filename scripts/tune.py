@@ -35,13 +35,13 @@ from scripts.config.compose import (
     TUNED_DEFAULT,
     base_preset,
     compose_train,
+    normalize_arguments,
     option_names,
     override_word,
     override_words,
     part_file,
     read_part,
     table_options,
-    table_words,
     tune_command,
     tuned_path,
 )
@@ -253,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
-        words = table_words([f"{key}={value}" for key, value in given.items()])
+        words = normalize_arguments([f"{key}={value}" for key, value in given.items()])
         options = [word for word in words if word.startswith(OPTION)]
         if "dataset=csv" in words:
             given["dataset"] = "csv"

@@ -136,16 +136,15 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
         InputError: anything else, an empty or repeated seed.
     """
     try:
-        if isinstance(value, (list, tuple)):
-            seeds = [_whole_number(v) for v in value]
-        elif "," in (text := str(value)):
-            seeds = [_whole_number(part) for part in text.split(",") if part.strip()]
-        else:
-            low, sign, high = text.rpartition("..")
-            seeds = (
-                _seed_span(_whole_number(low), _whole_number(high) + 1) if sign else _seed_span(0, _whole_number(text))
-            )
-        if not seeds or len(set(seeds)) != len(seeds):
+        words: Sequence[Any] = value if isinstance(value, list | tuple) else str(value).split(",")
+        if len(words) == 1 and not isinstance(value, list | tuple):  # no comma
+            low, sign, high = words[0].rpartition("..")
+            first, stop = (int(low), int(high) + 1) if sign else (0, int(words[0]))
+            words = range(first, min(stop, first + MOST_SEEDS + 1))
+        words = [word for word in words if not isinstance(word, str) or word.strip()]
+        seeds = [int(word) for word in words]
+        whole = all(int(word) == float(word) and not isinstance(word, bool) for word in words)
+        if not whole or not 0 < len(set(seeds)) == len(seeds) <= MOST_SEEDS or min(seeds) < 0 or max(seeds) > MAX_SEED:
             raise ValueError(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
@@ -153,18 +152,6 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
             f"up to {MAX_SEED}, got {format_value(value)}"
         ) from None
     return sorted(seeds)
-
-
-def _whole_number(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != float(value) or not 0 <= int(value) <= MAX_SEED:
-        raise ValueError(value)
-    return int(value)
-
-
-def _seed_span(start: int, stop: int) -> list[int]:
-    if stop - start > MOST_SEEDS:
-        raise ValueError(stop)
-    return list(range(start, stop))
 
 
 WIDTH = 78  # two less than a terminal's, for the sign that a line goes on

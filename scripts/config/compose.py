@@ -29,6 +29,7 @@ from scripts.config.arguments import near_hint
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
+TUNED_PRESETS = (TUNED, TUNED_DEFAULT)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 MOST_NAMES, NEAREST = 12, 5  # names of what is known that a line holds: all of so many, else so many that are like
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
@@ -65,8 +66,8 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
         InputError: words that cannot be composed, or a tuned preset without tuned values.
     """
     with one_line():
-        cfg = _compose_words(list(overrides))
-        return _compose_words(with_tuned(cfg, cfg.preset, overrides)) if is_tuned(cfg.preset) else cfg
+        cfg = _compose_words(overrides)
+        return _compose_words(with_tuned(cfg, cfg.preset, overrides)) if cfg.preset in TUNED_PRESETS else cfg
 
 
 @contextlib.contextmanager
@@ -108,21 +109,30 @@ def listed_names(known: Sequence[str], name: str) -> str:
     return f"{', '.join(nearest)}, ... ({len(known)} in all: python -m scripts.train --help)"
 
 
-def _compose_words(words: list[str]) -> DictConfig:
+def _compose_words(words: Sequence[str]) -> DictConfig:
     """Compose choices of groups once a process, as it takes a tenth of a second, and set values as Hydra does."""
+    groups, values, experiment = list[str](), list[Override](), ""
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
-    words = list({word.partition("=")[0]: word for word in words}.values())
-    given = {word: _parsed(word) for word in words}
-    values = {word: one for word, one in given.items() if _sets_a_value(one)}
+    for word in {word.partition("=")[0]: word for word in words}.values():
+        given = _parsed(word)
+        key = given.key_or_group
+        of_group = (
+            "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
+        )
+        sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
+        if sets and not of_group and not given.is_sweep_override():
+            values.append(given)
+        elif key == "experiment" and (CONFIG_DIR / key / f"{word.partition('=')[2]}.yaml").is_file():
+            experiment = word  # its file refers to no other part, and is put in without Hydra
+        else:
+            groups.append(word)
+    if any(word.startswith("debug=") for word in groups):  # which records under a name of its own
+        groups, experiment = [*groups, *([experiment] if experiment else [])], ""
     inside = GlobalHydra.instance().is_initialized()
-    groups = sorted(word for word in words if word not in values)
-    # A mode of debugging records under a name of its own, whatever the experiment.
-    debugging = any(word.startswith("debug=") for word in groups)
-    alone = [word for word in groups if _is_experiment(word) and not debugging]
-    cfg = copy.deepcopy(_hydra_composed(CONFIG_DIR, tuple(word for word in groups if word not in alone), inside))
-    for word in alone:
-        cfg.experiment = part_file("experiment", word.partition("=")[2])
-    for one in values.values():
+    cfg = copy.deepcopy(_hydra_composed(CONFIG_DIR, tuple(sorted(groups)), inside))
+    if experiment:
+        cfg.experiment = part_file("experiment", experiment.partition("=")[2])
+    for one in values:
         key, value = one.key_or_group, one.value()
         if one.is_add() and not isinstance(value, (dict, list)) and OmegaConf.select(cfg, key) is not None:
             raise InputError(f"{key} is there already: set it without +, got {format_value(value)}")
@@ -135,20 +145,6 @@ def _compose_words(words: list[str]) -> DictConfig:
     return cfg
 
 
-def _is_experiment(word: str) -> bool:
-    """Return whether a word chooses an experiment, whose file refers to no other part and is put in without Hydra."""
-    key, _, name = word.partition("=")
-    return key == "experiment" and (CONFIG_DIR / key / f"{name}.yaml").is_file()
-
-
-def _sets_a_value(given: Override) -> bool:
-    """Return whether a word of a command line is `key=value`, `+key=value` or `++key=value`, and chooses no group."""
-    key = given.key_or_group
-    group = "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
-    sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
-    return sets and not given.is_sweep_override() and not group
-
-
 @functools.cache
 def _hydra_composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictConfig:
     """Let Hydra compose; `inside` says whether its own command line has been read, which knows where to look."""
@@ -156,11 +152,6 @@ def _hydra_composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictC
         return compose("train", overrides=list(words))
     with initialize_config_dir(str(folder), version_base="1.3"):
         return compose("train", overrides=list(words))
-
-
-def is_tuned(preset: str) -> bool:
-    """Return whether a preset is another one under tuned values."""
-    return preset in (TUNED, TUNED_DEFAULT)
 
 
 def table_options(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,7 +189,7 @@ def base_preset(dataset: str, preset: str = TUNED) -> str:
     `tuned` starts from `paper`, or from `default` for a dataset that the paper does not have; `tuned_default` from
     `default`; any other is its own.
     """
-    if not is_tuned(preset):
+    if preset not in TUNED_PRESETS:
         return preset
     presets = part_file("dataset", dataset)["presets"]
     return "paper" if preset == TUNED and "paper" in presets else "default"
@@ -232,13 +223,22 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *override_words(values), *words]
 
 
-def table_words(words: Sequence[str]) -> list[str]:
-    """Return words in which `table=my.csv` and `target=price` are the options of the dataset csv, which is chosen."""
+def normalize_arguments(words: Sequence[str]) -> list[str]:
+    """Return a command line as Hydra takes it: `table=` and `target=` as options of the dataset csv, which is chosen.
+
+    One that asks Hydra to show a configuration has the values that a tuned preset stands for.
+    """
     options = {"table": "dataset.path", "target": "dataset.target"}
-    keys = [word.partition("=")[0] for word in words]
-    chosen = ["dataset=csv"] if "table" in keys and "dataset" not in keys else []
     split = [word.partition("=") for word in words]
-    return [*(f"{options.get(key, key)}{sign}{value}" for key, sign, value in split), *chosen]
+    keys = [key for key, _, _ in split]
+    chosen = ["dataset=csv"] if "table" in keys and "dataset" not in keys else []
+    words = [*(f"{options.get(key, key)}{sign}{value}" for key, sign, value in split), *chosen]
+    presets = [value for key, _, value in split if key == "preset" and value]
+    if {"--cfg", "-c"} & set(words) and presets and presets[-1] in TUNED_PRESETS:
+        first = next(k for k, word in enumerate(words) if "=" in word)
+        cfg = compose_train([word for word in words if "=" in word and not word.startswith("preset=")])
+        return [*words[:first], *with_tuned(cfg, presets[-1], words[first:])]
+    return words
 
 
 def override_word(key: str, value: Any) -> str:

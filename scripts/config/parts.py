@@ -14,14 +14,15 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from cmixup.errors import InputError, as_number, format_value
+from cmixup.errors import InputError, as_number, check_choice, check_count, format_value
+from cmixup.label_scaling import check_label_scaling
+from cmixup.methods.base import check_loss
+from cmixup.training.settings import TrainSettings
 from datasets.common.base import Dataset
 from scripts.config.compose import (
     CONFIG_DIR,
-    TUNED,
-    TUNED_DEFAULT,
+    TUNED_PRESETS,
     compose_train,
-    is_tuned,
     one_line,
     option_names,
     override_words,
@@ -45,6 +46,8 @@ ABOUT = {
     "method": ("title", "grid", "cost", "label_scaling"),
 }  # fmt: skip
 GROUPS = ("dataset", "model", "method")
+LOGGERS = ("wandb", "none")
+MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 NOT_ARGUMENTS = ("_target_", "name")
 MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a message
 
@@ -53,18 +56,26 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
     """Return the configuration with every interpolation resolved.
 
     Raises:
-        InputError: an unknown preset, or a value that refers to one that is not there.
+        InputError: a group or a key that is not there or unknown, an unknown preset, a value of another type, or one
+            that refers to what is not there.
     """
+    needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
+    needs["dataset"] += ("presets",)
     with one_line():
-        _check_groups(cfg)
-        presets = list(cfg.dataset.presets)
-        if cfg.preset not in presets:
-            known = ", ".join(dict.fromkeys([*presets, TUNED, TUNED_DEFAULT]))
+        for group, inside in needs.items():
+            node = OmegaConf.select(cfg, group)
+            if not isinstance(node, DictConfig):
+                raise InputError(f"{group} must hold options of its own, got {format_value(node)}")
+            for key in inside:
+                value = OmegaConf.select(node, key)
+                if not isinstance(value, DictConfig if key == "presets" else str):
+                    raise InputError(f"{group}.{key} cannot be set, got {format_value(value)}")
+        if cfg.preset not in (presets := list(cfg.dataset.presets)):
+            known = ", ".join(dict.fromkeys([*presets, *TUNED_PRESETS]))
             raise InputError(
                 f"preset must be one of {known} for dataset {cfg.dataset.name}, got {format_value(cfg.preset)}"
             )
-        plain = OmegaConf.to_container(cfg, resolve=True)
-    assert isinstance(plain, dict)
+        plain: Any = OmegaConf.to_container(cfg, resolve=True)
     top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
     if missing := [key for key in top if key not in plain]:
         raise InputError(f"{missing[0]} is missing: it cannot be taken out")
@@ -74,23 +85,39 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
         for name in about:
             plain[group].pop(name, None)
     plain["experiment"] = plain["experiment"]["name"]
+    return plain
+
+
+def check_config(plain: dict[str, Any]) -> tuple[TrainSettings, Part, Part, Part]:
+    """Check all of a resolved configuration; return its settings, dataset, model and method.
+
+    Raises:
+        InputError: an unknown key, a wrong type or value.
+    """
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
-    return {str(key): value for key, value in plain.items()}
-
-
-def _check_groups(cfg: DictConfig) -> None:
-    """Raise `InputError` unless the groups are groups, with what every part has."""
-    needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
-    needs["dataset"] += ("presets",)
-    for group, inside in needs.items():
-        node = OmegaConf.select(cfg, group)
-        if not isinstance(node, DictConfig):
-            raise InputError(f"{group} must hold options of its own, got {format_value(node)}")
-        for key in inside:
-            wanted = DictConfig if key == "presets" else str
-            if not isinstance(OmegaConf.select(node, key), wanted):
-                raise InputError(f"{group}.{key} cannot be set, got {format_value(OmegaConf.select(node, key))}")
+    if not plain["out"]:
+        raise InputError(f"out must be a folder, got {plain['out']!r}")
+    check_choice("logger", plain["logger"], LOGGERS)
+    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
+    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
+    check_choice("resume", plain["resume"], ("same", "any"))
+    given = check_part("train", dict(plain["train"]), function=TrainSettings).given
+    for key in ("epochs", "batch_size", "lr"):
+        if key not in given:
+            raise InputError(f"train.{key} is missing: it cannot be taken out")
+    settings = TrainSettings(**given)
+    dataset = check_part("dataset", plain["dataset"])
+    model = check_part("model", plain["model"], ("in_shape", "out_features"))  # which come from the data
+    method = check_part("method", plain["method"])
+    made = method.build()  # refuses bad values now rather than after loading the data
+    try:
+        made.check_batch(settings.batch_size)
+        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
+        check_loss(settings.loss, type(made))
+    except InputError as error:
+        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
+    return settings, dataset, model, method
 
 
 def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
@@ -125,14 +152,9 @@ class Part:
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
-        try:
-            signature = call_signature(self.function)
-            if not (more and any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values())):
-                signature.bind(*more, **given)
-        except TypeError as error:
-            raise InputError(f"_target_ {self.function.__name__} cannot be called: {error}") from None
-        except ValueError:  # a builtin that does not say what it takes
-            pass
+        for name, one in list(arguments_of(self.function).items())[len(more) :]:
+            if one.default is one.empty and name not in given:
+                raise InputError(f"_target_ {self.function.__name__} cannot be called: missing argument {name!r}")
         built = self.function(*more, **given)
         return built.with_options(**self.shared) if self.shared else built
 
@@ -147,47 +169,27 @@ def is_part(value: Any) -> bool:
     return isinstance(value, Mapping) and "_target_" in value
 
 
-def parameters_of(node: Mapping[str, Any]) -> list[str]:
-    """Return the names of the arguments of what a node calls."""
-    return parameter_names(call_signature(target_of(node)))
-
-
-def parameter_names(signature: inspect.Signature) -> list[str]:
-    """Return the names that can be given, so neither `*args` nor `**more`."""
-    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [name for name, one in signature.parameters.items() if one.kind not in starred]
-
-
-def call_signature(function: Callable[..., Any]) -> inspect.Signature:
-    """Return what a class or function takes, each argument with its type; `Any` where it has none.
+def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return what a class or function takes by name, each argument with its type; `Any` where it has none.
 
     A constructor that hands `**more` on takes the arguments of its parent's by name, too, and so on up.
 
     Raises:
         ValueError: a builtin that does not say what it takes.
     """
-    if not inspect.isclass(function):
-        return _typed_signature(function)
-    first, *parents = [
-        _typed_signature(vars(kind)["__init__"]) for kind in function.__mro__ if "__init__" in vars(kind)
-    ]
-    taken = dict(list(first.parameters.items())[1:])  # without self
-    for parent in parents:
-        handed_on = [name for name, one in taken.items() if one.kind is one.VAR_KEYWORD]
-        if not handed_on:
+    is_class = inspect.isclass(function)
+    chain = (
+        [vars(kind)["__init__"] for kind in function.__mro__ if "__init__" in vars(kind)] if is_class else [function]
+    )
+    taken: dict[str, inspect.Parameter] = {}
+    for one in chain:
+        hints, parameters = typing.get_type_hints(one), list(inspect.signature(one).parameters.values())
+        for parameter in parameters[is_class:]:  # without self
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                taken.setdefault(parameter.name, parameter.replace(annotation=hints.get(parameter.name, Any)))
+        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
             break
-        del taken[handed_on[0]]
-        for one in list(parent.parameters.values())[1:]:
-            if one.name not in taken and one.kind is not one.VAR_POSITIONAL:
-                taken[one.name] = one if one.kind is one.VAR_KEYWORD else one.replace(kind=one.KEYWORD_ONLY)
-    return first.replace(parameters=list(taken.values()))
-
-
-def _typed_signature(function: Callable[..., Any]) -> inspect.Signature:
-    hints = typing.get_type_hints(function)
-    signature = inspect.signature(function)
-    typed = [one.replace(annotation=hints.get(name, Any)) for name, one in signature.parameters.items()]
-    return signature.replace(parameters=typed)
+    return taken
 
 
 def check_part(
@@ -209,30 +211,30 @@ def check_part(
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
     """
     function = function or target_of(node)
-    signature = call_signature(function)
-    known = [name for name in parameter_names(signature) if name not in reserved]
-    hints = {name: signature.parameters[name].annotation for name in known}
+    hints = {name: one.annotation for name, one in arguments_of(function).items() if name not in reserved}
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
     shared.pop("return", None)
-    hints, known = hints | shared, [*known, *shared]
-    for key in known:
-        _refuse_name_of_part(f"{path}.{key}", node.get(key), hints.get(key, Any))
+    hints |= shared
+    for key, hint in hints.items():  # a word that stands for a part, which is chosen as a group
+        group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
+        if isinstance(value, str) and str not in (hint, *typing.get_args(hint)) and (CONFIG_DIR / group).is_dir():
+            names = ", ".join(option_names(group))
+            raise InputError(f"{path}.{key} is chosen with {group}=, one of {names}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}
     for key, value in node.items():
         where = f"{path}.{key}"
-        if key in NOT_ARGUMENTS or (key in passed_on and key not in known):
+        if key in NOT_ARGUMENTS or (key in passed_on and key not in hints):
             continue
-        if key not in known:
-            takes = ", ".join([*known, *sorted(passed_on - set(known))]) or "no options"
+        if key not in hints:
+            takes = ", ".join([*hints, *sorted(passed_on.difference(hints))]) or "no options"
             raise InputError(f"{where} is not known; {path} takes {takes}")
         if key in below:
-            given[key] = _check_below(path, key, node, hints.get(key, Any))
+            given[key] = _check_below(path, key, node, hints[key])
         else:
-            hint = hints.get(key, Any)
-            check_type(where, value, hint)
-            takes_float = type(value) is int and float in (hint, *typing.get_args(hint))
+            check_type(where, value, hints[key])
+            takes_float = type(value) is int and float in (hints[key], *typing.get_args(hints[key]))
             given[key] = node[key] = as_number(where, value) if takes_float else value
     return Part(function, given, {key: given.pop(key) for key in shared if key in given})
 
@@ -258,16 +260,6 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
         raise InputError(f"{path}.{key} must be a {wanted} here, got {below.get('name', below['_target_'])}")
     return part
-
-
-def _refuse_name_of_part(where: str, value: Any, hint: Any) -> None:
-    """Raise `InputError` where a word stands for a part, which is chosen as a group: `method/pairing=uniform`."""
-    group = where.replace(".", "/")
-    takes_words = str in (hint, *typing.get_args(hint))
-    if isinstance(value, str) and not takes_words and (CONFIG_DIR / group).is_dir():
-        raise InputError(
-            f"{where} is chosen with {group}=, one of {', '.join(option_names(group))}, got {format_value(value)}"
-        )
 
 
 def checked_arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
@@ -301,29 +293,26 @@ def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any
         plain: a resolved configuration.
         preset: compare with this one instead of its own.
     """
+    preset = preset or plain["preset"]
+    usual_config = _usual_config.__wrapped__ if preset in TUNED_PRESETS else _usual_config  # tuning writes values anew
     dataset, model, method = (plain[group]["name"] for group in GROUPS)
-    words = [f"dataset={dataset}", f"method={method}", f"preset={preset or plain['preset']}"]
-    usual = _usual_config(words)
+    words = [f"dataset={dataset}", f"method={method}", f"preset={preset}"]
+    usual = usual_config(CONFIG_DIR, *words)
     if usual["model"]["name"] != model:
         words = [*words, f"model={model}"]
-        usual = _usual_config(words)
+        usual = usual_config(CONFIG_DIR, *words)
     mine, theirs = _flat_options(plain), _flat_options(usual)
     parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
     swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
     if swapped:
-        theirs = _flat_options(_usual_config([*words, *override_words(swapped)]))
+        theirs = _flat_options(usual_config(CONFIG_DIR, *words, *override_words(swapped)))
     changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
     return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
 
 
-def _usual_config(words: Sequence[str]) -> Mapping[str, Any]:
-    """Return what words compose to, not to be changed; once a process, but for tuned values, which tuning writes."""
-    tuned = any(is_tuned(word.removeprefix("preset=")) for word in words)
-    return resolve_config(compose_train(words)) if tuned else _untuned_config(CONFIG_DIR, tuple(words))
-
-
 @functools.cache
-def _untuned_config(_: Path, words: tuple[str, ...]) -> Mapping[str, Any]:
+def _usual_config(_: Path, *words: str) -> Mapping[str, Any]:
+    """Return what words compose to, not to be changed; once a process for a folder of files."""
     return resolve_config(compose_train(words))
 
 

@@ -23,12 +23,13 @@ from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from scripts import INTERRUPTED
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
-from scripts.driver.runs import is_done, read_report
-from scripts.driver.signals import INTERRUPTED, handle_sigterm
+from scripts.driver.runs import read_report
 
 PRINTED = "printed"  # folder below a sweep's, of a file for each line that is printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
@@ -45,7 +46,7 @@ def job_label(job: Job) -> str:
 
 def bandwidth_warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
-    reports = [read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))]
+    reports = [read_report(job.run_folder(seed)) for seed in job.seeds if (job.run_folder(seed) / DONE).is_file()]
     pairs = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
     return [f"warning: {job_label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(pairs)]
 
@@ -60,7 +61,6 @@ def user_errors() -> Iterator[None]:
 
     SIGTERM is one line, too, and 143. A command whose output nobody reads any more ends without a word, and 0.
     """
-    handle_sigterm()
     try:
         for stream in (sys.stdout, sys.stderr):  # a sign that an encoding lacks, such as "±" in ASCII, is a "?"
             if isinstance(stream, io.TextIOWrapper):

@@ -12,27 +12,21 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from cmixup.errors import InputError, check_choice, check_count
-from cmixup.label_scaling import check_label_scaling
-from cmixup.methods.base import check_loss, per_run
+from cmixup.methods.base import per_run
 from cmixup.training.settings import TrainSettings
 from scripts.config.arguments import parse_seeds
-from scripts.config.compose import base_preset, is_tuned
+from scripts.config.compose import TUNED_PRESETS, base_preset
 from scripts.config.parts import (
     NOT_ARGUMENTS,
+    arguments_of,
     changed_options,
-    check_part,
-    checked_arguments,
+    check_config,
     is_part,
-    parameters_of,
     resolve_config,
     target_of,
 )
 from scripts.driver.devices import pick_device
-from scripts.driver.logger import LOGGERS
 from scripts.driver.runs import folder_name, is_done, read_report
-
-MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 
 @dataclass(frozen=True)
@@ -44,6 +38,7 @@ class Job:
         seeds: all seeds asked for.
         options: what differs from dataset, model, method and preset alone.
         folder: where the seeds' folders go.
+        out: holds `runs`, and the locks of those who work there.
         stackable: whether its method and model train as a stack.
     """
 
@@ -51,6 +46,7 @@ class Job:
     seeds: list[int]
     options: dict[str, Any]
     folder: Path
+    out: Path
     device: torch.device
     settings: TrainSettings
     dataset: Any
@@ -59,10 +55,9 @@ class Job:
     stackable: bool = False
     pending: list[int] = field(default_factory=list)
 
-    @property
-    def out(self) -> Path:
-        """The folder that holds `runs`, and the locks of those who work there."""
-        return Path(self.config["out"])
+    def seed_config(self, seed: int) -> dict[str, Any]:
+        """Return the configuration of one seed alone."""
+        return {**self.config, "seed": seed, "seeds": None}
 
     def run_folder(self, seed: int) -> Path:
         """Return the folder of one seed."""
@@ -89,43 +84,20 @@ def plan_job(cfg: DictConfig) -> Job:
     for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:
             plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
+    settings, dataset, model, method = check_config(plain)
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
-    if not plain["out"]:
-        raise InputError(f"out must be a folder, got {plain['out']!r}")
-    check_choice("logger", plain["logger"], LOGGERS)
-    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
-    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
-    check_choice("resume", plain["resume"], ("same", "any"))
-    device = pick_device(plain["device"])
-    given = checked_arguments("train", plain["train"], TrainSettings)
-    for key in ("epochs", "batch_size", "lr"):
-        if key not in given:
-            raise InputError(f"train.{key} is missing: it cannot be taken out")
-    settings = TrainSettings(**given)
-    # What the model needs of the data comes from the data.
-    dataset, model, method = (
-        check_part(group, plain[group], reserved) for group, reserved in (
-            ("dataset", ()), ("model", ("in_shape", "out_features")), ("method", ()),
-        )
-    )  # fmt: skip
-    made = method.build()  # refuses bad values now rather than after loading the data
-    try:
-        made.check_batch(settings.batch_size)
-        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
-        check_loss(settings.loss, type(made))
-    except InputError as error:
-        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
-    options = changed_options(plain)
-    # Tuned values change when a method is tuned again, so these runs are named by the values.
+    options = named = changed_options(plain)
     preset, name = plain["preset"], plain["dataset"]["name"]
-    naming_options = changed_options(plain, base_preset(name, preset)) if is_tuned(preset) else options
-    folder = (
-        Path(plain["out"]) / "runs" / plain["experiment"] / plain["dataset"]["name"] / plain["model"]["name"]
-        / plain["method"]["name"] / folder_name(plain["preset"], naming_options)
+    if preset in TUNED_PRESETS:  # whose values change when a method is tuned again, so they name the folder
+        named = changed_options(plain, base_preset(name, preset))
+    parts = (plain["experiment"], name, plain["model"]["name"], plain["method"]["name"], folder_name(preset, named))
+    out = Path(plain["out"])
+    stackable = method.kind.stackable and getattr(model.kind, "stackable", False)
+    job = Job(
+        plain, seeds, options, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
+        dataset.build(), model.build, method.build, stackable,
     )  # fmt: skip
-    stackable = made.stackable and getattr(model.kind, "stackable", False)
-    job = Job(plain, seeds, options, folder, device, settings, dataset.build(), model.build, method.build, stackable)
-    job.pending.extend(s for s in seeds if plain["rerun"] or not job.is_done(s))
+    job.pending.extend(seed for seed in seeds if plain["rerun"] or not job.is_done(seed))
     return job
 
 
@@ -138,7 +110,9 @@ def stack_key(job: Job) -> str:
     method, shared = job.config["method"], {k: v for k, v in job.config.items() if k not in ("seed", "seeds", "method")}
     of_runs = per_run(job.make_method())
     drawing = [key for key in of_runs if is_part(method.get(key))]
-    passed_on = {key for part in drawing for key in method[part]}.difference(NOT_ARGUMENTS, parameters_of(method))
+    passed_on = {key for part in drawing for key in method[part]}.difference(
+        NOT_ARGUMENTS, arguments_of(target_of(method))
+    )
     passed_on |= set(of_runs).difference(drawing)
     shared["method"] = {key: value for key, value in method.items() if key not in passed_on}
     shared["method"] |= {part: [method[part].get(name) for name in NOT_ARGUMENTS] for part in drawing}

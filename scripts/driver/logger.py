@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import hashlib
 import os
 import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.predictions import PREDICTIONS, calibration_curve, read_predictions
+from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
 from scripts.stats.scored import Parts
 
-LOGGERS = ("wandb", "none")
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
 #: Set before wandb is imported, where the environment says nothing.
 QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
@@ -38,24 +37,12 @@ RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on aft
 LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 MOST_ROWS = 1000  # of a scatter
+BINS = 10  # of the calibration: as many rows in each
 REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
-
-
-def prepare_wandb(folder: Path) -> bool:
-    """Set the variables of wandb so that it makes no connection that nobody asked for, and writes below a folder.
-
-    Returns:
-        Whether the environment asked something of wandb: a variable of it that is not set here.
-
-    Raises:
-        InputError: WANDB_MODE is none of wandb's modes.
-    """
-    defaults = QUIET | {key: str(folder / place) for key, place in PLACES.items()}
-    wanted = any(k.startswith("WANDB_") and value and defaults.get(k) != value for k, value in os.environ.items())
-    for key, value in defaults.items():
-        os.environ[key] = os.environ.get(key) or value
-    check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
-    return wanted
+#: Keys of a report that go into a run's summary.
+SUMMARY = (
+    "best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -71,26 +58,37 @@ def _without_stderr() -> Iterator[None]:
         os.close(nowhere)
 
 
-def group_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Return the name that all seeds of a cell share: dataset, method, preset and every option that differs from it."""
-    name = "-".join([plain["dataset"]["name"], plain["method"]["name"], folder_name(plain["preset"], options)])
-    longest = LONGEST_NAME - 8  # a seed follows
+def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return the name that all seeds of a cell share, of dataset, method, preset and options, and its tags.
+
+    These are those of `WANDB_TAGS`, dataset, method, preset, bandwidth and the options.
+    """
+    dataset, method, preset = config["dataset"]["name"], config["method"]["name"], config["preset"]
+    name, longest = f"{dataset}-{method}-{folder_name(preset, options)}", LONGEST_NAME - 8  # a seed follows
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name if len(name) <= longest else f"{name[: longest - 13]}-{digest}"
-
-
-def tags_of(plain: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
-    """Return the tags of a cell after those of `WANDB_TAGS`: dataset, method, preset, bandwidth and the options."""
     tags = [tag.strip() for tag in os.environ.get("WANDB_TAGS", "").split(",") if tag.strip()]
-    tags += [plain["dataset"]["name"], plain["method"]["name"], plain["preset"]]
-    bandwidth = plain["method"].get("bandwidth")
-    tags += [] if bandwidth is None else [f"bandwidth={bandwidth}"]
+    bandwidth = config["method"].get("bandwidth")
+    tags += [dataset, method, preset, *([] if bandwidth is None else [f"bandwidth={bandwidth}"])]
     tags += [f"{key}={value}" for key, value in options.items() if key != "method.bandwidth"]
-    return list(dict.fromkeys(tag[:LONGEST_TAG] for tag in tags))
+    group = name if len(name) <= longest else f"{name[: longest - 13]}-{digest}"
+    return group, list(dict.fromkeys(tag[:LONGEST_TAG] for tag in tags))
 
 
+@dataclass
 class Logger:
-    """Follows one run while it trains, and keeps nothing."""
+    """Follows one run while it trains, and keeps nothing.
+
+    Attributes:
+        config: the resolved configuration.
+        options: what it changes of its preset.
+        seed: of the run.
+        run_folder: the run's, which keeps its id; None for a run that is only logged again.
+    """
+
+    config: Mapping[str, Any]
+    options: Mapping[str, Any]
+    seed: int
+    run_folder: Path | None = None
 
     def start(self) -> None:
         """Begin; all is well with the data, model and method of the runs that train together."""
@@ -101,106 +99,89 @@ class Logger:
     def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
         """Take the run's report and, unless it failed, its predictions; the last call."""
 
+    def replay(self, folder: Path) -> None:
+        """Take a run that is done from its folder."""
 
+
+@dataclass
 class WandbLogger(Logger):
     """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
-
-    Args:
-        plain: the resolved configuration.
-        options: what it changes of its preset.
-        seed: of the run.
-        run_folder: the run's, which keeps its id; None for a run that is only logged again.
 
     Raises:
         InputError: WANDB_MODE is none of wandb's modes.
     """
 
-    def __init__(self, plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, run_folder: Path | None = None):
-        self._folder = Path(os.environ.get("WANDB_DIR") or plain["out"]).resolve()
-        self._wanted = prepare_wandb(self._folder)
+    _synced: ClassVar[set[Path]] = set()  # folders of which this process has printed how they are uploaded
+
+    def __post_init__(self) -> None:
+        self._folder = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
         self._wandb: Any = None  # the package
         self._run: Any = None  # of wandb; none where it could not start
-        self._plain, self._options, self._seed = plain, options, seed
-        self._run_folder = run_folder
+        self._rates = TrainSettings(**self.config["train"]).lr_at
+        self._metrics = set[str]()
+        # wandb makes no connection that nobody asked for, and writes below the folder.
+        defaults = QUIET | {key: str(self._folder / place) for key, place in PLACES.items()}
+        variables = {key: value for key, value in os.environ.items() if key.startswith("WANDB_") and value}
+        self._wanted = any(defaults.get(key) != value for key, value in variables.items())
+        os.environ.update(defaults | {key: variables[key] for key in defaults if key in variables})
+        check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
 
     def start(self) -> None:
-        """Open the run.
+        """Open the run. One that was killed goes on as itself, and one that is trained again is another one.
 
         Raises:
             InputError: wandb wants a key, its server cannot be reached, or one of its variables has a wrong value.
         """
         make_folder(self._folder)
+        (group, tags), run_id = names_of(self.config, self.options), None
+        if self.run_folder and not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
+            kept = self.run_folder / RUN_ID
+            goes_on = kept.is_file() and not self.config["rerun"] and not is_done(self.run_folder)
+            run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
+        timeout = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
         try:
             import wandb
 
             self._wandb = wandb
             with _without_stderr():
-                self._run = self._begin()
+                self._run = wandb.init(
+                    project=os.environ.get("WANDB_PROJECT") or "cmixup",
+                    dir=str(self._folder),
+                    mode=os.environ["WANDB_MODE"],  # type: ignore[arg-type]
+                    group=os.environ.get("WANDB_RUN_GROUP") or group,
+                    job_type=self.config["experiment"],
+                    name=f"{group}-{self.seed}",
+                    tags=tags,
+                    config={**self.config, "seed": self.seed, "seeds": None, "options": dict(self.options)},
+                    id=run_id,
+                    resume="allow" if run_id else None,
+                    reinit="create_new",
+                    settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, **timeout),
+                )
+            if run_id and self.run_folder:
+                write_atomically(self.run_folder / RUN_ID, run_id)
         except Exception as error:  # wandb raises errors of many kinds, those of its settings among them
             reason = " ".join(str(error).split()).rstrip(".")[:200]
             if self._wanted:
                 raise InputError(f"wandb: {reason} ({REMEDY})") from None
             print(f"wandb cannot start here, so this run is not logged: {reason}", file=sys.stderr)
-        self._since, self._metrics = time.perf_counter(), set[str]()
-
-    def _begin(self) -> Any:
-        """Return the run of wandb; whatever it raises is raised."""
-        group = group_of(self._plain, self._options)
-        timeout = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
-        run_id = self._run_id()
-        run = self._wandb.init(
-            project=os.environ.get("WANDB_PROJECT") or "cmixup",
-            dir=str(self._folder),
-            mode=os.environ["WANDB_MODE"],
-            group=os.environ.get("WANDB_RUN_GROUP") or group,
-            job_type=self._plain["experiment"],
-            name=f"{group}-{self._seed}",
-            tags=tags_of(self._plain, self._options),
-            config={**self._plain, "seed": self._seed, "seeds": None, "options": dict(self._options)},
-            id=run_id,
-            resume="allow" if run_id else None,
-            reinit="create_new",
-            settings=self._wandb.Settings(silent=True, console="off", x_disable_stats=True, **timeout),
-        )
-        if run_id and self._run_folder:
-            write_atomically(self._run_folder / RUN_ID, run_id)
-        return run
-
-    def _run_id(self) -> str | None:
-        """Return the id of the run: that of its folder where it goes on, else a new one; None where an agent gives it.
-
-        A run that is trained again (`rerun`) is another one of the same group.
-        """
-        if self._run_folder is None or os.environ.get("WANDB_RUN_ID"):
-            return None
-        kept = self._run_folder / RUN_ID
-        goes_on = kept.is_file() and not self._plain["rerun"] and not is_done(self._run_folder)
-        return kept.read_text().strip() if goes_on else secrets.token_hex(4)
+        self._since = time.perf_counter()
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Log an epoch: see `curve_row`, and `epoch_seconds`, how long it took for all runs that train together."""
+        """Log an epoch under the names of the summary, `val/rmse` for `val_rmse`.
+
+        Its learning rate is added, and `epoch_seconds`, how long it took for all runs that train together. None of it
+        goes into the summary: that holds the best epoch's scores.
+        """
         if self._run is None:
             return
         before, self._since = self._since, time.perf_counter()
-        self._log(curve_row(self._plain, row) | {"epoch_seconds": self._since - before})
-
-    def _log(self, row: Mapping[str, float]) -> None:
-        """Log an epoch's row, none of which goes into the summary: that holds the best epoch's scores."""
-        for name in row.keys() - self._metrics:
+        logged = {name.replace("_", "/", 1): value for name, value in row.items()}
+        logged |= {"train/lr": self._rates(epoch), "epoch_seconds": self._since - before}
+        for name in logged.keys() - self._metrics:
             self._run.define_metric(name, summary="none")
             self._metrics.add(name)
-        self._run.log(dict(row), step=int(row["epoch"]))
-
-    def replay(self, folder: Path) -> None:
-        """Log a run that is done from its folder: its curves, record and predictions."""
-        self.start()
-        if self._run is None:
-            return
-        with (folder / HISTORY).open(newline="") as file:
-            for row in csv.DictReader(file):
-                self._log(curve_row(self._plain, {name: float(value) for name, value in row.items()}))
-        ((_, predictions),) = read_predictions(folder / PREDICTIONS).items()
-        self.finish(read_report(folder), predictions)
+        self._run.log(logged, step=epoch)
 
     def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
         """Put the record into the run's summary, and predictions into tables and plots; close it.
@@ -209,56 +190,44 @@ class WandbLogger(Logger):
         """
         if self._run is None:
             return
-        self._run.summary.update(run_summary(report))
+        scores = {f"{split}/{name}": v for split, values in report["scores"].items() for name, v in values.items()}
+        options = {f"options/{key}": value for key, value in report["options"].items()}
+        record = {key: report[key] for key in SUMMARY if key in report}
+        self._run.summary.update({**scores, **report["facts"], **options, **record})
         if predictions:
             self._run.log(prediction_plots(self._wandb, predictions))
         self._run.finish()
-        if self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun"):
-            print_sync(self._folder)
+        offline = self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun")
+        if offline and self._folder not in self._synced:
+            self._synced.add(self._folder)
+            print(f"wandb is offline; upload by: wandb sync {self._folder}/wandb/offline-run-*", file=sys.stderr)
+
+    def replay(self, folder: Path) -> None:
+        """Log a run that is done from its folder: its curves, record and predictions."""
+        self.start()
+        with (folder / HISTORY).open(newline="") as file:
+            for row in csv.DictReader(file):
+                self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
+        ((_, predictions),) = read_predictions(folder / PREDICTIONS).items()
+        self.finish(read_report(folder), predictions)
 
 
-def make_logger(
-    plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, run_folder: Path | None = None
-) -> Logger:
-    """Return the logger of a run that the configuration names; see `WandbLogger`."""
-    return Logger() if plain["logger"] == "none" else WandbLogger(plain, options, seed, run_folder)
-
-
-def log_done(plain: Mapping[str, Any], options: Mapping[str, Any], seed: int, folder: Path) -> None:
-    """Log a run that was done before where wandb's agent asked for it, which would wait for its score in vain."""
-    if plain["logger"] != "none" and os.environ.get("WANDB_SWEEP_ID"):
-        WandbLogger(plain, options, seed).replay(folder)
-
-
-@functools.cache
-def print_sync(folder: Path) -> None:
-    """Print once a process how offline runs of a folder are uploaded."""
-    print(f"wandb is offline; upload by: wandb sync {folder}/wandb/offline-run-*", file=sys.stderr)
-
-
-def curve_row(plain: Mapping[str, Any], row: Mapping[str, float]) -> dict[str, float]:
-    """Return a history row under the names of the summary, `val/rmse` for `val_rmse`, with the rate of its epoch."""
-    settings = TrainSettings(**plain["train"])
-    renamed = {name.replace("_", "/", 1): value for name, value in row.items()}
-    return renamed | {"train/lr": settings.lr_at(int(row["epoch"]))}
-
-
-def run_summary(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run's summary says of its report: scores, facts, verdict, options, commit, folder."""
-    scores = {f"{split}/{name}": v for split, values in report["scores"].items() for name, v in values.items()}
-    options = {f"options/{key}": value for key, value in report["options"].items()}
-    keys = ("best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit")
-    return {**scores, **report["facts"], **options, **{key: report[key] for key in keys if key in report}}
+LOGGERS = {"wandb": WandbLogger, "none": Logger}
 
 
 def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:
-    """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows."""
+    """Return prediction against truth, residuals (at most `MOST_ROWS` points) and calibration of the test rows.
+
+    Calibration is the mean truth of rows that are predicted alike over their mean prediction. A slope above 1 says that
+    predictions are drawn to the mean, as mixing labels does.
+    """
     test = predictions["test"]
     truth, predicted = test.target.reshape(-1), test.prediction[""].reshape(-1)
     rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
     data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], predicted[rows], strict=True)]
     table = wandb.Table(columns=["truth", "prediction", "residual"], data=data)
-    bins = [[float(p), float(t)] for p, t in zip(*calibration_curve(truth, predicted), strict=True)]
+    parts = np.array_split(np.argsort(predicted, kind="stable"), min(BINS, len(truth)))
+    bins = [[float(predicted[part].mean()), float(truth[part].mean())] for part in parts]
     means = wandb.Table(columns=["mean prediction", "mean truth"], data=bins)
     scatter, line = wandb.plot.scatter, wandb.plot.line
     return {

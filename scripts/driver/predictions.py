@@ -19,12 +19,11 @@ from cmixup.done import checked
 from cmixup.files import write_atomically
 from cmixup.training.trainer import RunResult
 from datasets.common.damaged import naming
-from scripts.stats.scored import Parts, Scored, smallest_type
+from scripts.stats.scored import Parts, Scored
 
 PREDICTIONS = "predictions.h5"
 COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 PREDICTION = "prediction"
-BINS = 10  # of the calibration: as many rows in each
 
 
 def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
@@ -49,7 +48,7 @@ def write_predictions(path: Path, seeds: Mapping[int, Parts]) -> None:
             runs = [seeds[seed][part] for seed in order]
             group = file.create_group(part)
             group["rows"] = np.array([len(run.target) for run in runs], dtype=np.int64)
-            arrays = {"target": [run.target for run in runs], "domain": [smallest_type(run.domain) for run in runs]}
+            arrays = {"target": [run.target for run in runs], "domain": [run.domain for run in runs]}
             for name in runs[0].prediction:
                 arrays[f"{PREDICTION}_{name}" if name else PREDICTION] = [run.prediction[name] for run in runs]
             for name, values in arrays.items():
@@ -78,21 +77,3 @@ def read_predictions(path: Path) -> dict[int, dict[str, Scored]]:
                 of_seed = {name.removeprefix(PREDICTION).removeprefix("_"): pieces[name][k] for name in predictors}
                 by_seed.setdefault(seed, {})[part] = Scored(of_seed, pieces["target"][k], pieces["domain"][k])
         return by_seed
-
-
-def calibration_curve(target: np.ndarray, prediction: np.ndarray, bins: int = BINS) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean prediction and the mean truth of rows that are predicted alike.
-
-    A regressor is calibrated where both are equal: `E[y | prediction] = prediction`. A slope of truth over prediction
-    above 1 says that predictions are drawn to the mean, as mixing labels does.
-
-    Args:
-        target, prediction: `(N,)`.
-        bins: the rows are sorted by prediction and cut into this many parts, or N if that is less.
-
-    Returns:
-        Mean predictions and mean truths, `(bins,)` each, ascending by prediction.
-    """
-    order = np.argsort(prediction, kind="stable")
-    parts = np.array_split(order, min(bins, len(order)))
-    return tuple(np.array([values[part].mean() for part in parts]) for values in (prediction, target))  # type: ignore[return-value]

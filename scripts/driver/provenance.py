@@ -38,10 +38,14 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-    commit = head_commit(code)
+    top = _run_git(code, "rev-parse", "--show-toplevel")
+    here = bool(top) and Path(str(top)).resolve() == code.resolve()  # and no repository around a copy of the code
+    commit = _run_git(code, "rev-parse", "HEAD") or "" if here else ""
+    changed = _run_git(code, "status", "--porcelain", "--untracked-files=no")
+    untracked = _run_git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
     return {
         "commit": commit,
-        "dirty": not commit or is_dirty(code),
+        "dirty": not commit or changed != "" or untracked != "",  # None: git cannot say
         "versions": {"python": platform.python_version(), **versions},
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -58,25 +62,16 @@ def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) ->
     Raises:
         InputError: runs without a commit, of uncommitted changes, or of a commit that this checkout does not have.
     """
-    edited = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
-    _refuse_runs(edited, "made with uncommitted changes or by code of unknown commit; train them again")
     known = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
+    edited = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
     unknown = [name for name, run in runs.items() if not known[run["commit"]]]
-    _refuse_runs(unknown, "of a commit that is not in this checkout; fetch it, or publish from one that has it")
-
-
-def _refuse_runs(names: list[str], why: str) -> None:
-    if names:
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        raise InputError(f"{len(names)} runs cannot be published ({', '.join(names[:MOST_NAMES])}{more}): {why}")
-
-
-def head_commit(code: Path) -> str:
-    """Return the commit of the repository whose root is `code`, or nothing: one around it does not hold this code."""
-    top = _run_git(code, "rev-parse", "--show-toplevel")
-    if not top or Path(top).resolve() != code.resolve():
-        return ""
-    return _run_git(code, "rev-parse", "HEAD") or ""
+    for names, why in (
+        (edited, "made with uncommitted changes or by code of unknown commit; train them again"),
+        (unknown, "of a commit that is not in this checkout; fetch it, or publish from one that has it"),
+    ):
+        if names:
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            raise InputError(f"{len(names)} runs cannot be published ({', '.join(names[:MOST_NAMES])}{more}): {why}")
 
 
 def has_commit(commit: str, code: Path = CODE) -> bool:
@@ -84,24 +79,14 @@ def has_commit(commit: str, code: Path = CODE) -> bool:
     return commit.isalnum() and _run_git(code, "cat-file", "-e", f"{commit}^{{commit}}") is not None
 
 
-def is_dirty(code: Path) -> bool:
-    """Return whether the code differs from its commit, or git cannot say; see `run_environment`."""
-    changed = _run_git(code, "status", "--porcelain", "--untracked-files=no")
-    untracked = _run_git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
-    return changed != "" or untracked != ""
-
-
-def git_environment() -> dict[str, str]:
-    """Return the environment without the variables by which hooks name a repository of theirs."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-
-
 def _run_git(code: Path, *words: str) -> str | None:
     """Return what git prints, or None where it fails, is not installed, or does not answer."""
+    # Without the variables by which hooks name a repository of theirs.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "--no-optional-locks", "-C", str(code), *words]
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, env=git_environment(), timeout=GIT_SECONDS,
+            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=GIT_SECONDS,
             check=True, text=True, errors="surrogateescape",
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
@@ -109,16 +94,13 @@ def _run_git(code: Path, *words: str) -> str | None:
     return answer.stdout.removesuffix("\n")
 
 
+@functools.cache
 def device_name(device: torch.device) -> str:
     """Return the kind of a device with the name of its processor, such as "cpu: AMD EPYC"."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name()
-    return f"{device.type}: {name}"
-
-
-@functools.cache
-def _cpu_name() -> str:
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+                return f"{device.type}: {line.partition(':')[2].strip()}"
+    return f"{device.type}: {platform.processor() or platform.machine()}"

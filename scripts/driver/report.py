@@ -11,28 +11,33 @@ from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, model_json
 from cmixup.training.trainer import Run, RunResult
+from scripts.driver.job import Job
 from scripts.driver.runs import LEARNED_NOTHING
 
 SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
 
 
-def make_report(
-    config: Mapping[str, Any], options: Mapping[str, Any], folder: str, run: Run, result: RunResult
-) -> dict[str, Any]:
+def make_report(jobs: Sequence[Job], job: Job, run: Run, result: RunResult) -> dict[str, Any]:
     """Return the record of one run.
 
+    It names the run's stack, since a run repeats to the last digit only in the same one: batched kernels round
+    differently for another number of models, and training amplifies that. `stack` is how many models the trainer
+    stacked, `stack_seeds` those of the run's job, and `stack_cells`, where jobs of several options trained together,
+    options and seeds of all of them in the order of the stack.
+
     Args:
-        config: the resolved configuration.
-        options: what it changes of its preset.
-        folder: the run's, below the folder of all runs.
+        jobs: all that trained together.
+        job: the run's, one of them.
         run: what was trained.
         result: what that gave.
     """
-    data, seed = run.data, run.streams.seed
+    data, seed, config = run.data, run.streams.seed, job.config
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
     nothing = nothing_learned(data, result)
+    stacked = result.stack == sum(len(one.pending) for one in jobs)
+    cells = [{"options": one.options, "seeds": list(one.pending)} for one in jobs]
     return {
         "format": FORMAT,
         "experiment": config["experiment"],
@@ -43,11 +48,11 @@ def make_report(
         "layer": config["method"].get("layer", ""),
         "bandwidth": numbers.get("bandwidth"),
         "alpha": config["method"].get("alpha"),
-        "options": options,
+        "options": job.options,
         "seed": seed,
         "status": "failed" if result.failure else "done",
         "failure": str(result.failure) if result.failure else "",
-        "run": folder,
+        "run": job.run_folder(seed).relative_to(job.out / "runs").as_posix(),
         "scores": result.scores,
         "facts": numbers | ({LEARNED_NOTHING: 1.0} if nothing else {}),
         "verdict": words.get("verdict", ""),
@@ -61,13 +66,11 @@ def make_report(
         "label_scaling": result.label_scaling,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
-        "config": {**recorded_config(config), "seed": seed, "seeds": None},
+        "config": {key: value for key, value in job.seed_config(seed).items() if key not in MACHINE_KEYS},
+        "stack": result.stack,
+        "stack_seeds": list(job.pending) if stacked else [seed],
+        **({"stack_cells": cells} if stacked and len(jobs) > 1 else {}),
     }
-
-
-def recorded_config(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a resolved configuration that is recorded: all but folders of this machine."""
-    return {key: value for key, value in plain.items() if key not in MACHINE_KEYS}
 
 
 def nothing_learned(data: RegressionData, result: RunResult) -> str:
@@ -87,30 +90,6 @@ def nothing_learned(data: RegressionData, result: RunResult) -> str:
         f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
         "that of the training labels' mean"
     )
-
-
-def stack_report(
-    together: Sequence[tuple[Mapping[str, Any], Sequence[int]]], seeds: Sequence[int], seed: int, size: int
-) -> dict[str, Any]:
-    """Return what a report says of a run's stack.
-
-    A run repeats to the last digit only in the same stack: batched kernels round differently for another number of
-    models, and training amplifies that.
-
-    Args:
-        together: options and seeds of each job that trained together.
-        seeds: those of the run's job.
-        seed: the run's.
-        size: how many models the trainer stacked.
-
-    Returns:
-        `stack`: how many; `stack_seeds`: the seeds of the run's job; and, where jobs of several options trained
-        together, `stack_cells`: options and seeds of all of them in the order of the stack, its own included.
-    """
-    stacked = size == sum(len(numbers) for _, numbers in together)
-    cells = [{"options": options, "seeds": list(numbers)} for options, numbers in together]
-    stack = {"stack": size, "stack_seeds": list(seeds) if stacked else [seed]}
-    return stack | ({"stack_cells": cells} if stacked and len(together) > 1 else {})
 
 
 def kept_texts(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, str]:

@@ -14,14 +14,15 @@ import csv
 import hashlib
 import io
 import json
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
 
 from cmixup.done import DONE, checked, done_text, listed_files
@@ -29,13 +30,14 @@ from cmixup.errors import InputError
 from cmixup.files import DAMAGED, make_folder, set_aside, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver.locks import LOCKS, holding_alone
+from scripts.driver.locks import LOCKS, holding_locks
 from scripts.driver.predictions import PREDICTIONS, write_predictions
 from scripts.stats.scored import Parts
 
 REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
+STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report has for words that strict JSON lacks
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
 
@@ -54,7 +56,7 @@ def folder_name(preset: str, options: Mapping[str, Any]) -> str:
     return f"{name[:LONGEST_NAME]}-{digest}"
 
 
-def begin_run(folder: Path, config: str) -> None:
+def begin_run(folder: Path, config: Mapping[str, Any]) -> None:
     """Make a run's folder and write its configuration; whatever was there no longer counts as done.
 
     Raises:
@@ -62,38 +64,35 @@ def begin_run(folder: Path, config: str) -> None:
     """
     make_folder(folder)
     (folder / DONE).unlink(missing_ok=True)
-    write_atomically(folder / CONFIG, config)
+    write_atomically(folder / CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
 
 
 def write_run(
     folder: Path,
+    config: Mapping[str, Any],
     report: Mapping[str, Any],
     history: Sequence[Mapping[str, float]],
-    state: Mapping[str, Tensor] | None,
-    predictions: Parts,
     *,
-    extras: Mapping[str, str] | None = None,
+    state: Mapping[str, Tensor] | None = None,
+    predictions: Parts | None = None,
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write a run's results, its weights if there is a `state`, and the texts `extras` by file name."""
+    """Write a run's results; one that has failed has no weights `state`, no predictions and no `texts` by file name."""
+    begin_run(folder, config)  # again, as somebody may have removed the folder while it trained
     (folder / WEIGHTS).unlink(missing_ok=True)
     if state is not None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
         write_atomically(folder / WEIGHTS, buffer.getvalue())
-    write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
-    write_report(folder, report, history)
-    for name, text in (extras or {}).items():
-        write_atomically(folder / name, text)
-
-
-def write_report(folder: Path, report: Mapping[str, Any], history: Sequence[Mapping[str, float]]) -> None:
-    """Write the report and the history of a run; a run that has failed has nothing more."""
+    if predictions is not None:
+        write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(history)
-    write_atomically(folder / HISTORY, stream.getvalue())
-    write_atomically(folder / REPORT, json.dumps(strict_json(report), indent=1, allow_nan=False) + "\n")
+    strict = json.loads(json.dumps(report), parse_constant=STRICT.__getitem__)
+    for name, text in {HISTORY: stream.getvalue(), REPORT: json.dumps(strict, indent=1) + "\n", **texts}.items():
+        write_atomically(folder / name, text)
 
 
 def mark_done(folder: Path) -> None:
@@ -103,40 +102,29 @@ def mark_done(folder: Path) -> None:
     write_atomically(folder / DONE, listed)
 
 
-def mark_stack_done(out: Path, folders: Sequence[Path]) -> None:
+def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
     """Mark runs that are whole as done, all or none, whatever happens: what was left of a stack would be another stack.
 
-    They are written down in one file first; whoever finds it later, as this process has died, goes on marking.
+    Several are written down in one file first. Whoever finds it later, as this process has died, goes on marking.
 
     Args:
         out: folder that holds `runs`.
-        folders: of the runs, whose locks are held.
+        folders: of the runs, whose locks are held; none to finish what such a process has left.
     """
-    if len(folders) == 1:
-        mark_done(folders[0])
-    if len(folders) < 2:
-        return
-    with holding_alone(out / LOCKS, ENDING):
-        _mark_listed(out)
-        write_atomically(out / ENDING, json.dumps([folder.relative_to(out).as_posix() for folder in folders]))
-        _mark_listed(out)
-
-
-def finish_marking(out: Path) -> None:
-    """Finish marking a stack below `out` as done where a process died while doing so."""
-    if (out / ENDING).is_file():
-        with holding_alone(out / LOCKS, ENDING):
-            _mark_listed(out)
-
-
-def _mark_listed(out: Path) -> None:
-    if not (out / ENDING).is_file():
-        return
-    for folder in (out / name for name in json.loads((out / ENDING).read_text())):
-        (folder / RESUME_FILE).unlink(missing_ok=True)
-        if (folder / REPORT).is_file() and not (folder / DONE).is_file():
+    ending = out / ENDING
+    if len(folders) < 2 and not ending.is_file():
+        for folder in folders:
             mark_done(folder)
-    (out / ENDING).unlink()
+        return
+    with holding_locks(out / LOCKS, [ENDING], wait=True):
+        for folder in (out / name for name in (json.loads(ending.read_text()) if ending.is_file() else ())):
+            (folder / RESUME_FILE).unlink(missing_ok=True)
+            if (folder / REPORT).is_file() and not (folder / DONE).is_file():
+                mark_done(folder)
+        write_atomically(ending, json.dumps([folder.relative_to(out).as_posix() for folder in folders]))
+        for folder in folders:
+            mark_done(folder)
+        ending.unlink()
 
 
 def is_done(folder: Path) -> bool:
@@ -175,31 +163,13 @@ def set_damage_aside(folder: Path) -> None:
             (folder / DONE).unlink()
 
 
-def strict_json(value: Any) -> Any:
-    """Return `value` as strict JSON takes it: NaN becomes null, and infinity the word "inf" or "-inf"."""
-    if isinstance(value, Mapping):
-        return {key: strict_json(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict_json(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
-
-
-def number_of(value: float | str | None) -> float:
-    """Return a number that `strict_json` has made a value of JSON."""
-    return math.nan if value is None else float(value) if isinstance(value, str) else value
-
-
-def with_numbers(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report that JSON gave with numbers for what `strict_json` made of those that are not finite."""
-    scores = {part: {name: number_of(v) for name, v in own.items()} for part, own in report["scores"].items()}
-    return {**report, "scores": scores, "facts": {name: number_of(v) for name, v in report["facts"].items()}}
-
-
 def read_report(folder: Path) -> dict[str, Any]:
-    """Return the report of a run's folder; a score that is null is NaN again."""
-    return with_numbers(json.loads(checked(folder / REPORT).read_text()))
+    """Return the report of a run's folder; a number that is not finite, which JSON lacks, is one again."""
+    report = json.loads(checked(folder / REPORT).read_text())
+    not_finite = {value: float(word) for word, value in STRICT.items()}
+    for values in (*report["scores"].values(), report["facts"]):
+        values.update({k: not_finite[value] for k, value in values.items() if value is None or isinstance(value, str)})
+    return report
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:

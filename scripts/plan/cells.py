@@ -11,7 +11,14 @@ from typing import Any
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.config.compose import compose_train, is_tuned, option_names, part_file, tune_command, tuned_values
+from scripts.config.compose import (
+    TUNED_PRESETS,
+    compose_train,
+    option_names,
+    part_file,
+    tune_command,
+    tuned_values,
+)
 from scripts.config.parts import target_of
 from scripts.driver.cli import job_label
 from scripts.driver.job import Job, plan_job
@@ -103,7 +110,7 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
     lines = [] if choice.rerun else published_lines(experiment, choice)
     there = {(r["dataset"], r["method"], r["seed"]) for r in lines}
     for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
-        if is_tuned(choice.preset) and tuned_values(cell.dataset, cell.method, choice.preset) is None:
+        if choice.preset in TUNED_PRESETS and tuned_values(cell.dataset, cell.method, choice.preset) is None:
             shown = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
             missing.append(f"{shown}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
             continue
@@ -125,7 +132,7 @@ def _check_preset(choice: Choice) -> None:
     known = {
         name for d in choice.datasets if d in option_names("dataset") for name in part_file("dataset", d)["presets"]
     }
-    if not is_tuned(choice.preset) and known and choice.preset not in known:
+    if choice.preset not in TUNED_PRESETS and known and choice.preset not in known:
         raise InputError(f"preset must be one of {', '.join(sorted(known))}, got {choice.preset!r}")
 
 

@@ -22,7 +22,6 @@ from scripts.driver.devices import pick_device
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, plan_job, stack_key
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.runs import finish_marking
 from scripts.driver.workers import work_off
 
 Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
@@ -190,8 +189,6 @@ def train_items(
         A line for everything that went wrong.
     """
     jobs = [job for item in items for job in item.jobs]
-    for out in {job.out for job in jobs}:
-        finish_marking(out)  # of stacks that have no pending run, too
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}
     waiting, problems = list(pending), list[str]()
 

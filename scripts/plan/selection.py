@@ -11,7 +11,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
-from scripts.config.compose import is_tuned, override_word, override_words
+from scripts.config.compose import TUNED_PRESETS, override_word, override_words
 from scripts.records.experiment import Experiment
 
 
@@ -130,7 +130,7 @@ def _cell_changes(experiment: Experiment, preset: str, dataset: str, method: str
         return ["\n".join(override_words(point)) for point in points]
     values = [override_word(experiment.sweep["option"], value) for value in swept_values(experiment, dataset, method)]
     # A tuned preset has its layer, chosen on validation with everything else.
-    both = method in experiment.choose_layer and not is_tuned(preset)
+    both = method in experiment.choose_layer and preset not in TUNED_PRESETS
     layers = ["method.layer=input", "method.layer=hidden"] if both else [""]
     return ["\n".join(filter(None, pair)) for pair in itertools.product(values or [""], layers)]
 

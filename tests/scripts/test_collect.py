@@ -131,7 +131,7 @@ def put(folder: Path, made: dict[str, Any]) -> None:
     run = folder / f"{made['dataset']}-{made['config']['method']['bandwidth']}-{made['seed']}"
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("")
-    write_run(run, made, [{"epoch": k, "val_rmse": 2.0 / k} for k in (1, 2)], {}, {})
+    write_run(run, {}, made, [{"epoch": k, "val_rmse": 2.0 / k} for k in (1, 2)], state={}, predictions={})
     mark_done(run)
 
 

@@ -16,11 +16,10 @@ import pytest
 
 import scripts
 from cmixup.errors import InputError
+from scripts import INTERRUPTED, handle_sigterm, print_interrupted
 from scripts import train as train_module
 from scripts.config.arguments import EXAMPLES, GROUPS, KEYS, format_help, parse_args, train_help
-from scripts.config.compose import CONFIG_DIR, compose_train, listed_names, option_names
-from scripts.driver.signals import INTERRUPTED, handle_sigterm, print_interrupted
-from scripts.train import normalize_arguments
+from scripts.config.compose import CONFIG_DIR, compose_train, listed_names, normalize_arguments, option_names
 
 ROOT = CONFIG_DIR.parent
 COMMANDS = sorted(path.stem for path in (ROOT / "scripts").glob("[a-z]*.py"))

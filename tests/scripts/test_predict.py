@@ -14,7 +14,7 @@ from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.predictions import calibration_curve, read_predictions
+from scripts.driver.predictions import read_predictions
 from tests.scripts.jobs import planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -120,13 +120,6 @@ def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(own: tuple[Job,
     predict.predict_table(load_run(own[0].run_folder(0)), tmp_path / "new.csv", out, ["=1+1"])
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
-
-
-def test_calibration_is_the_mean_of_bins_of_equal_size() -> None:
-    prediction = np.array([3.0, 1.0, 2.0, 4.0])
-    means, truths = calibration_curve(10 * prediction, prediction, bins=2)
-    assert (means.tolist(), truths.tolist()) == ([1.5, 3.5], [15.0, 35.0])
-    assert len(calibration_curve(prediction, prediction)[0]) == 4
 
 
 BAD = {

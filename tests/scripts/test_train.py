@@ -160,10 +160,9 @@ def test_a_table_is_an_option_of_the_dataset_csv() -> None:
 
 
 def test_scores_of_any_unit_are_printed_with_digits() -> None:
-    shown = [
-        train_module.score_digits(value) for value in (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)
-    ]
-    assert shown == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]
+    scores = (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)
+    printed = [train_module.format_score("rmse", value).split()[1] for value in scores]
+    assert printed == ["0.0000", "2.7183", "66781.0826", "1.5e-30", "8.853e+29", "-0.5000", "0.0012346"]
 
 
 def test_every_sign_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,14 +29,14 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
     preset, dataset, method = key
     record = TUNINGS[key]
     scores = [one["val"] for one in record["trials"]]
-    if compose.is_tuned(preset):
+    if preset in compose.TUNED_PRESETS:
         points = len(grid_points(dataset, method, preset))
         assert len(scores) == record["budget"] == TRIALS or points <= len(scores) < TRIALS
     assert (record["trials"][0]["options"], record["dirty"], record["seed"]) == ({}, False, TUNE_SEED)
     pick = min if metric_of(record["metric"]).lower_is_better else max
     assert scores[record["best"]] == pick(score for score in scores if score is not None)
     values = record["trials"][record["best"]]["options"]
-    if compose.is_tuned(preset):
+    if preset in compose.TUNED_PRESETS:
         assert compose.tuned_values(dataset, method, preset) == values
     else:  # they stand in the dataset's own preset
         assert config_of(dataset, method, preset, values) == values
@@ -45,7 +45,7 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
 def test_every_committed_value_has_a_record() -> None:
     paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
     found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
-    assert found == {key for key in TUNINGS if compose.is_tuned(key[0])}
+    assert found == {key for key in TUNINGS if key[0] in compose.TUNED_PRESETS}
 
 
 @pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow

@@ -18,7 +18,7 @@ from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged, execute_job
-from scripts.driver.runs import begin_run, load_reports, read_report, with_numbers, write_report
+from scripts.driver.runs import load_reports, read_report, write_run
 from tests.scripts.conftest import made_by
 from tests.scripts.jobs import FILES, planned, report_of
 
@@ -212,7 +212,7 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
     assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
     for seed in (0, 1):
-        report = with_numbers(report_of(job.run_folder(seed)))
+        report = read_report(job.run_folder(seed))
         assert (report["status"], report["scores"], report["best_epoch"]) == ("failed", {}, 0)
         assert report["failure"].startswith("the training loss is not finite at epoch 1, step ")
     assert planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30").pending == [0, 1]
@@ -221,9 +221,8 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
 def test_a_report_is_strict_json(tmp_path: Path) -> None:
     """One validation row has no correlation: NaN is null in the file and NaN again when it is read."""
     folder = tmp_path / "run"
-    begin_run(folder, "")
     own = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
-    write_report(folder, own, [{"epoch": 1}])
+    write_run(folder, {}, own, [{"epoch": 1}])
 
     def refuse(word: str) -> None:
         raise AssertionError(word)

@@ -141,13 +141,13 @@ def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypa
 
 
 def test_names_tell_every_option_apart_and_fit_the_server() -> None:
-    plain = {"dataset": {"name": "no2"}, "method": {"name": "cmixup", "bandwidth": 1.0}, "preset": "paper"}
+    config = {"dataset": {"name": "no2"}, "method": {"name": "cmixup", "bandwidth": 1.0}, "preset": "paper"}
     options = [{}, {"method.bandwidth": 0.1}, {"method.bandwidth": 10}, {"dataset.path": "x" * 300},
                {"dataset.path": "x" * 301}]  # fmt: skip
-    names = [logger.group_of(plain, each) for each in options]
-    assert len(set(names)) == len(options)
-    assert max(len(f"{name}-1000000") for name in names) <= 128
-    assert max(len(tag) for each in options for tag in logger.tags_of(plain, each)) <= 64
+    groups, tags = zip(*(logger.names_of(config, changed) for changed in options), strict=True)
+    assert len(set(groups)) == len(options)
+    assert max(len(f"{name}-1000000") for name in groups) <= 128
+    assert max(len(tag) for names in tags for tag in names) <= 64
 
 
 def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,19 +24,21 @@ PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), 
 def finish(folder: Path, **changes: Any) -> None:
     history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
     texts = {"model.json": "{}", "preprocessing.json": "{}"}
-    runs.write_run(folder, report(**changes), history, {"w": torch.ones(2)}, PREDICTED, extras=texts)
+    state = {"w": torch.ones(2)}
+    config = {"seed": 3}
+    runs.write_run(folder, config, report(**changes), history, state=state, predictions=PREDICTED, texts=texts)
     mark_done(folder)
 
 
 def write_run(folder: Path, **changes: Any) -> None:
-    begin_run(folder, "config: 1\n")
+    begin_run(folder, {"config": 1})
     finish(folder, **changes)
 
 
 def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert not is_done(folder)
-    begin_run(folder, "seed: 3\n")
+    begin_run(folder, {"seed": 3})
     assert not is_done(folder)
     finish(folder)
     assert is_done(folder)
@@ -44,7 +46,7 @@ def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
     assert (folder / "config.yaml").read_text() == "seed: 3\n"
     assert (folder / "history.csv").read_text() == "epoch,val_rmse\n1,2.0\n2,1.0\n"
     assert torch.load(folder / "checkpoint.pt", weights_only=True)["w"].tolist() == [1, 1]
-    begin_run(folder, "seed: 3\n")
+    begin_run(folder, {"seed": 3})
     assert not is_done(folder)
 
 
@@ -57,7 +59,7 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
             raise OSError(28, "No space left on device")
         write(path, content)
 
-    begin_run(tmp_path, "")
+    begin_run(tmp_path, {})
     for module in (runs, predictions):
         monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
@@ -69,7 +71,7 @@ def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
     for name, seed in (("b", 2), ("a", 1), ("c", 3)):
         write_run(tmp_path / "exp" / name, seed=seed)
     (tmp_path / "exp" / "c" / "DONE").unlink()
-    begin_run(tmp_path / "exp" / "d", "")
+    begin_run(tmp_path / "exp" / "d", {})
     assert [r["seed"] for r in load_reports(tmp_path)] == [1, 2]
     assert load_reports(tmp_path / "nowhere") == []
 

@@ -29,7 +29,7 @@ def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
         "            raise SystemExit(0)\n"
         "sys.meta_path.insert(0, Watch())\n"
         "from scripts.driver import logger\n"
-        "logger.prepare_wandb(logger.Path())\n"
+        "logger.WandbLogger({'out': '.', 'train': {'epochs': 1, 'batch_size': 1, 'lr': 1.0}}, {}, 0)\n"
         "import wandb\n"
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}

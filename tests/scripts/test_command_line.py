@@ -16,7 +16,7 @@ import pytest
 
 import scripts
 from cmixup.errors import InputError
-from scripts import INTERRUPTED, handle_sigterm, print_interrupted
+from scripts import INTERRUPTED, print_interrupted
 from scripts import train as train_module
 from scripts.config.arguments import EXAMPLES, GROUPS, KEYS, format_help, parse_args, train_help
 from scripts.config.compose import CONFIG_DIR, compose_train, listed_names, normalize_arguments, option_names
@@ -226,8 +226,8 @@ def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: py
     before = signal.getsignal(signal.SIGTERM)
     try:
         importlib.reload(scripts)
-        assert sys.excepthook is print_interrupted
-        assert signal.getsignal(signal.SIGTERM) is handle_sigterm.__globals__["_end_process"]
+        assert sys.excepthook is scripts.print_interrupted
+        assert signal.getsignal(signal.SIGTERM) is scripts._end_process
     finally:
         signal.signal(signal.SIGTERM, before)
 

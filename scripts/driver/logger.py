@@ -138,7 +138,7 @@ class WandbLogger(Logger):
             kept = self.run_folder / RUN_ID
             goes_on = kept.is_file() and not self.config["rerun"] and not is_done(self.run_folder)
             run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
-        timeout = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
+        timeout: Any = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
         try:
             import wandb
 

@@ -220,7 +220,8 @@ def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
 def runs_on(dataset: str, preset: str, given: Args) -> list[dict[str, Any]]:
     """Return the runs of a dataset that follow a preset."""
     make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
-    cell, about = (dataset, preset, {}), f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
+    cell: tuple[Any, ...] = (dataset, preset, {})
+    about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
     return runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) == cell, about)
 
 

@@ -5,8 +5,9 @@ results/artefacts.yaml lists them; states are computed from the published record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from scripts.config.compose import part_file
 from scripts.plan.selection import selected_methods
@@ -44,42 +45,50 @@ LEGEND = (
     "Numbers beside the paper's are in the tables."
 )
 ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
-NO_MIXING = "equals ERM: every row is its own partner"
 
 
 @fills
 def map_parts() -> dict[str, dict[str, str]]:
-    """Return the map, and the short table of README."""
-    evidence = published_evidence()
+    """Return the map, and the short table of README: the paper's effects beside ours, a line a dataset."""
+    evidence, rows, short = published_evidence(), [], []
+    for artefact in load_artefacts():
+        findings = find_all(artefact, evidence)
+        rows.append([
+            artefact.paper, artefact.what, f"`make {artefact.command}`",
+            artefact.words or state_words(findings), decided_by(artefact, findings),
+            ", ".join(missing_datasets(artefact, evidence)) or "—",
+            ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
+        ])  # fmt: skip
+        if artefact.says:
+            says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
+            lines = effect_lines(findings, artefact.decides)
+            short += [[first, *line] for first, line in zip([says, *[""] * len(lines)], lines, strict=False)]
+    whole = [*markdown_rows(HEAD, rows, left=len(HEAD)), "", LEGEND]
     return {
-        f"{RESULTS.name}/README.md": {"map": map_lines(evidence)},
-        "README.md": {"reproduces": short_lines(evidence)},
+        f"{RESULTS.name}/README.md": {"map": "\n".join(whole)},
+        "README.md": {"reproduces": "\n".join(markdown_rows(SHORT_HEAD, short, left=len(SHORT_HEAD)))},
     }
 
 
 def state_words(findings: Sequence[Finding]) -> str:
     """Return the states in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.where, []).append(finding)
-    parts = []
+    groups, parts = _grouped(findings, "where"), []
     for word in ORDER:
-        about = [text for where, mine in groups.items() for text in _state_places(where, mine, word)]
-        text = f"{word}** ({NO_MIXING})" if word == IDLE else f"{word}**"
-        if about:
-            parts.append(f"**{text}: {', '.join(about)}")
+        places = []
+        for mine in groups.values():
+            held = [f for f in mine if f.state == word]
+            presets = dict.fromkeys(f.preset for f in held)
+            if not held:
+                continue
+            if len(held) == len(mine):
+                places.append(mine[0].where)
+            elif all(f.state == word for f in mine if f.preset in presets):
+                places.append(f"{mine[0].where} ({', '.join(presets)})")
+            else:
+                places.append(f"{mine[0].where} ({len(held)} of {len(mine)})")
+        if places:
+            parts.append(f"{_state_text(word)}: {', '.join(places)}")
     return "; ".join(parts) or "not run"
-
-
-def _state_places(where: str, mine: Sequence[Finding], word: str) -> list[str]:
-    """Return how the state of some of the findings of one place is said, or nothing if none has it."""
-    held = [f for f in mine if f.state == word]
-    if not held or len(held) == len(mine):
-        return [where] if held else []
-    presets = {f.preset for f in held}
-    if all(f.state == word for f in mine if f.preset in presets):
-        return [f"{where} ({', '.join(dict.fromkeys(f.preset for f in held))})"]
-    return [f"{where} ({len(held)} of {len(mine)})"]
 
 
 def decided_by(artefact: Artefact, findings: Sequence[Finding]) -> str:
@@ -101,51 +110,16 @@ def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
     for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
         metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
         same = {"dataset": dataset, "metric": metric, "options": artefact.options}
-        queries = [
-            recorded_query(experiment.name, {**same, "preset": preset, "method": method})
-            for preset in artefact.presets
-            for method in selected_methods(experiment, dataset, experiment.methods)
-        ]
-        if not any(evidence.find(query) for query in queries):
-            lines.append(f"{names.dataset_title(dataset)} ({missing_reason(dataset)})")
+        methods = selected_methods(experiment, dataset, experiment.methods)
+        if not any(
+            evidence.find(recorded_query(experiment.name, {**same, "preset": preset, "method": method}))
+            for preset, method in itertools.product(artefact.presets, methods)
+        ):
+            about = part_file("dataset", dataset)
+            minutes = about.get("cpu_minutes", about["presets"]["paper"].get("cpu_minutes", "?"))
+            reason = "files" if "absent" in about else f"time: {minutes} min a run"
+            lines.append(f"{names.dataset_title(dataset)} ({reason})")
     return lines
-
-
-def missing_reason(dataset: str) -> str:
-    """Return why a dataset has no runs, in a word or two: its files, or the time that a run takes."""
-    about = part_file("dataset", dataset)
-    if "absent" in about:
-        return "files"
-    minutes = about.get("cpu_minutes")
-    minutes = minutes if isinstance(minutes, int | float) else about["presets"]["paper"].get("cpu_minutes", "?")
-    return f"time: {minutes} min a run"
-
-
-def map_lines(evidence: Evidence, results: Path = RESULTS) -> str:
-    """Return the map as Markdown."""
-    body = []
-    for artefact in load_artefacts(results):
-        findings = find_all(artefact, evidence)
-        body.append([
-            artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or state_words(findings), decided_by(artefact, findings),
-            ", ".join(missing_datasets(artefact, evidence)) or "—",
-            ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
-        ])  # fmt: skip
-    rows = [row.replace("---:", "---") for row in markdown_rows(HEAD, body)]
-    return "\n".join([*rows, "", LEGEND])
-
-
-def short_lines(evidence: Evidence, results: Path = RESULTS) -> str:
-    """Return the artefacts that README names as Markdown: the paper's effects beside ours, a line a dataset."""
-    body = []
-    for artefact in load_artefacts(results):
-        if artefact.says:
-            says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
-            for line in effect_lines(find_all(artefact, evidence), artefact.decides):
-                body.append([says, *line])
-                says = ""
-    return "\n".join(row.replace("---:", "---") for row in markdown_rows(SHORT_HEAD, body))
 
 
 def effect_lines(findings: Sequence[Finding], decides: str = "") -> list[list[str]]:
@@ -155,41 +129,33 @@ def effect_lines(findings: Sequence[Finding], decides: str = "") -> list[list[st
     """
     if not any(f.paper for f in findings):
         below = sum(bool(f.ours and f.ours.high < 0) for f in findings)
-        counts = {word: sum(f.state == word for f in findings) for word in ORDER}
-        states = [f"**{word}**: {count}" for word, count in counts.items() if count]
+        counts = Counter(f.state for f in findings)
+        states = [f"**{word}**: {counts[word]}" for word in ORDER if counts[word]]
         return [[decides, "—", f"{below} of {len(findings)} intervals below 0", "; ".join(states)]]
-    lines: dict[tuple[str, str], list[Finding]] = {}
+    body = []
+    for key, mine in _grouped(findings, "where", "label").items():
+        paper, decimals = mine[0].paper, mine[0].decimals
+        theirs = f"{paper.mean:+.{decimals}f}" if paper else "—"
+        theirs += f" ({paper.error:.{decimals}f})" if paper and paper.error else ""
+        ours = {one.preset: interval_text(one.ours, one.decimals) for one in mine}
+        state_of = {one.preset: _state_text(one.state) for one in mine}
+        body.append([", ".join(filter(None, key)), theirs, _by_preset(ours), _by_preset(state_of)])
+    return body
+
+
+def _grouped(findings: Sequence[Finding], *by: str) -> dict[tuple[str, ...], list[Finding]]:
+    groups: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
-        lines.setdefault((one.where, one.label), []).append(one)
-    return [
-        [
-            ", ".join(filter(None, key)),
-            _paper_effect(mine[0]),
-            _by_preset(mine, _our_text),
-            _by_preset(mine, _state_text),
-        ]
-        for key, mine in lines.items()
-    ]
+        groups.setdefault(tuple(getattr(one, name) for name in by), []).append(one)
+    return groups
 
 
-def _by_preset(mine: Sequence[Finding], cell: Callable[[Finding], str]) -> str:
+def _by_preset(cells: Mapping[str, str]) -> str:
     """Return the cell of every preset behind its name, or the cell alone where all are alike."""
-    if len({cell(one) for one in mine}) == 1:
-        return cell(mine[0])
-    return "; ".join(f"{one.preset}: {cell(one)}" for one in mine)
+    if len(set(cells.values())) == 1:
+        return next(iter(cells.values()))
+    return "; ".join(f"{preset}: {cell}" for preset, cell in cells.items())
 
 
-def _our_text(one: Finding) -> str:
-    return interval_text(one.ours, one.decimals)
-
-
-def _state_text(one: Finding) -> str:
-    return f"**{IDLE}** ({NO_MIXING})" if one.state == IDLE else f"**{one.state}**"
-
-
-def _paper_effect(one: Finding) -> str:
-    """Return the paper's effect with its standard error, if it prints a spread."""
-    if one.paper is None:
-        return "—"
-    text = f"{one.paper.mean:+.{one.decimals}f}"
-    return f"{text} ({one.paper.error:.{one.decimals}f})" if one.paper.error else text
+def _state_text(state: str) -> str:
+    return f"**{IDLE}** (equals ERM: every row is its own partner)" if state == IDLE else f"**{state}**"

@@ -39,7 +39,6 @@ class Comparison:
         where: what it is about, as a dataset's title.
         of: the query that both sides share, see `scripts.report.evidence`.
         first, second: what each changes of it; a list in `second` is one comparison for each of its values.
-        label: which one it is, where there are several of one `where`.
         paper: the queries of the paper's numbers of both, where it prints some.
         runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
     """
@@ -48,35 +47,13 @@ class Comparison:
     of: dict = field(default_factory=dict)
     first: dict = field(default_factory=dict)
     second: dict = field(default_factory=dict)
-    label: str = ""
     paper: list = field(default_factory=list)
     runs: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table, figure or theorem of the paper.
-
-    Attributes:
-        name: its key in the file.
-        paper: number and LaTeX label in the paper.
-        what: what it shows.
-        command: the make target.
-        experiment: whose published runs are looked at; empty for what is not trained.
-        presets: whose runs decide.
-        options: what these runs change of their preset.
-        gain: pairs of methods, the first of which is better according to the paper.
-        level: pairs of methods that are equivalent according to the paper.
-        margin: of equivalence, the experiment whose table of the paper has C-Mixup's gain over ERM.
-        worst: whether the error of the worst domain decides as well.
-        sweep: an experiment over an option: every value of it is compared with ERM.
-        compare: other comparisons that decide, see `Comparison`.
-        decides: what decides in words, where it is no pair of methods in a table.
-        words: the state, where the paper compares nothing (an illustration).
-        stand_in: datasets of the experiment that are not the paper's, which is said.
-        links: text to file below results/.
-        says: what the paper says, where README names it.
-    """
+    """A table, figure or theorem of the paper: an entry of results/artefacts.yaml, whose head says what each key is."""
 
     name: str
     paper: str
@@ -97,47 +74,20 @@ class Artefact:
     links: dict = field(default_factory=dict)
     says: str = ""
 
-    @property
-    def comparisons(self) -> list[Comparison]:
-        """The entries of `compare`.
-
-        Raises:
-            InputError: an unknown key or wrong type.
-        """
-        nodes = [
-            Comparison(**checked_arguments(f"{FILE}: {self.name}.compare", node, Comparison)) for node in self.compare
-        ]
-        return [one for node in nodes for one in _each_second(node)]
-
-
-def _each_second(node: Comparison) -> list[Comparison]:
-    """Return an entry once for every combination of what `second` lists."""
-    lists = {key: value for key, value in node.second.items() if isinstance(value, list)}
-    chosen = [dict(zip(lists, combination, strict=True)) for combination in itertools.product(*lists.values())]
-    return [
-        replace(node, second={**node.second, **values}, label=", ".join(map(str, values.values())) or node.label)
-        for values in chosen
-    ]
-
 
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order.
 
     Raises:
-        InputError: an unknown key or wrong type, an artefact that nothing decides, equivalence without a margin, or a
-            comparison of which the file does not say in words what it is.
+        InputError: an unknown key or wrong type, or an artefact that nothing decides.
     """
     nodes = read_part(results / FILE)
     artefacts = [
         Artefact(**checked_arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()
     ]
     for artefact in artefacts:
-        if not (artefact.gain or artefact.level or artefact.sweep or artefact.comparisons or artefact.words):
+        if not (artefact.gain or artefact.level or artefact.sweep or artefact.compare or artefact.words):
             raise InputError(f"{FILE}: {artefact.name} must have gain, level, sweep, compare or words")
-        if artefact.level and not artefact.margin:
-            raise InputError(f"{FILE}: {artefact.name} has level and must have margin")
-        if (artefact.sweep or artefact.compare) and not artefact.decides:
-            raise InputError(f"{FILE}: {artefact.name} must say what decides")
     return artefacts
 
 
@@ -150,12 +100,10 @@ def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float 
         lower: whether lower is better.
         level: confidence of the intervals.
     """
-    low, high = ours.ends(level)
-    if high < 0 if lower else low > 0:
+    side = _side_of_zero(ours, level) * (-1 if lower else 1)
+    if side > 0:
         return REPRODUCES
-    if paper is not None:
-        return DIFFERS if _excludes_zero(ours.minus(paper), level) else UNKNOWN
-    return DIFFERS if (low > 0 if lower else high < 0) else UNKNOWN
+    return DIFFERS if (side < 0 if paper is None else _side_of_zero(ours.minus(paper), level)) else UNKNOWN
 
 
 def equivalence_state(ours: Effect, paper: Effect | None, margin: float) -> str:
@@ -174,12 +122,13 @@ def equivalence_state(ours: Effect, paper: Effect | None, margin: float) -> str:
     low, high = ours.ends(2 * LEVEL - 1)
     if -margin < low and high < margin:
         return REPRODUCES
-    return DIFFERS if _excludes_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
+    return DIFFERS if _side_of_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
 
 
-def _excludes_zero(effect: Effect, level: float) -> bool:
+def _side_of_zero(effect: Effect, level: float) -> int:
+    """Return 1 where the whole interval lies above 0, -1 below, and 0 where it contains it."""
     low, high = effect.ends(level)
-    return low > 0 or high < 0
+    return int(low > 0) - int(high < 0)
 
 
 @dataclass(frozen=True)
@@ -197,7 +146,7 @@ class Finding:
     """
 
     where: str
-    state: str
+    state: str = UNKNOWN
     n: int = 0
     label: str = ""
     preset: str = ""
@@ -211,6 +160,7 @@ class Pair:
     """What a statement compares.
 
     Attributes:
+        about: the finding, without what is judged.
         first, second: the queries of both sides.
         paper: those of the paper's numbers; empty where it prints none.
         runs: those of the runs behind both sides.
@@ -219,10 +169,11 @@ class Pair:
         tests: among how many its interval is corrected.
     """
 
+    about: Finding
     first: Query
     second: Query
-    paper: Sequence[Query]
-    runs: Sequence[Query]
+    paper: Sequence[Query] = ()
+    runs: Sequence[Query] = ()
     planned: int = 0
     margin: float | None = None
     tests: int = 1
@@ -230,73 +181,80 @@ class Pair:
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
-    pairs = [_of_comparison(one) for one in artefact.comparisons]
+    pairs = [pair for node in artefact.compare for pair in _of_comparison(node)]
     name = artefact.experiment or artefact.sweep
     datasets = dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in]) if name else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
+        about = Finding(title, preset=preset)
         if artefact.sweep:
-            pairs += _of_sweep(artefact.sweep, dataset, preset, title, evidence)
+            pairs += _of_sweep(artefact.sweep, dataset, about, evidence)
         else:
-            pairs += _of_pairs(artefact, dataset, preset, title, evidence)
-    return [finding for blank, pair in pairs if (finding := _judge_pair(pair, evidence, blank))]
+            pairs += _of_methods(artefact, dataset, about, evidence)
+    return [finding for pair in pairs if (finding := _judge_pair(pair, evidence))]
 
 
-def _of_comparison(one: Comparison) -> tuple[Finding, Pair]:
-    """Return a comparison of artefacts.yaml; lower is better in all of them."""
-    runs, planned = ([one.runs], _planned_seeds(one.runs["experiment"], one.runs["dataset"])) if one.runs else ([], 0)
-    pair = Pair({**one.of, **one.first}, {**one.of, **one.second}, one.paper, runs, planned)
-    return Finding(one.where, UNKNOWN, label=one.label), pair
+def _of_comparison(node: dict) -> Iterator[Pair]:
+    """Yield the comparisons of an entry of `compare`; lower is better in all of them."""
+    one = Comparison(**checked_arguments(f"{FILE}: compare", node, Comparison))
+    planned = _planned_seeds(one.runs["experiment"], one.runs["dataset"]) if one.runs else 0
+    lists = {key: value for key, value in one.second.items() if isinstance(value, list)}
+    for values in itertools.product(*lists.values()):
+        second = {**one.of, **one.second, **dict(zip(lists, values, strict=True))}
+        about = Finding(one.where, label=", ".join(map(str, values)))
+        yield Pair(about, {**one.of, **one.first}, second, one.paper, [one.runs] if one.runs else (), planned)
 
 
-def _of_pairs(
-    artefact: Artefact, dataset: str, preset: str, title: str, evidence: Evidence
-) -> Iterator[tuple[Finding, Pair]]:
+def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Pair]:
     """Yield every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
     pairs, planned = [*artefact.gain, *artefact.level], _planned_seeds(artefact.experiment, dataset)
     for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], pairs):
-        same = {"dataset": dataset, "preset": preset, "metric": metric, "options": artefact.options}
+        same = {"dataset": dataset, "preset": about.preset, "metric": metric, "options": artefact.options}
         ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
-        about = title if metric == score else f"worst domain of {title}"
+        where = about.where if metric == score else f"worst domain of {about.where}"
         label = names.method_title(second) if len(pairs) > 1 else ""
-        gain = [first, second] in artefact.gain
-        margin = None if gain else _equivalence_margin(artefact.margin, dataset, metric, evidence)
-        pair = Pair(ours[0], ours[1], paper, ours, planned, margin)
-        yield Finding(about, UNKNOWN, label=label, preset=preset), pair
+        margin = None
+        if [first, second] not in artefact.gain:
+            # Half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none.
+            query = {"from": "paper", "experiment": artefact.margin, "dataset": dataset, "metric": metric}
+            cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
+            margin = abs(cmixup.mean - erm.mean) / 2 if cmixup and erm else 0.0
+        yield Pair(replace(about, where=where, label=label), ours[0], ours[1], paper, ours, planned, margin)
 
 
-def _of_sweep(name: str, dataset: str, preset: str, title: str, evidence: Evidence) -> Iterator[tuple[Finding, Pair]]:
-    """Yield every value of a swept option, its method against ERM."""
+def _of_sweep(name: str, dataset: str, about: Finding, evidence: Evidence) -> list[Pair]:
+    """Return every value of a swept option, its method against ERM; intervals are corrected for how many mix."""
     experiment = experiment_of(name)
     option, method = experiment.sweep["option"], experiment.sweep["method"]
-    same = {"dataset": dataset, "preset": preset, "metric": experiment.metrics[0]}
+    same = {"dataset": dataset, "preset": about.preset, "metric": experiment.metrics[0]}
     second = recorded_query(name, {**same, "method": "erm", "options": {}})
     pairs = []
     for value in swept_values(experiment, dataset, method):
         first = recorded_query(name, {**same, "method": method, "options": {option: value}})
         if not evidence.find(first):
             first = {**first, "options": {}}  # the preset's own value
-        about = Finding(title, UNKNOWN, label=f"{option.rpartition('.')[2]} {value:g}", preset=preset)
-        pairs.append((about, Pair(first, second, (), [first], _planned_seeds(name, dataset))))
-    tests = max(sum(not _is_idle(pair, evidence) for _, pair in pairs), 1)
-    yield from ((about, replace(pair, tests=tests)) for about, pair in pairs)
+        label = f"{option.rpartition('.')[2]} {value:g}"
+        planned = _planned_seeds(name, dataset)
+        pairs.append(Pair(replace(about, label=label), first, second, runs=[first], planned=planned))
+    tests = max(sum(not _is_idle(pair, evidence) for pair in pairs), 1)
+    return [replace(pair, tests=tests) for pair in pairs]
 
 
-def _judge_pair(pair: Pair, evidence: Evidence, blank: Finding) -> Finding | None:
-    """Return the finding on a pair, `blank` without what is judged, or None where a side has no runs."""
+def _judge_pair(pair: Pair, evidence: Evidence) -> Finding | None:
+    """Return the finding on a pair, or None where a side has no runs."""
     first, second = evidence.find(pair.first), evidence.find(pair.second)
     if not (first and second):
         return None
-    printed = [one for one in (evidence.find(query) for query in pair.paper) if one]
+    printed = [one for query in pair.paper if (one := evidence.find(query))]
     paper = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
     ours, shared = sample_difference(first, second), len(set(first.values) & set(second.values))
-    runs = [evidence.find(query) for query in pair.runs]
+    runs = [len(one.values) for query in pair.runs if (one := evidence.find(query))]
     if _is_idle(pair, evidence):
         state = IDLE
-    elif min([shared, *(len(one.values) for one in runs if one)]) < pair.planned:
+    elif min([shared, *runs]) < pair.planned:
         state = OPEN
     elif ours is None:
         state = UNKNOWN
@@ -305,27 +263,20 @@ def _judge_pair(pair: Pair, evidence: Evidence, blank: Finding) -> Finding | Non
     else:
         lower = "metric" not in pair.first or lower_is_better(pair.first["metric"])  # so it is of what is no score
         state = gain_state(of_interval(ours), paper, lower=lower, level=1 - 0.05 / pair.tests)
-    decimals = printed[0].decimals if paper else blank.decimals
-    return replace(blank, state=state, n=ours.n if ours else shared, ours=ours, paper=paper, decimals=decimals)
+    decimals, n = printed[0].decimals if paper else pair.about.decimals, ours.n if ours else shared
+    return replace(pair.about, state=state, n=n, ours=ours, paper=paper, decimals=decimals)
 
 
 def _is_idle(pair: Pair, evidence: Evidence) -> bool:
     """Return whether every row is its own partner in the runs of one side."""
     samples = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in pair.runs)
-    return any(one.summary.mean > SELF for one in samples if one)
+    return any(one.mean > SELF for one in samples if one)
 
 
 def _planned_seeds(name: str, dataset: str) -> int:
     """Return how many seeds the file of an experiment plans on a dataset."""
     experiment = experiment_of(name)
     return len(selected_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
-
-
-def _equivalence_margin(experiment: str, dataset: str, metric: str, evidence: Evidence) -> float:
-    """Return half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none."""
-    query = {"from": "paper", "experiment": experiment, "dataset": dataset, "metric": metric}
-    cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
-    return abs(cmixup.summary.mean - erm.summary.mean) / 2 if cmixup and erm else 0.0
 
 
 def recorded_query(name: str, query: Query) -> Query:

@@ -261,31 +261,39 @@ class Stopped(Exception):
     """Ends a training in the middle, as a kill would."""
 
 
-def check_stopped_run(run: Callable[[int], Run], folder: Path, epochs: int = 2) -> tuple[Run, Run]:
-    """Check that a run of a seed repeats, and goes on where it was stopped; return it, straight and stopped."""
+def checkpoints(folder: Path, every: int = 1, key: str = "") -> Checkpoints:
+    return Checkpoints(lambda seed: folder / f"seed={seed}", every, key)
+
+
+def stop_after(epoch: int) -> Callable[[int, object], None]:
+    """What is called after every epoch, and stops training in the middle."""
 
     def stop(now: int, rows: object) -> None:
-        raise Stopped
+        if now == epoch:
+            raise Stopped
 
-    where, how = Checkpoints(lambda seed: folder / str(seed), 1, ""), settings(epochs=epochs)
-    first, last = run(0), run(0)
-    straight, again, other = (train([each], how)[0] for each in (first, run(0), run(1)))
-    assert_states_equal(straight.state_dict, again.state_dict)
-    assert states_differ(straight.state_dict, other.state_dict)
+    return stop
+
+
+def interrupted(
+    make: Callable[[], list[Run]], where: Checkpoints, epoch: int, epochs: int = 5, **changes: Any
+) -> list[RunResult]:
+    """Train until `epoch` is over, stop, and train again from the start of the program."""
+    how = settings(epochs=epochs, **changes)
     with pytest.raises(Stopped):
-        train([run(0)], how, on_epoch=stop, checkpoints=where)
-    (resumed,) = train([last], how, checkpoints=where)
-    assert_states_equal(resumed.state_dict, straight.state_dict)
-    assert resumed.history == straight.history
-    return first, last
+        train(make(), how, on_epoch=stop_after(epoch), checkpoints=where)
+    heard: list[int] = []
+    results = train(make(), how, on_epoch=lambda now, _: heard.append(now), checkpoints=where)
+    first = epoch // where.every * where.every + 1
+    assert heard == list(range(first, epochs + 1)) * (len(results) // results[0].stack)
+    return results
 
 
-def check_same_training(one: Run, other: Run) -> RunResult:
-    """Check that two runs train alike; return what came of the first."""
-    ours, theirs = (train([run], settings(epochs=2))[0] for run in (one, other))
-    assert_states_equal(ours.state_dict, theirs.state_dict)
-    assert ours.history == theirs.history
-    return ours
+def assert_same(ours: Sequence[RunResult], theirs: Sequence[RunResult]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        assert_states_equal(one.state_dict, other.state_dict)
+        assert (one.scores, one.history, one.best_epoch) == (other.scores, other.history, other.best_epoch)
+        assert one.diagnostics == other.diagnostics
 
 
 class Own(Pairing):

@@ -1,6 +1,5 @@
 """Methods for several domains: what they share, DRNN, Fish and GroupDRO."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,15 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import mlp
 from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.groups import Means
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.methods.drnn import DRNN, cross_entropy, reverse
+from cmixup.methods.drnn import DRNN
 from cmixup.methods.erm import ERM
 from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO
@@ -26,7 +23,6 @@ from cmixup.methods.irm import irm
 from cmixup.methods.penalised import Penalised
 from cmixup.methods.vrex import vrex
 from cmixup.model_stack import ModelStack
-from cmixup.seeding import torch_seed
 from cmixup.training.trainer import Run, train
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
@@ -36,7 +32,6 @@ from tests.helpers import (
     METHODS,
     WithBatchNorm,
     assert_states_close,
-    assert_states_equal,
     epoch_batches,
     fitted,
     make_data,
@@ -51,31 +46,7 @@ from tests.helpers import (
 # ---- What the domain methods share: means over domains, limits, annealing, what they refuse
 
 
-DOMAIN = torch.tensor([7, 3, 7, 7, -1, 3, 7, 3, 9])
-
-
-def of_domains(values: Tensor, domain: Tensor) -> list[Tensor]:
-    return [values[domain == d] for d in domain.unique()]
-
-
 # ---- means
-
-
-def test_means_are_those_of_a_loop_over_domains() -> None:
-    values, weight = torch.randn(9), torch.tensor([1.0, 0, 2, 0, 0, 1, 1, 3, 0])
-    means = Means(DOMAIN)
-    within, weighted = means.within(values), means.within(values, weight)
-    for row in range(9):
-        mine = DOMAIN[row] == DOMAIN
-        torch.testing.assert_close(within[row], values[mine].mean())
-        total = weight[mine].sum()
-        expected = (weight * values)[mine].sum() / total if total > 0 else torch.zeros(())
-        torch.testing.assert_close(weighted[row], expected)
-    each = torch.stack([part.mean() for part in of_domains(values, DOMAIN)])
-    torch.testing.assert_close(means.across(values), each.mean())
-    assert means.domain_size.tolist() == [4, 3, 4, 4, 1, 3, 4, 3, 1]
-    assert means.n_domains.item() == 4
-    assert means.weight.sum().item() == pytest.approx(1)
 
 
 # ---- domain-balanced ERM is the limit
@@ -164,16 +135,6 @@ def test_the_loss_is_divided_by_the_first_weight_where_it_is_above_1(weight: flo
 # ---- batches
 
 
-@pytest.mark.parametrize("name", [name for name in DOMAIN_METHODS if name not in ("group_dro", "fish")])
-def test_batches_hold_the_domains(name: str) -> None:
-    order, batches = epoch_batches(make_run(METHODS[name](), data=make_data(0, (53, 8, 8))))
-    assert order.sizes.tolist() == [16] * 3  # floor(53 / 16)
-    for batch in batches:
-        assert sorted(batch.domain[[0, 8]].tolist()) == [0, 1]
-        assert (batch.domain[:8] == batch.domain[0]).all()
-        assert (batch.domain[8:] == batch.domain[8]).all()
-
-
 def with_domains(domain: np.ndarray) -> RegressionData:
     data = make_data(0, (len(domain), 8, 8))
     return replace(data, train=replace(data.train, domain=torch.from_numpy(domain)))
@@ -257,20 +218,6 @@ def test_models_that_predict_past_their_features_are_refused() -> None:
 # ---- DRNN
 
 
-@pytest.mark.parametrize("c", [1.0, 0.25, 0.0])
-def test_the_gradient_is_reversed_for_the_features_only(c: float) -> None:
-    with torch_seed(0):
-        classifier, features = mlp(6, 8, 8, 3), torch.randn(12, 6, requires_grad=True)
-    place = torch.arange(12) % 3
-    wanted = [features, *classifier.parameters()]
-    plain = torch.autograd.grad(cross_entropy(classifier(features), place), wanted)
-    ours = torch.autograd.grad(cross_entropy(classifier(reverse(features, c)), place), wanted)
-    assert plain[0].abs().sum() > 0
-    assert torch.equal(ours[0], -c * plain[0])
-    assert all(torch.equal(a, b) for a, b in zip(ours[1:], plain[1:], strict=True))
-    assert torch.equal(reverse(features, c), features)
-
-
 def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
     method = DRNN(2, 0.3, reversal=0.5)
     run = make_run(method)
@@ -334,14 +281,6 @@ def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, ModelStack, list
     run = make_run(method, 0, make_data(0, SIZES))
     _, batches = epoch_batches(run)
     return method, make_stack([run], optimizer=optimizer, lr=0.01)[0], batches
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_meta_lr_1_trains_on_one_domain_after_another(optimizer: str) -> None:
-    method, stack, batches = fish(1.0, optimizer)
-    for batch in batches:
-        method.step(stack, batch)
-    assert_states_equal(state(stack.model), sequential(batches, optimizer))
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -424,30 +363,3 @@ def test_weights_and_loss_of_a_step(index: Tensor) -> None:
         assert method.loss(run.model, batch).item() == pytest.approx(expected, rel=1e-5)
         assert method.step(stack, batch).item() == pytest.approx(expected, rel=1e-5)
         torch.testing.assert_close(method.log_q.exp(), q)
-
-
-def test_the_domain_with_the_highest_loss_gains_weight_and_absent_ones_keep_their_ratio() -> None:
-    method = GroupDRO(0.5)
-    run = run_of(method)
-    run.data.train.y[run.data.train.domain == 5] += 2  # the second domain
-    stack, _ = make_stack([run], lr=1e-6)
-    weights = [1 / 3]
-    for _ in range(5):
-        method.step(stack, rows(run, torch.arange(48)))
-        weights.append(method.log_q.exp()[1].item())
-    assert all(b > a for a, b in itertools.pairwise(weights))
-    ratio = method.log_q[0] - method.log_q[2]
-    method.step(stack, rows(run, torch.arange(1, 48, 3)))  # the second alone
-    torch.testing.assert_close(method.log_q[0] - method.log_q[2], ratio)
-
-
-def test_every_model_of_a_stack_has_its_weights() -> None:
-    runs = [run_of(GroupDRO(0.5), 3, seed) for seed in range(3)]
-    together = train(runs, settings())
-    found = [result.diagnostics for result in together]
-    assert all(f["n_domains"] == 3 for f in found)
-    assert len({f["largest_weight"] for f in found}) == 3
-    for seed, ours in enumerate(found):
-        alone = train_one(GroupDRO(0.5), seed, runs[seed].data).diagnostics
-        assert ours == pytest.approx(alone, rel=1e-5)
-        assert 1 / 3 < ours["largest_weight"] < 1

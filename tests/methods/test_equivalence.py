@@ -133,24 +133,6 @@ def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callabl
     assert abs(distance_from_uniform(partner_counts(method()))) < 4
 
 
-def test_a_second_batch_at_infinite_bandwidth_is_mixup_without_the_row_itself() -> None:
-    counts = partner_counts(composed("cmixup_batch", bandwidth=INF), epochs=400)
-    assert not counts.diagonal().any()
-    others = counts[~np.eye(40, dtype=bool)].reshape(40, 39)
-    chi_square = ((others - others.mean()) ** 2 / others.mean()).sum()
-    freedom = 40 * 38
-    assert abs(chi_square - freedom) < 4 * (2 * freedom) ** 0.5
-
-
-@pytest.mark.parametrize("lam_per", ["example", "batch"])
-def test_manifold_mixup_at_the_input_is_mixup(lam_per: str) -> None:
-    data = make_data(7)
-    left = train_one(composed("manifold_mixup", lam_per=lam_per, layer="input"), 7, data)
-    right = train_one(composed("mixup", lam_per=lam_per), 7, data)
-    assert_states_equal(left.state_dict, right.state_dict)
-    assert left.scores == right.scores
-
-
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in DOMAIN_METHODS])
 def test_every_method_sees_the_same_rows_in_the_same_batches(name: str) -> None:
     _, ours = epoch_batches(make_run(METHODS[name](), 3))

@@ -13,7 +13,6 @@ from cmixup.methods.mixrl import MixRL
 from cmixup.methods.mixrl_search import PolicySearch, policy_loss
 from cmixup.order import EpochBatches
 from cmixup.pairing.neighbours import Neighbours
-from cmixup.seeding import Streams
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
@@ -22,7 +21,6 @@ from tests.helpers import (
     make_run,
     make_split,
     make_stack,
-    make_training,
     refuses,
     states_differ,
     train_one,
@@ -35,12 +33,6 @@ def searched(data: RegressionData | None = None, seed: int = 0, **options: Any) 
     _, method = make_stack([make_run(composed("mixrl", **{**FAST, **options}), seed, data)])
     assert isinstance(method, MixRL)
     return method
-
-
-def searched_together(seeds: list[int], **options: Any) -> list[MixRL]:
-    runs = [make_run(composed("mixrl", **{**FAST, **options}), seed) for seed in seeds]
-    make_stack(runs)
-    return [run.method for run in runs if isinstance(run.method, MixRL)]
 
 
 def fitted(options: list, distance: str = "x", n: int = 40) -> Neighbours:
@@ -159,48 +151,11 @@ def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch)
 # ---- one search for all runs of a stack
 
 
-@pytest.fixture(scope="module", params=["input", "hidden"])
-def together_and_alone(request: pytest.FixtureRequest) -> tuple[list[MixRL], list[MixRL]]:
-    """The methods of three seeds, searched as one stack and one after another."""
-    options = {"layer": request.param, "n_policy": 40, "inner_batch": 16}
-    return searched_together([0, 1, 2], **options), [searched(seed=seed, **options) for seed in (0, 1, 2)]
-
-
-Pairs = tuple[list[MixRL], list[MixRL]]
-
-
-def test_a_stack_searches_for_every_seed_as_alone(together_and_alone: Pairs) -> None:
-    for together, alone in zip(*together_and_alone, strict=True):
-        assert len(together.history) == FAST["outer"]
-        assert together.history == pytest.approx(alone.history, rel=1e-5)
-        np.testing.assert_allclose(together.pairing.probabilities, alone.pairing.probabilities, rtol=1e-5)
-
-
-@pytest.mark.parametrize("final", ["sample", "argmax"])
-@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one run", "a stack"])
-def test_a_run_that_goes_on_searches_nothing_and_draws_nothing(seeds: tuple[int, ...], final: str) -> None:
-    runs = [make_run(composed("mixrl", final=final, **FAST), seed) for seed in seeds]
-    make_training(runs, resumed=True)
-    for run in runs:
-        assert isinstance(run.method, MixRL)
-        assert run.method.history == []
-        assert (run.method.pairing.probabilities == 1 / 7).all()
-        assert run.streams.state_dict() == Streams(run.streams.seed).state_dict()
-
-
 def test_one_run_that_diverges_stops_the_stack() -> None:
     runs = [make_run(composed("mixrl", **FAST), seed) for seed in (0, 1)]
     runs[1].model.load_state_dict({name: value * 1e30 for name, value in runs[1].model.state_dict().items()})
     with pytest.raises(InputError, match=r"search of MixRL diverged, with inner_lr 0\.01"):
         make_stack(runs)
-
-
-@pytest.mark.parametrize("sizes", [(47, 20, 17), (48, 21, 17)], ids=["train", "val"])
-def test_runs_of_a_stack_need_splits_of_one_shape(sizes: tuple[int, int, int]) -> None:
-    with pytest.raises(InputError, match="all runs of a stack need splits of one shape"):
-        make_stack(
-            [make_run(composed("mixrl", **FAST), 0), make_run(composed("mixrl", **FAST), 1, make_data(1, sizes))]
-        )
 
 
 test_bad_values_are_refused_by_name = refuses(

@@ -152,15 +152,6 @@ def test_k_means_goes_on_until_every_row_is_nearest_to_the_mean_of_its_cluster()
         assert np.square(rows[:, None] - means).sum(axis=2).argmin(axis=1).tolist() == cluster.tolist()
 
 
-@pytest.mark.parametrize("layer", ["input", "hidden"])
-@pytest.mark.parametrize("limit", [{"a": 1.0}, {"clusters": 16}])
-def test_gamma_1_and_a_cluster_a_row_are_erm(layer: str, limit: dict) -> None:
-    changes = {"optimizer": "sgd", "epochs": 2}
-    ours = train_one(ADA(**limit, layer=layer), **changes)
-    assert_states_close(ours.state_dict, train_one(ERM(), **changes).state_dict, 1e-5)
-    assert states_differ(ours.state_dict, train_one(ADA(2, 4.0, layer=layer), **changes).state_dict)
-
-
 def test_gammas_are_those_of_the_grid_and_their_reciprocals_one_a_batch() -> None:
     run = make_run(ADA(4, 3.0, 4), data=make_data(0, (16 * 400 + 5, 8, 8)))
     order, _ = epoch_batches(run)
@@ -231,18 +222,6 @@ def test_rho_1_chooses_nothing_however_sums_round() -> None:
     """The cumulative share of the last value came out above 1 for a third of such rows."""
     for z in torch.randn(100, 16, 12):
         assert torch.equal(shrink(z, torch.tensor(0.0), 1.0, leading=False), z)
-
-
-@pytest.mark.parametrize("layer", ["input", "hidden"])
-def test_lam_1_and_nothing_chosen_are_erm(layer: str) -> None:
-    changes = {"optimizer": "sgd", "epochs": 2}
-    erm = train_one(ERM(), **changes).state_dict
-    assert_states_close(train_one(FOMA(rho=1.0, layer=layer), **changes).state_dict, erm, 1e-6)
-    assert states_differ(train_one(FOMA(rho=0.5, layer=layer), **changes).state_dict, erm)
-    run = make_run(FOMA(rho=0.5, layer=layer))
-    _, (batch, *_) = epoch_batches(run)
-    batch.draws["lam"].fill_(1.0)
-    torch.testing.assert_close(run.method.loss(run.model, batch), squared_error(run.model(batch.x), batch.y))
 
 
 @pytest.mark.parametrize("scale_labels", [True, False])

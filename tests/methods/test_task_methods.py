@@ -94,22 +94,6 @@ def test_adapting_the_encoder_too_is_another_prediction() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_order_of_the_tasks_does_not_matter(name: str) -> None:
-    run = make_fitted(METHODS[name]())
-    batch, model = one_batch(run), run.model
-    turned = torch.tensor([2, 0, 1])
-    other = replace(
-        batch, x=Episode(*(part[turned] for part in batch.x)), y=batch.y[turned],
-        draws={key: value[turned] for key, value in batch.draws.items()},
-    )  # fmt: skip
-    model.eval()  # MR-MAML draws its weights in training
-    torch.testing.assert_close(run.method.loss(model, other), run.method.loss(model, batch))
-    torch.testing.assert_close(
-        run.method.predictors()[""](model, other.x), run.method.predictors()[""](model, batch.x)[turned]
-    )
-
-
-@pytest.mark.parametrize("name", METHODS)
 def test_scores_after_more_steps_stand_beside_the_others(name: str) -> None:
     run = make_run(METHODS[name]())
     (result,) = train([run], TrainSettings(1, 3, 0.01))
@@ -412,14 +396,3 @@ def test_a_bandwidth_of_zero_takes_the_nearest_label() -> None:
         x = split.x[torch.arange(5)]
         nearest = (split.y[:, :, None] - x.labels[:, None, :]).abs().argmin(dim=2)
         assert drawn.tolist() == nearest.tolist()
-
-
-def test_draws_follow_the_probabilities() -> None:
-    pairing = SupportLabels(2.0)
-    split = make_split(1)
-    pairing.fit(split)
-    rows = np.zeros(20000, dtype=np.int64)
-    drawn = pairing.draw(rows, np.random.default_rng(0))
-    p = pairing.probabilities(rows[:1])[0]
-    counts = np.stack([np.bincount(drawn[:, q], minlength=SHOTS) for q in range(SHOTS)])
-    assert (np.abs(counts - 20000 * p) < 5 * np.sqrt(20000 * p * (1 - p)) + 1).all()

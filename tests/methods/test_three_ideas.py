@@ -22,13 +22,15 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
 from scripts.study.entry import ENTRIES, load_module
 from tests.helpers import (
+    assert_same,
     assert_states_close,
+    checkpoints,
+    interrupted,
     make_run,
     settings,
     states_differ,
     train_one,
 )
-from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
 
 LearnedBandwidth: Any = load_module(ENTRIES / "learned_bandwidth.py").LearnedBandwidth
 Centres: Any = load_module(ENTRIES / "centres.py").Centres

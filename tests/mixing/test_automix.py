@@ -22,10 +22,12 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
+    assert_same,
     assert_states_equal,
-    check_stopped_run,
+    checkpoints,
     epoch_batches,
     fitted,
+    interrupted,
     make_data,
     make_run,
     make_stack,
@@ -76,15 +78,6 @@ def test_masks_are_attention_upsampled_to_any_size(with_lam: bool) -> None:
         for row in range(5):
             for column in range(7):
                 torch.testing.assert_close(mask[k, row, column], 1 - other[row * 2 // 5, column * 3 // 7])
-
-
-def test_images_are_weighted_by_the_mask_and_labels_by_lambda() -> None:
-    first, second = pictures(6, 8, SIZE), pictures(6, 8, SIZE, 1)
-    mask, lam = torch.rand(6, *SIZE, generator=torch.Generator().manual_seed(0)), torch.linspace(0, 1, 6)
-    mixed, weight = AutoMix(1)(first, second, {"mask": mask, "lam": lam})
-    torch.testing.assert_close(mixed, mask[:, None] * first + (1 - mask[:, None]) * second)
-    assert torch.equal(weight, lam)
-    assert torch.equal(AutoMix(1)(first, first, {"mask": mask, "lam": lam})[0], first)
 
 
 def test_a_gap_inside_the_margin_costs_nothing() -> None:
@@ -197,9 +190,12 @@ def test_both_draws_come_from_the_pairing_and_are_independent() -> None:
 # ---- runs
 
 
-def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    straight, resumed = check_stopped_run(lambda seed: auto_run(seed=seed), tmp_path)
-    mine, theirs = resumed.method.state_dict(), straight.method.state_dict()
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    runs = [auto_run() for _ in range(3)]
+    made = iter(runs)
+    straight = train([next(made)], settings(epochs=2))
+    assert_same(interrupted(lambda: [next(made)], checkpoints(tmp_path), 1, epochs=2), straight)
+    theirs, _, mine = (run.method.state_dict() for run in runs)
     assert mine.pop("mixing._extra_state")["steps"] == theirs.pop("mixing._extra_state")["steps"] == 6
     assert {name.split(".")[1] for name in mine} == {"block", "copy"}
     assert_states_equal(mine, theirs)

@@ -12,7 +12,7 @@ from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta, Constant
-from cmixup.mixing.linear import Linear, mix
+from cmixup.mixing.linear import mix
 from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import train
@@ -127,28 +127,6 @@ def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) ->
     torch.testing.assert_close(run.method.loss(model, batch), expected)
     (result,) = train([run], settings(epochs=2))
     assert result.failure is None
-
-
-def test_boxes_come_from_a_stream_of_their_own() -> None:
-    found = []
-    for mixing in (Linear(), CutMix()):
-        run = fitted(
-            make_run(
-                Mix(Uniform(), Beta(0.5), mixing=mixing),
-                0,
-                picture_data(size=(HEIGHT, WIDTH), n=48),
-                lambda *_: ConvNet(),
-            )
-        )
-        order = run.method.order(run.data.train, 16, run.streams, drop_last=False)
-        found.append((order.index, run.method.draw(order, run.streams), run.streams))
-    (rows, draws, streams), (other_rows, other_draws, other_streams) = found
-    assert rows.tolist() == other_rows.tolist()
-    assert draws["partner"].tolist() == other_draws["partner"].tolist()
-    assert draws["lam"].tolist() == other_draws["lam"].tolist()
-    for name in ("order", "partners", "lam", "views"):
-        assert getattr(streams, name).random() == getattr(other_streams, name).random()
-    assert streams.mixing.random() != other_streams.mixing.random()
 
 
 def test_tables_are_refused() -> None:

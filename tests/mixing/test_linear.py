@@ -7,7 +7,7 @@ import torch
 from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
-from cmixup.mixing import Linear, mix
+from cmixup.mixing import mix
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
 from cmixup.order import EpochBatches, shuffled
 from models.fcn3 import FCN3
@@ -90,13 +90,6 @@ def test_lambda_one_and_zero_are_exact(lam: float) -> None:
     assert torch.equal(mix(first, second, torch.full((5,), lam)), first if lam else second)
 
 
-def test_linear_returns_the_label_weight() -> None:
-    lam = torch.tensor([0.25, 1.0])
-    mixed, weight = Linear()(torch.zeros(2, 2), torch.ones(2, 2), {"lam": lam})
-    assert torch.equal(weight, lam)
-    assert mixed.tolist() == [[0.75, 0.75], [0.0, 0.0]]
-
-
 def mixed_batch(d_y: int) -> tuple[FCN3, Batch]:
     torch.manual_seed(0)
     rows, partners = make_split(12, d_y=d_y), make_split(12, d_y=d_y, seed=1)
@@ -163,11 +156,6 @@ def test_one_a_batch_is_constant_in_the_batch() -> None:
 test_a_bad_alpha_is_refused_by_name = refuses(
     [(alpha, "alpha must be a .*number") for alpha in (0, -1.0, float("nan"), float("inf"), "0.5x", True, None)], Beta
 )
-
-
-def test_an_unknown_granularity_is_refused() -> None:
-    with pytest.raises(InputError, match="lam_per must be one of example, batch, got 'epoch'"):
-        Beta(1.0, "epoch")
 
 
 @pytest.mark.parametrize("value", [0, 0.3, 1.0])

@@ -19,13 +19,13 @@ from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
-    Stopped,
+    assert_same,
     assert_states_close,
-    assert_states_equal,
+    checkpoints,
     epoch_batches,
+    interrupted,
     make_run,
     make_stack,
     settings,
@@ -134,17 +134,8 @@ def test_its_network_is_in_the_checkpoint(seeds: tuple[int, ...], tmp_path: Path
     def make() -> list[Run]:
         return [bent(seed) for seed in seeds]
 
-    def stop(now: int, rows: object) -> None:
-        if now == 2:
-            raise Stopped
-
-    where, how = Checkpoints(lambda seed: tmp_path / str(seed), 1, ""), settings(epochs=4)
-    straight = train(make(), how)
-    with pytest.raises(Stopped):
-        train(make(), how, on_epoch=stop, checkpoints=where)
+    where = checkpoints(tmp_path)
+    assert_same(interrupted(make, where, 2, epochs=4), train(make(), settings(epochs=4)))
     saved = torch.load(where.path(seeds), weights_only=True)["stacked_method"]
     assert saved["mixing.bend"].shape == ((2,) if len(seeds) == 2 else ())
     assert (saved["mixing.bend"] != 0).all()
-    for one, other in zip(train(make(), how, checkpoints=where), straight, strict=True):
-        assert_states_equal(one.state_dict, other.state_dict)
-        assert one.history == other.history

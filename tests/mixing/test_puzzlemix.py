@@ -21,15 +21,18 @@ from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
 from cmixup.order import EpochBatches
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.trainer import Run
+from cmixup.training.trainer import Run, train
 from tests.helpers import (
+    assert_same,
     assert_states_equal,
-    check_stopped_run,
+    checkpoints,
     epoch_batches,
     fitted,
+    interrupted,
     make_data,
     make_run,
     make_stack,
+    settings,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
 
@@ -279,8 +282,9 @@ def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
         assert weight.flatten()[k] == share[0]
 
 
-def test_a_seed_repeats_and_an_interrupted_run_goes_on(tmp_path: Path) -> None:
-    check_stopped_run(lambda seed: puzzle_run(seed=seed), tmp_path)
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    straight = train([puzzle_run()], settings(epochs=2))
+    assert_same(interrupted(lambda: [puzzle_run()], checkpoints(tmp_path), 1, epochs=2), straight)
 
 
 def test_what_does_not_suit_is_refused_in_a_line() -> None:
@@ -300,6 +304,3 @@ def test_what_does_not_suit_is_refused_in_a_line() -> None:
         PuzzleMix(blocks=[])
     with pytest.raises(InputError, match="looks at gradients before it mixes"):
         PuzzleMix()(pictures(2), pictures(2), {"lam": torch.ones(2), "blocks": torch.zeros(2)})
-
-
-# ---- graph cut

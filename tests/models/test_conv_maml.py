@@ -26,15 +26,6 @@ def test_parameter_counts_of_the_paper() -> None:
     assert count(narrow.decoder) == 160 + 3 * (16 * 16 * 9 + 16) + 17 + 4 * 16
 
 
-def test_shapes() -> None:
-    model, x = small(), torch.rand(5, 1, 32, 32)
-    assert model(x).shape == (5, 1)
-    assert model.encode(x, "encoder").shape == (5, 196)
-    for block in ("block1", "block2", "block3"):
-        assert model.encode(x, block).shape == (5, 3, 14, 14)
-    assert model.features(x).shape == (5, 3)
-
-
 def test_a_block_is_convolution_batch_normalisation_and_relu() -> None:
     block = small().decoder.block2
     nn.init.uniform_(block.shift)

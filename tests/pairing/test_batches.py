@@ -147,14 +147,6 @@ def test_each_block_gets_its_own_second_block_at_least_cost(k: int, metric: str)
     assert better > len(block_slices(k)) / 3
 
 
-def test_a_whole_permuted_batch_pairs_every_row_with_itself() -> None:
-    train = make_split(N)
-    pairing = Blocks(B)
-    order, partner = drawn_blocks(pairing, train)
-    assert partner.tolist() == order.index.tolist()
-    assert pairing.diagnostics() == {"self_probability": 1.0, "cost_ratio": 0.0}
-
-
 def test_an_independent_batch_reaches_beyond_the_batch() -> None:
     train = make_split(N)
     pairing = Blocks(B, second="independent")

@@ -9,48 +9,27 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl_search import PolicySearch
-from cmixup.training.checkpoint import FORMAT, RESUME_FILE, Checkpoints
-from cmixup.training.trainer import Run, RunResult, train
-from tests.helpers import METHODS, Stopped, assert_states_equal, make_data, make_run, method_kind, settings
+from cmixup.training.checkpoint import FORMAT, RESUME_FILE
+from cmixup.training.trainer import Run, train
+from tests.helpers import (
+    METHODS,
+    Stopped,
+    assert_same,
+    checkpoints,
+    interrupted,
+    make_data,
+    make_run,
+    method_kind,
+    settings,
+    stop_after,
+)
 from tests.methods import episodes
 
 EPOCHS = 5
-
-
-def checkpoints(folder: Path, every: int = 1, key: str = "") -> Checkpoints:
-    return Checkpoints(lambda seed: folder / f"seed={seed}", every, key)
-
-
-def interrupted(make: Callable[[], list[Run]], where: Checkpoints, epoch: int, **changes: Any) -> list[RunResult]:
-    """Train until `epoch` is over, stop, and train again from the start of the program."""
-
-    def stop(now: int, rows: object) -> None:
-        if now == epoch:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        train(make(), settings(epochs=EPOCHS, **changes), on_epoch=stop, checkpoints=where)
-    heard: list[int] = []
-    results = train(
-        make(), settings(epochs=EPOCHS, **changes), on_epoch=lambda now, _: heard.append(now), checkpoints=where
-    )
-    first = epoch // where.every * where.every + 1
-    assert heard == list(range(first, EPOCHS + 1)) * (len(results) // results[0].stack)
-    return results
-
-
-def assert_same(ours: list[RunResult], straight: list[RunResult]) -> None:
-    for one, other in zip(ours, straight, strict=True):
-        assert_states_equal(one.state_dict, other.state_dict)
-        assert one.scores == other.scores
-        assert one.history == other.history
-        assert one.best_epoch == other.best_epoch
-        assert one.diagnostics == other.diagnostics
 
 
 @pytest.mark.parametrize("epoch", [1, 4])
@@ -88,28 +67,6 @@ def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) ->
     with pytest.raises(Stopped):
         train(make(), settings(epochs=EPOCHS), on_epoch=stop, checkpoints=where)
     assert_same(train(make(), settings(epochs=EPOCHS), checkpoints=where), straight)
-
-
-class Counting(ERM):
-    """A method that learns in its steps, as GroupDRO does."""
-
-    seen: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("seen", torch.zeros(()))
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        self.seen = self.seen + 1
-        return super().loss(model, batch) * (1 + self.seen)
-
-
-def test_what_a_method_learns_in_its_steps_is_kept(tmp_path: Path) -> None:
-    def make() -> list[Run]:
-        return [make_run(Counting())]
-
-    straight = train(make(), settings(epochs=EPOCHS, optimizer="sgd", lr=1e-4))
-    assert_same(interrupted(make, checkpoints(tmp_path), 3, optimizer="sgd", lr=1e-4), straight)
 
 
 @pytest.mark.parametrize(("key", "seeds"), [("other", (0, 1)), ("", (0,)), ("", (0, 2))])
@@ -182,18 +139,13 @@ def counted(runs: list[Run]) -> dict[str, list[int]]:
 def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     """Train straight through; train, stop after `BEFORE` epochs and go on; both must be the same."""
 
-    def stop(now: int, rows: object) -> None:
-        if now == BEFORE:
-            raise Stopped
-
     def no_search(*given: object) -> None:
         raise AssertionError("a run that goes on searched again")
 
-    how = settings(epochs=ALL, **changes)
-    where = Checkpoints(lambda seed: folder / f"seed={seed}", 1, "key")
+    how, where = settings(epochs=ALL, **changes), checkpoints(folder)
     straight = train(make(), how)
     with pytest.raises(Stopped):
-        train(make(), how, on_epoch=stop, checkpoints=where)
+        train(make(), how, on_epoch=stop_after(BEFORE), checkpoints=where)
     runs = make()
     calls = counted(runs)
     with monkeypatch.context() as patch:
@@ -201,10 +153,7 @@ def assert_goes_on(make: MakeRuns, folder: Path, monkeypatch: pytest.MonkeyPatch
         resumed = train(runs, how, checkpoints=where)
     assert all(result.stack == len(runs) for result in resumed)
     assert calls == {name: [ALL - BEFORE] * len(runs) for name in ("order", "draw")}
-    for one, other in zip(resumed, straight, strict=True):
-        assert_states_equal(one.state_dict, other.state_dict)
-        assert (one.scores, one.history, one.best_epoch) == (other.scores, other.history, other.best_epoch)
-        assert one.diagnostics == other.diagnostics
+    assert_same(resumed, straight)
 
 
 @pytest.mark.parametrize(

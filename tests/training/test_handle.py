@@ -17,8 +17,16 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
 from cmixup.training.trainer import Run, train
-from tests.helpers import assert_states_equal, make_data, make_run, make_training, settings
-from tests.training.test_checkpoint import assert_same, checkpoints, interrupted
+from tests.helpers import (
+    assert_same,
+    assert_states_equal,
+    checkpoints,
+    interrupted,
+    make_data,
+    make_run,
+    make_training,
+    settings,
+)
 
 
 def scaled_runs(seeds: tuple[int, ...]) -> tuple[list[Run], Any]:

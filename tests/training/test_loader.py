@@ -69,13 +69,6 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     assert start == 50
 
 
-@pytest.mark.parametrize("n_runs", [1, 2])
-def test_labels_of_all_runs(n_runs: int) -> None:
-    splits, _, _ = epoch(n_runs)
-    y = BatchLoader(splits, CPU).y
-    assert torch.equal(y, splits[0].y if n_runs == 1 else torch.stack([s.y for s in splits]))
-
-
 def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:
     (split,), orders, draws = epoch(1)
     assert isinstance(split.x, torch.Tensor)

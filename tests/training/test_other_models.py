@@ -16,7 +16,6 @@ from tests.helpers import (
     METHODS,
     Lazy,
     WithBatchNorm,
-    assert_states_close,
     assert_states_equal,
     composed,
     make_data,
@@ -88,15 +87,6 @@ def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
     for seed, ours in zip((0, 1), together, strict=True):
         assert ours.stack == 1
         assert_states_equal(ours.state_dict, train_one(composed("mixup"), seed, make_data(seed)).state_dict)
-
-
-def test_labels_of_several_dimensions() -> None:
-    together = train([make_run(composed("cmixup"), seed, make_data(seed, d_y=3)) for seed in (0, 1)], settings())
-    for seed, ours in zip((0, 1), together, strict=True):
-        assert ours.state_dict["out.weight"].shape == (3, 128)
-        assert_states_close(
-            ours.state_dict, train_one(composed("cmixup"), seed, make_data(seed, d_y=3)).state_dict, 1e-5
-        )
 
 
 class Noisy(nn.Module):

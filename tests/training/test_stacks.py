@@ -220,11 +220,6 @@ def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Met
         check_alike([other, one])
 
 
-def test_training_refuses_runs_that_differ_in_what_a_stack_takes_from_the_first() -> None:
-    with pytest.raises(InputError, match=r"method\.eta alike"):
-        train([make_run(regmixup(0.5), 0), make_run(regmixup(0.5, eta=0.3), 1)], settings(epochs=1))
-
-
 def test_what_only_draws_may_differ() -> None:
     check_alike(
         [

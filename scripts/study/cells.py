@@ -47,7 +47,7 @@ from scripts.records.rescored import settle_scores
 from scripts.records.run_tables import UNROUNDED
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions, row_key
-from scripts.study.rules import WEIGHTS, Rules, Run, StudyCell
+from scripts.study.rules import TRAIN_SHARE, WEIGHTS, Rules, StudyCell
 
 PARTS = ("val", "test")
 Report = dict[str, Any]
@@ -66,7 +66,8 @@ class Outcome(NamedTuple):
     parts: Parts
 
 
-Known = Mapping[tuple[Run, tuple[str, ...]], Outcome]  # by run and words
+Known = dict[tuple[int, tuple[str, ...]], Outcome]  # by seed and words
+Runs = list[tuple[Report, Parts | None]]  # trials come without predictions
 
 
 def train_missing(
@@ -89,8 +90,8 @@ def train_missing(
 
 def cell_cost(cell: StudyCell, rules: Rules) -> float:
     """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
-    rows = 0.6 * min(cell.table.rows, rules.max_rows)
-    return 400 + min(rows, cell.condition.train_rows or rows)
+    rows = TRAIN_SHARE * min(cell.table.rows, rules.max_rows)
+    return 400 + min(rows, cell.condition.rows.get("train_rows", rows))
 
 
 def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
@@ -115,80 +116,51 @@ def train_group(
     for k, cell in enumerate(cells, 1):
         with holding_alone(store / LOCKS, " ".join(cell.key)):
             if cell.key not in cells_done(store, rules):  # another command may have trained it
-                std = dataset.table.y.std(axis=0)
-                if rules.search == "none":
-                    runs = fit_cell(cell, rules, load, std)
-                else:
-                    known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
-                    runs = train_cell(cell, rules, load, std, known)
-                write_cells(store, runs)
+                known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
+                write_cell(store, train_cell(cell, rules, load, dataset.table.y.std(axis=0), known))
         report(("epoch", k, len(cells), {}))
 
 
-def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> dict[Any, Outcome]:
+def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> Known:
     """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train."""
-    known: dict[Any, Outcome] = {}
-    kept: dict[int, Parts] = {}
+    known, kept = Known(), dict[int, Parts]()
     for report in published_reports(store, [rules.experiment], [table]):
         if key_of(report) != (table, condition, BASE):
             continue
-        run = Run(report["seed"] // WEIGHTS, report["seed"])
-        about = {key: report[key] for key in ("scores", "best_epoch", UNROUNDED) if key in report}
         trial = "trial" in report["options"]
         if not trial:
-            if report.get("checksums", {}) != dict(load(run.split).checksums):
+            if report.get("checksums", {}) != dict(load(report["split"]).checksums):
                 raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
             kept = kept or dict(read_cells(predictions_file(store, report))[cell_name(report)])
-        known[run, tuple(report["words"])] = Outcome(about, {} if trial else kept[report["seed"]])
+        about = {key: report[key] for key in ("scores", "best_epoch", UNROUNDED) if key in report}
+        known[report["seed"], tuple(report["words"])] = Outcome(about, {} if trial else kept[report["seed"]])
     return known
 
 
-def train_cell(
-    cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None
-) -> list[tuple[Report, Parts | None]]:
-    """Tune a method and train the runs of the rules with the best options, those that can as one stack.
+def train_cell(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known | None = None) -> Runs:
+    """Train a cell by its rules; the reports of its runs come with their predictions, then those of its trials.
 
-    The reports of its runs come with their predictions on validation and test, then those of its trials. `std` is the
-    standard deviation of every target over the whole table, `(d_y,)` float64; `known` is what other cells of the table
-    and setting have trained.
+    `std` is the standard deviation of every target over the whole table, `(d_y,)` float64; `known` is what other cells
+    of the table and setting have trained.
     """
-    started, known = time.perf_counter(), known or {}
-    torch.set_num_threads(1)
-    make = cache(lambda words: plan_job(compose_train(rules.command(cell, words))))
-    grouped = cell.condition.grouped
-
-    def outcomes(wanted: Sequence[tuple[Run, tuple[str, ...]]]) -> list[Outcome]:
-        """Return the outcome of each run, in order."""
-        new = [pair for pair in dict.fromkeys(wanted) if pair not in known]
-        results = train_runs([(make(words), run) for run, words in new], load, apart=grouped)
-        every = dict(known)
-        for (run, words), result in zip(new, results, strict=True):
-            loss = make(words).settings.fitted_by
-            every[run, words] = _run_outcome(result, load(run.split), std, loss, grouped=grouped)
-        return [every[pair] for pair in wanted]
-
-    tunings = rules.tunings(cell)
-    searched = [tuning for tuning in tunings if len(tuning.trials) > 1]
-    tried = iter(outcomes([(tuning.at, tuple(words)) for tuning in searched for words in tuning.trials]))
-    trials, finals = list[Report](), list[tuple[Run, tuple[str, ...]]]()
-    for tuning in tunings:
-        best = tuning.trials[0]
-        if len(tuning.trials) > 1:
-            scores = [next(tried).about["scores"]["val"][rules.selection] for _ in tuning.trials]
-            if not np.isfinite(scores).any():
-                raise InputError(f"every trial on split {tuning.at.split} diverged")
-            best = tuning.trials[int(np.argmin(scores))]
-            for k, (words, score) in enumerate(zip(tuning.trials, scores, strict=True)):
-                about = {"words": words, "scores": {"val": {rules.selection: score}}, "facts": {}}
-                trials.append({**run_head(cell, rules, tuning.at.seed, k), **about})
-        chosen = tuple(rules.final_words(cell.method, best))
-        finals += [(run, chosen) for run in tuning.finals]
-    runs = [(run, words, one) for (run, words), one in zip(finals, outcomes(finals), strict=True)]
-    shared = {**_data_facts(load(finals[0][0].split), std), "seconds": time.perf_counter() - started,
-              **run_environment(make(finals[0][1]).device)}  # fmt: skip
+    started = time.perf_counter()
+    trials, runs, about = (
+        fit_models(cell, rules, load, std) if rules.search == "none"
+        else tune_networks(cell, rules, load, std, dict(known or {}))
+    )  # fmt: skip
+    data = load(runs[0][0] // WEIGHTS)
+    shared = {
+        "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(),
+        "checksums": dict(data.checksums), "seconds": time.perf_counter() - started, **about,
+    }  # fmt: skip
     if file := rules.methods[cell.method].get("file"):
         shared["entry"] = {"file": Path(file).name, "sha256": sha256_of(Path(file))}
-    return [*final_runs(cell, rules, runs, shared), *((trial, None) for trial in trials)]
+    finals: Runs = [
+        ({**run_head(cell, rules, seed), "words": list(words), **one.about, "facts": {}, "split": seed // WEIGHTS,
+          **shared}, one.parts)
+        for seed, words, one in runs
+    ]  # fmt: skip
+    return [*finals, *((trial, None) for trial in trials)]
 
 
 def run_head(cell: StudyCell, rules: Rules, seed: int, trial: int | None = None) -> Report:
@@ -203,53 +175,78 @@ def run_head(cell: StudyCell, rules: Rules, seed: int, trial: int | None = None)
     }  # fmt: skip
 
 
-def final_runs(
-    cell: StudyCell, rules: Rules, runs: Sequence[tuple[Run, tuple[str, ...], Outcome]], shared: Report
-) -> list[tuple[Report, Parts | None]]:
-    """Return the reports of a cell's runs, which are given with words and outcomes, and their predictions."""
-    reports = list[tuple[Report, Parts | None]]()
-    for run, words, one in runs:
-        about = {"words": list(words), **one.about, "facts": {}, "split": run.split}
-        reports.append(({**run_head(cell, rules, run.seed), **about, **shared}, one.parts))
-    return reports
+Trained = tuple[list[Report], list[tuple[int, tuple[str, ...], Outcome]], Report]
 
 
-def _data_facts(data: RegressionData, std: np.ndarray) -> Report:
-    return {
-        "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(),
-        "checksums": dict(data.checksums),
-    }  # fmt: skip
+def tune_networks(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known) -> Trained:
+    """Tune a method and train the runs of the rules with the best options, those that can as one stack.
+
+    Returns:
+        The reports of trials; seed, words and outcome of each run; and where it trained.
+    """
+    torch.set_num_threads(1)
+    make = cache(lambda words: plan_job(compose_train(rules.command(cell, words))))
+
+    def train_new(wanted: Sequence[tuple[int, tuple[str, ...]]]) -> None:
+        new = [pair for pair in dict.fromkeys(wanted) if pair not in known]
+        jobs = [(make(words), seed) for seed, words in new]
+        results = train_runs(jobs, load, apart=cell.condition.grouped)
+        for pair, (job, seed), result in zip(new, jobs, results, strict=True):
+            parts = run_predictions(result, load(seed // WEIGHTS), job.settings.fitted_by)
+            known[pair] = score_run(parts, result.best_epoch, std, grouped=cell.condition.grouped)
+
+    tunings = rules.tunings(cell)
+    train_new([(t.seed, tuple(words)) for t in tunings if len(t.trials) > 1 for words in t.trials])
+    trials, finals = list[Report](), list[tuple[int, tuple[str, ...]]]()
+    for words_of_trials, seed, seeds in tunings:
+        best = words_of_trials[0]
+        if len(words_of_trials) > 1:
+            scores = [known[seed, tuple(words)].about["scores"]["val"][rules.selection] for words in words_of_trials]
+            if not np.isfinite(scores).any():
+                raise InputError(f"every trial on split {seed // WEIGHTS} diverged")
+            best = words_of_trials[int(np.argmin(scores))]
+            trials += [
+                {**run_head(cell, rules, seed, k), "words": words, "scores": {"val": {rules.selection: score}},
+                 "facts": {}}
+                for k, (words, score) in enumerate(zip(words_of_trials, scores, strict=True))
+            ]  # fmt: skip
+        finals += [(one, tuple(rules.final_words(cell.method, best))) for one in seeds]
+    train_new(finals)
+    return trials, [(*pair, known[pair]) for pair in finals], run_environment(make(finals[0][1]).device)
 
 
-def train_runs(runs: Sequence[tuple[Job, Run]], load: Load, *, apart: bool = False) -> list[RunResult]:
-    """Train runs, those that can as one stack, and return the results in order; no method sees the test labels.
+def train_runs(runs: Sequence[tuple[Job, int]], load: Load, *, apart: bool = False) -> list[RunResult]:
+    """Train jobs with a seed each, those that can as one stack, and return the results in order.
 
-    Where splits differ in size, runs of different ones share no stack: `apart`.
+    No method sees the test labels. Where splits differ in size, runs of different ones share no stack: `apart`.
     """
     results: dict[int, RunResult] = {}
-    rows = cache(lambda split: _without_test_labels(load(split)))
-    for split in sorted({run.split for _, run in runs}) if apart else [None]:
-        planned = [([str(k)], job) for k, (job, run) in enumerate(runs) if split in (None, run.split)]
+    rows = cache(lambda split: without_test_labels(load(split)))
+    splits = [seed // WEIGHTS for _, seed in runs]
+    for split in sorted(set(splits)) if apart else [None]:
+        planned = [([str(k)], job) for k, (job, _) in enumerate(runs) if split in (None, splits[k])]
         for stack in stacks_of(planned):
             places = [int(words[0]) for words, _ in stack]
-            made = [make_run(runs[k][0], runs[k][1].seed, rows(runs[k][1].split)) for k in places]
+            made = [make_run(*runs[k], rows(splits[k])) for k in places]
             results |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
     return [results[k] for k in range(len(runs))]
 
 
-def _without_test_labels(data: RegressionData) -> RegressionData:
+def without_test_labels(data: RegressionData) -> RegressionData:
+    """Return data whose test labels are 0."""
     return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
 
 
-def _run_outcome(result: RunResult, data: RegressionData, std: np.ndarray, loss: Loss, *, grouped: bool) -> Outcome:
-    """Return the scores of a run and the predictions that are kept; of one that failed NaN and infinity."""
+def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict[str, Scored]:
+    """Return the predictions of a run with its labels; of one that failed NaN."""
     if result.failure:
         nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
         result = replace(result, predictions={p: loss.by_predictor("", each) for p, each in nothing.items()})
-    return _outcome(scored_predictions(data, result), result.best_epoch, std, grouped=grouped)
+    return scored_predictions(data, result)
 
 
-def _outcome(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:
+def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:
+    """Return the outcome of a run's predictions; scores that are not finite are infinity."""
     kept = {part: rounded_predictions(one) for part, one in parts.items()}
     scores = {}
     for part, one in kept.items():
@@ -258,26 +255,26 @@ def _outcome(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, g
     return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
 
 
-def fit_cell(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> list[tuple[Report, Parts | None]]:
-    """Fit a model with default settings on every split and return the reports of its runs with their predictions."""
-    started, about = time.perf_counter(), rules.methods[cell.method]
+def fit_models(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> Trained:
+    """Fit a model with default settings on every split, each target by itself; returns what `tune_networks` does."""
+    about, runs = rules.methods[cell.method], list[tuple[int, tuple[str, ...], Outcome]]()
     package, _, kind = about["model"].rpartition(".")
-    make, runs = getattr(importlib.import_module(package), kind), []
-    for run in (run for tuning in rules.tunings(cell) for run in tuning.finals):
-        data = load(run.split)
-        x, labels = np.asarray(data.train.x), data.train.y.numpy().T
-        models = [make(**about.get("fixed", {})).fit(x, label) for label in labels]
-        parts = {}
+    make = getattr(importlib.import_module(package), kind)
+    for seed in (seed for tuning in rules.tunings(cell) for seed in tuning.seeds):
+        data, parts = load(seed // WEIGHTS), {}
+        models = [make(**about.get("fixed", {})).fit(np.asarray(data.train.x), y) for y in data.train.y.numpy().T]
         for part in PARTS:
             rows = getattr(data, part)
             prediction = np.column_stack([model.predict(np.asarray(rows.x)) for model in models]).astype(np.float32)
             parts[part] = Scored({"": prediction}, rows.y.numpy(), rows.domain.numpy())
-        runs.append((run, _outcome(parts, 0, std, grouped=cell.condition.grouped)))
+        runs.append((seed, (about["model"],), score_run(parts, 0, std, grouped=cell.condition.grouped)))
     environment = run_environment(torch.device("cpu"))
     distribution = metadata.packages_distributions()[package.partition(".")[0]][0]
-    versions = {**environment["versions"], distribution: metadata.version(distribution)}
-    shared = {**_data_facts(data, std), "seconds": time.perf_counter() - started, **environment, "versions": versions}
-    return final_runs(cell, rules, [(run, (about["model"],), one) for run, one in runs], shared)
+    return (
+        [],
+        runs,
+        {**environment, "versions": environment["versions"] | {distribution: metadata.version(distribution)}},
+    )
 
 
 #: What a run's report has for itself; the rest is of its cell.
@@ -334,10 +331,8 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
     return {key_of(report) for report in published_reports(store, [rules.experiment])}
 
 
-def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:
-    """Write reports of runs, a table's together, with the predictions of those that have some, into a store."""
-    for table, group in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
-        every = list(group)
-        with holding_alone(store / LOCKS, f"study {table}"):
-            keep_predictions(store, [(report, parts) for report, parts in every if parts])
-            write_reports(store, settle_scores(store, [report for report, _ in every]))
+def write_cell(store: Path, runs: Runs) -> None:
+    """Write the reports of a cell's runs and trials into a store, with the predictions of those that have some."""
+    with holding_alone(store / LOCKS, f"study {runs[0][0]['dataset']}"):
+        keep_predictions(store, [(report, parts) for report, parts in runs if parts])
+        write_reports(store, settle_scores(store, [report for report, _ in runs]))

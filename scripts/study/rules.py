@@ -6,7 +6,6 @@ trained again with other initial weights.
 
 from __future__ import annotations
 
-import csv
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -17,7 +16,8 @@ import numpy as np
 
 from cmixup.errors import InputError, check_choice
 from cmixup.losses import LOSSES, SQUARED
-from scripts.config.compose import CONFIG_DIR, override_word, read_part
+from scripts.config.compose import CONFIG_DIR, override_word, override_words, read_part
+from scripts.records.records import read_csv
 from scripts.stats.effects import BASE
 
 FOLDER = CONFIG_DIR / "study"
@@ -30,25 +30,18 @@ TRAIN_SHARE = 0.6  # of a table's rows; validation and test have half of the oth
 SEARCHES = ("all", BASE, "chosen", "none")
 
 
-class Run(NamedTuple):
-    """A run of a cell: the split of its rows, and the seed of all else that is drawn."""
-
-    split: int
-    seed: int
-
-
 class Tuning(NamedTuple):
-    """The trials that compete with one another, and what is trained with the winner's words.
+    """The trials that compete with one another, and the runs that are trained with the winner's words.
 
     Attributes:
-        at: the run of every trial.
         trials: words of each; a single one is chosen without training it.
-        finals: runs with the winner's.
+        seed: of every trial.
+        seeds: of the runs.
     """
 
-    at: Run
     trials: list[list[str]]
-    finals: list[Run]
+    seed: int
+    seeds: list[int]
 
 
 @dataclass(frozen=True)
@@ -74,8 +67,8 @@ class StudyTable:
     def words_of(self, *, grouped: bool) -> list[str]:
         """Return the words that load the table, split at random or by whole domains."""
         dropped = [*self.drop, *([self.group] if self.group and not grouped else [])]
-        columns = [override_word("dataset.drop", dropped)] if dropped else []
-        return [*self.words, *columns, *([override_word("dataset.group", self.group)] if grouped else [])]
+        columns = {"dataset.drop": dropped} if dropped else {}
+        return [*self.words, *override_words(columns | ({"dataset.group": self.group} if grouped else {}))]
 
 
 @dataclass(frozen=True)
@@ -85,19 +78,14 @@ class Condition:
     Attributes:
         name: such as "rows100".
         methods: names in the rules.
-        train_rows: at most, or None for all.
-        label_noise: in standard deviations of the training labels.
-        val_rows: at most, or None for all.
-        label_noise_val: whether the validation labels have as much noise.
+        rows: options of the dataset: `train_rows` and `val_rows` at most, `label_noise` in standard deviations of the
+            training labels, and whether validation labels have it, `label_noise_val`.
         grouped: whether whole domains are held out.
     """
 
     name: str
     methods: tuple[str, ...]
-    train_rows: int | None = None
-    label_noise: float = 0.0
-    val_rows: int | None = None
-    label_noise_val: bool = False
+    rows: Mapping[str, Any]
     grouped: bool = False
 
 
@@ -143,7 +131,7 @@ class Rules:
             the same on all tables, or "table".
         loss: `train.loss` of every run; the metric that it selects by picks among trials.
         network: words of the configuration that choose a network other than `fcn3` and its options, by key.
-        chosen: `(rate, decay)` by table, setting and split.
+        chosen: words of the rate and the decay by table, setting and split.
     """
 
     name: str
@@ -168,7 +156,7 @@ class Rules:
     draws: str = "split"
     loss: str = SQUARED.name
     network: Mapping[str, Any] = field(default_factory=dict)
-    chosen: Mapping[tuple[str, str, int], tuple[float, float]] = field(default_factory=dict)
+    chosen: Mapping[tuple[str, str, int], list[str]] = field(default_factory=dict)
 
     @property
     def experiment(self) -> str:
@@ -223,27 +211,22 @@ class Rules:
 
     def fits(self, table: StudyTable, condition: Condition) -> bool:
         """Return whether a table has the domains and more training rows than the condition takes."""
-        whole = TRAIN_SHARE * min(table.rows, self.max_rows)
-        enough = condition.train_rows is None or condition.train_rows < whole
+        enough = condition.rows.get("train_rows", 0) < TRAIN_SHARE * min(table.rows, self.max_rows)
         return enough and (bool(table.group) or not condition.grouped)
 
     def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
         many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
         weights = 1 if self.search == "none" else self.ensemble["weights"] if many else self.weights
-        tunings = []
-        for split in self.split_numbers:
-            first = WEIGHTS * split
-            finals = [Run(split, first + number) for number in range(1, weights + 1)]
-            tunings.append(Tuning(Run(split, first), self._competing(cell, split), finals))
-        return tunings
+        seeds = [WEIGHTS * split for split in self.split_numbers]
+        numbers = range(1, weights + 1)
+        return [Tuning(self._competing(cell, s // WEIGHTS), s, [s + number for number in numbers]) for s in seeds]
 
     def _competing(self, cell: StudyCell, split: int) -> list[list[str]]:
         if self.search == "none":
             return [[]]
         if self.search == "chosen":
-            rate, decay = self.chosen[cell.table.name, cell.condition.name, split]
-            return [[*self.method_words(cell.method), *_rate_words(rate, decay)]]
+            return [[*self.method_words(cell.method), *self.chosen[cell.table.name, cell.condition.name, split]]]
         return self.trials(cell.method, split, cell.table.name)
 
     def trials(self, method: str, split: int, table: str) -> list[list[str]]:
@@ -260,9 +243,9 @@ class Rules:
         trials = []
         for k, (rate, decay) in enumerate(drawn):
             part = space[points.integers(len(space))] if isinstance(space, list) else space  # a list is a union
-            point = [override_word(name, values[points.integers(len(values))]) for name, values in part.items()]
-            words = self.method_words(BASE) if k < self.shared else [*self.method_words(method), *point]
-            trials.append([*words, *_rate_words(rate, decay)])
+            point = {name: values[points.integers(len(values))] for name, values in part.items()}
+            words = self.method_words(BASE) if k < self.shared else [*self.method_words(method), *override_words(point)]
+            trials.append([*words, f"train.lr={rate}", f"train.weight_decay={decay}"])
         return trials
 
     def final_words(self, method: str, chosen: Sequence[str]) -> list[str]:
@@ -272,28 +255,23 @@ class Rules:
         rates = [word for word in chosen if word.startswith(("train.lr=", "train.weight_decay="))]
         space = self.methods[method].get("space", {})
         first = {key: values[0] for key, values in (space[0] if isinstance(space, list) else space).items()}
-        return [*self.method_words(method), *(override_word(key, value) for key, value in first.items()), *rates]
+        return [*self.method_words(method), *override_words(first), *rates]
 
     def method_words(self, method: str) -> list[str]:
         """Return the words that choose a method and what is fixed of it."""
         about = self.methods[method]
-        return [f"method={about['method']}", *(override_word(k, v) for k, v in about.get("fixed", {}).items())]
+        return [f"method={about['method']}", *override_words(about.get("fixed", {}))]
 
     def words(self, cell: StudyCell) -> list[str]:
         """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
-        condition = cell.condition
-        limits = {"train_rows": condition.train_rows, "val_rows": condition.val_rows}
-        rows = [f"dataset.{key}={limit}" for key, limit in limits.items() if limit is not None]
-        noise = [f"dataset.label_noise={condition.label_noise}"] if condition.label_noise else []
-        if condition.label_noise_val:
-            noise.append("dataset.label_noise_val=true")
-        if noise and cell.table.targets > 1:
-            noise.append("dataset.label_noise_per=target")  # they may have units of their own
-        table = ["dataset=rdataset", *cell.table.words_of(grouped=condition.grouped)]
-        training = [f"train.epochs={self.epochs}", f"train.patience={self.patience}"]
-        training += [f"train.loss={self.loss}"] if self.loss != SQUARED.name else []
-        training += [override_word(key, value) for key, value in self.network.items()]
-        return [*table, f"dataset.max_rows={self.max_rows}", *rows, *noise, *SHARED_WORDS, *training]
+        rows, grouped = dict(cell.condition.rows), cell.condition.grouped
+        if "label_noise" in rows and cell.table.targets > 1:
+            rows["label_noise_per"] = "target"  # they may have units of their own
+        data = {f"dataset.{key}": value for key, value in {"max_rows": self.max_rows, **rows}.items()}
+        training = {"train.epochs": self.epochs, "train.patience": self.patience}
+        training |= {"train.loss": self.loss} if self.loss != SQUARED.name else {}
+        table = ["dataset=rdataset", *cell.table.words_of(grouped=grouped)]
+        return [*table, *override_words(data), *SHARED_WORDS, *override_words(training), *override_words(self.network)]
 
     def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
         """Return the command line of a run, of whose words a record names a method's file without its folder."""
@@ -302,53 +280,44 @@ class Rules:
         return [override_word(PATH, file) if word.startswith(f"{PATH}=") else word for word in line]
 
 
-def _rate_words(rate: float, decay: float) -> list[str]:
-    return [override_word("train.lr", rate), override_word("train.weight_decay", decay)]
-
-
 def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
     """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them.
 
     Raises:
-        InputError: there are no such rules, or a condition has a method that the rules do not have.
+        InputError: there are no such rules.
     """
     path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-        raise InputError(f"rules must be one of {known}, got {name!r}")
-    given = read_part(path)
+    known = tuple(sorted(file.stem for file in folder.glob("*.yaml")))
+    given = read_part(folder / f"{check_choice('rules', name, known)}.yaml")
     if "like" in given:
         given = {**read_part(folder / given["like"]), **given}
-    with (folder / given["tables"]).open(newline="") as file:
-        tables = tuple(_table_row(row) for row in csv.DictReader(file))
+    for key, choices in {"search": SEARCHES, "draws": ("split", "table"), "loss": tuple(LOSSES)}.items():
+        check_choice(f"{key} of {path}", given.get(key, choices[0]), choices)
     conditions = []
     for condition, about in given["conditions"].items():
-        methods = list(given["methods"]) if about["methods"] == "all" else about["methods"]
-        if wrong := [method for method in methods if method not in given["methods"]]:
-            raise InputError(f"condition {condition} of {path} has a method {wrong[0]!r} that the rules do not have")
-        conditions.append(Condition(condition, **{**about, "methods": tuple(methods)}))
-    for key, choices in {"search": SEARCHES, "draws": ("split", "table"), "loss": tuple(LOSSES)}.items():
-        if key in given:
-            check_choice(f"{key} of {path}", given[key], choices)
+        rows = {key: value for key, value in about.items() if key not in ("methods", "grouped")}
+        methods = given["methods"] if about["methods"] == "all" else about["methods"]
+        conditions.append(Condition(condition, tuple(methods), rows, about.get("grouped", False)))
+    given["tables"] = tuple(map(_table_row, read_csv(folder / given["tables"])))
     if "chosen" in given:
-        with (folder / given["chosen"]).open(newline="") as file:
-            given["chosen"] = {
-                (row["table"], row["condition"], int(row["split"])): (float(row["lr"]), float(row["weight_decay"]))
-                for row in csv.DictReader(file)
-            }
+        given["chosen"] = {
+            (row["table"], row["condition"], int(row["split"])):
+                [f"train.lr={float(row['lr'])}", f"train.weight_decay={float(row['weight_decay'])}"]
+            for row in read_csv(folder / given["chosen"])
+        }  # fmt: skip
     values = {each.name: given[each.name] for each in fields(Rules) if each.name in given}
-    made = {"name": name, "tables": tables, "conditions": tuple(conditions), "rates": tuple(given["rates"])}
-    return Rules(**{**values, **made})
+    return Rules(**{**values, "name": name, "conditions": tuple(conditions)})
 
 
 def _table_row(row: Mapping[str, str]) -> StudyTable:
-    columns = {"target": row["target"].split("+"), "categorical": _split_names(row["categorical"])}
-    words = [f"dataset.package={row['package']}", f"dataset.item={row['item']}"]
-    words += [override_word(f"dataset.{key}", names) for key, names in columns.items() if names]
+    target, categorical, drop = (
+        row[key].split(sign) if row[key] else [] for key, sign in (("target", "+"), ("categorical", "|"), ("drop", "|"))
+    )
+    words = [
+        f"dataset.package={row['package']}",
+        f"dataset.item={row['item']}",
+        override_word("dataset.target", target),
+    ]
+    words += [override_word("dataset.categorical", categorical)] if categorical else []
     words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
-    drop = tuple(_split_names(row["drop"]))
-    return StudyTable(row["name"], int(row["rows"]), len(columns["target"]), tuple(words), drop, row["group"])
-
-
-def _split_names(joined: str) -> list[str]:
-    return [name for name in joined.split("|") if name]
+    return StudyTable(row["name"], int(row["rows"]), len(target), tuple(words), tuple(drop), row["group"])

@@ -36,7 +36,7 @@ from scripts.stats.effects import (
 from scripts.stats.intervals import interval_text
 from scripts.study.cells import cells_done, read_store, train_missing, train_runs
 from scripts.study.entry import with_entry
-from scripts.study.rules import Rules, Run, StudyCell
+from scripts.study.rules import Rules, StudyCell
 
 LITE, ALL = "lite", "all"
 PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed
@@ -102,7 +102,7 @@ def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
     def timed(method: str) -> tuple[float, list[RunResult]]:
         trials = rules.trials(method, 0, cell.table.name)[rules.shared :]
         commands = [rules.command(cell, [*rules.final_words(method, words), *short]) for words in trials]
-        runs = [(plan_job(compose_train(words)), Run(0, 0)) for words in commands]
+        runs = [(plan_job(compose_train(words)), 0) for words in commands]
         started = time.perf_counter()
         results = train_runs(runs, load)
         return time.perf_counter() - started, results

@@ -6,7 +6,7 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.study.cells import read_store
-from scripts.study.rules import Rules, Run, load_rules
+from scripts.study.rules import Rules, load_rules
 
 METHODS = ["mixup", "cmixup", "regmixup", "resample", "vrex", "coral", "group_dro"]
 
@@ -65,8 +65,8 @@ def test_later_splits_are_drawn_for_each_table(rules: Rules) -> None:
     more = load_rules("more_splits")
     (cell,) = more.cells(["penguin_mass"], [], ["erm"])
     tunings = more.tunings(cell)
-    assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5, 25)]
-    assert [len(tuning.finals) for tuning in tunings] == [5] * 20
+    assert [tuning.seed for tuning in tunings] == [10 * s for s in range(5, 25)]
+    assert [len(tuning.seeds) for tuning in tunings] == [5] * 20
     assert more.words(cell) == rules.words(cell)
     one, other = (more.trials("cmixup", 24, table) for table in ("penguin_mass", "us_wages_1988"))
     assert all(a != b for a, b in zip(one, other, strict=True))
@@ -79,9 +79,9 @@ def test_every_split_is_tuned_by_itself_and_ensembles_have_more_weights(rules: R
     for method, condition, weights in (("erm", "random", 5), ("erm", "rows100", 2), ("mixup", "random", 2)):
         (cell,) = rules.cells(["penguin_mass"], [condition], [method])
         tunings = rules.tunings(cell)
-        assert [tuning.at for tuning in tunings] == [Run(s, 10 * s) for s in range(5)]
-        assert [run for tuning in tunings for run in tuning.finals] == [
-            Run(s, 10 * s + w) for s in range(5) for w in range(1, weights + 1)
+        assert [tuning.seed for tuning in tunings] == [10 * s for s in range(5)]
+        assert [seed for tuning in tunings for seed in tuning.seeds] == [
+            10 * s + w for s in range(5) for w in range(1, weights + 1)
         ]
 
 
@@ -106,15 +106,14 @@ def test_without_a_search_every_method_has_the_rates_that_erm_chose() -> None:
             for row in record["seeds"]:
                 words = dict(word.split("=", 1) for word in row["options"])
                 key = record["table"], record["condition"], row["split"]
-                published[key] = float(words["train.lr"]), float(words["train.weight_decay"])
+                published[key] = [f"train.lr={words['train.lr']}", f"train.weight_decay={words['train.weight_decay']}"]
     assert rules.chosen == published
     assert len(published) == 3 * 30 * 5
     for cell in rules.cells(["penguin_mass"]):
         for split, tuning in enumerate(rules.tunings(cell)):
             ((*_, rate, decay),) = tuning.trials
-            chosen = rules.chosen["penguin_mass", cell.condition.name, split]
-            assert (rate, decay) == (f"train.lr={chosen[0]}", f"train.weight_decay={chosen[1]}")
-            assert tuning.finals == [Run(split, 10 * split + weights) for weights in range(1, 6)]
+            assert [rate, decay] == rules.chosen["penguin_mass", cell.condition.name, split]
+            assert tuning.seeds == [10 * split + weights for weights in range(1, 6)]
         plan_job(compose_train(rules.command(cell, tuning.trials[0])))
 
 
@@ -126,7 +125,7 @@ def test_on_other_networks_erm_alone_is_tuned(name: str) -> None:
     for split, tuning in enumerate(rules.tunings(cell)):
         drawn = [float(rates(words)[0].partition("=")[2]) for words in tuning.trials]
         assert rules.rates[0] <= min(drawn) <= max(drawn) <= rules.rates[1]
-        assert tuning.finals == [Run(split, 10 * split + 1), Run(split, 10 * split + 2)]
+        assert tuning.seeds == [10 * split + 1, 10 * split + 2]
     words = rules.final_words("cmixup_alpha2", tuning.trials[0])
     assert rates(words) == rates(tuning.trials[0])
     job = plan_job(compose_train(rules.command(cell, words)))

@@ -72,8 +72,8 @@ class Row(NamedTuple):
     @property
     def chances(self) -> list[str]:
         """The predictive probabilities that the error improves, and worsens, on a new table."""
-        chances = self.effect.posterior.new.chances
-        return [chance_text(chances.gain), chance_text(chances.loss)]
+        new = self.effect.posterior.new
+        return [chance_text(new.gain), chance_text(new.loss)]
 
 
 @writes
@@ -154,7 +154,7 @@ def answers_table() -> str:
     rows = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
     for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
         rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
-    rows.sort(key=lambda pair: -pair[1].effect.posterior.new.chances.gain)
+    rows.sort(key=lambda pair: -pair[1].effect.posterior.new.gain)
     body = [
         [part, row.where, row.method, f"{interval_text(row.effect.overall, row.digits)} {row.unit}",
          row.effect.direction(), *row.chances]
@@ -253,7 +253,7 @@ def lead_table() -> str:
              "worsens as much"]  # fmt: skip
     body = [
         [WHO[method], interval_text(effect.overall, 1), interval_text(effect.unweighted, 1), effect.direction(),
-         chance_text(effect.posterior.new.chances.gain), chance_text(effect.posterior.new.chances.loss)]
+         chance_text(effect.posterior.new.gain), chance_text(effect.posterior.new.loss)]
         for method in WHO for effect in [effect_of(lead, method)]
     ]  # fmt: skip
     return "\n".join(markdown_rows(heads, body))

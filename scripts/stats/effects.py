@@ -66,7 +66,7 @@ class Effect:
 
     def size_of(self, one: Estimate) -> str:
         """Return whether an effect improves, worsens, is practically equivalent, or is inconclusive."""
-        chances = {IMPROVES: one.chances.gain, WORSENS: one.chances.loss, EQUIVALENT: one.chances.within}
+        chances = {IMPROVES: one.gain, WORSENS: one.loss, EQUIVALENT: one.within}
         return next((verdict for verdict, chance in chances.items() if chance >= self.sure), INCONCLUSIVE)
 
     def counts(self) -> dict[str, int]:

@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import digamma, ndtr, polygamma, roots_genlaguerre
 
 GROWTHS = {0.0: 2.0, 1.0: 1.0}  # with how likely each is, before anything was seen
@@ -68,33 +69,22 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Chances:
-    """How probable a gain above a size, a difference within it and a loss above it are.
-
-    Attributes:
-        gain, within, loss: they add up to 1.
-    """
-
-    gain: float
-    within: float
-    loss: float
-
-
-@dataclass(frozen=True)
 class Estimate:
     """The posterior of one effect.
 
     Attributes:
         mean, low, high: the posterior mean and the ends of the central 95 % interval.
         below: the probability that the effect is below 0.
-        chances: of a size.
+        gain, within, loss: those of a gain above a size, of a difference within it and of a loss above it.
     """
 
     mean: float
     low: float
     high: float
     below: float
-    chances: Chances
+    gain: float
+    within: float
+    loss: float
 
 
 def student_nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
@@ -159,14 +149,12 @@ def solve_posterior(
     `overlaps`, how much of a split's variance stays in the mean of any number of splits, and `kinds`, the degrees of
     freedom of z, are equally likely each; `growths` of effects with noise come with how likely each is.
     """
-    parts = []
-    for kind in kinds:
-        points = [(o, growth, spread) for o in overlaps for growth in growths for spread in SPREADS]
-        overlap, growth, spread = (np.array(each) for each in zip(*points, strict=True))
-        forms = {each: seen.relative(each) for each in growths}
-        relative, none = np.stack([forms[each] for each in growth]), np.zeros(len(points))
-        likely = np.log([growths[each] for each in growth])
-        parts.append(_mode_grid(seen, Grid(likely, overlap, growth, none + kind, spread, relative, none, none)))
+    points = [(overlap, growth, spread) for overlap in overlaps for growth in growths for spread in SPREADS]
+    overlap, growth, spread = map(np.array, zip(*points, strict=True))
+    relative = np.stack([seen.relative(each) for each in growth])
+    likely, none = np.log([growths[each] for each in growth]), np.zeros(len(points))
+    parts = [_mode_grid(seen, Grid(likely, overlap, growth, none + kind, spread, relative, none, none))
+             for kind in kinds]  # fmt: skip
     grid = Grid(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Grid)))
     weight = np.exp(grid.weight - grid.weight.max())
     keep = weight > LEAST * weight.sum()
@@ -175,16 +163,17 @@ def solve_posterior(
 
 def _mode_grid(seen: Observed, grid: Grid) -> Grid:
     """Return a grid of one kind, whose weight is the log prior, with the log posterior, mu and its variance."""
-    normals = Normals(*mean_components(seen, grid))
+    variance, weight = mean_components(seen, grid)
     mu, relative, spread = np.full(len(grid.spread), np.median(seen.mean)), grid.relative, grid.spread
     for _ in range(STEPS):
-        _, first, _ = normals.of(seen.mean - mu[:, None] * relative)
-        pull = first * relative
+        _, chance = component_chances(seen.mean - mu[:, None] * relative, variance, weight)
+        pull = (chance / variance).sum(axis=(-2, -1)) * relative
         last, mu = mu, (pull * seen.mean).sum(axis=1) / (pull * relative).sum(axis=1)
         if np.allclose(last, mu, rtol=1e-3, atol=1e-3):
             break
     residual = seen.mean - mu[:, None] * relative
-    log, first, second = normals.of(residual)
+    log, chance = component_chances(residual, variance, weight)
+    first, second = ((chance / variance**power).sum(axis=(-2, -1)) for power in (1, 2))
     bend = np.maximum(first - (second - first**2) * residual**2, 0.1 * first)
     information = (bend * relative**2).sum(axis=1)
     step = np.log(SPREADS[1] / SPREADS[0])
@@ -202,30 +191,16 @@ def mean_components(seen: Observed, grid: Grid) -> tuple[np.ndarray, np.ndarray]
     return between[..., None] + within[:, :, None, :], share[:, None, :, None] * weights[None, :, None, :]
 
 
-class Normals:
-    """The normals that make the mean of each table's splits, as residuals from its centre see them.
+def component_chances(residual: np.ndarray, variance: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log density of residuals, `(H, T)`, and how likely each normal made them, `(H, T, A, B)`.
 
-    Args:
-        variance, weight: `(H, T, A, B)`.
+    `variance` and `weight`, `(H, T, A, B)`, are those of the normals that make the mean of each table's splits.
     """
-
-    def __init__(self, variance: np.ndarray, weight: np.ndarray):
-        self.precision = 1 / variance
-        self.peak = weight * np.sqrt(self.precision / (2 * np.pi))
-
-    def chances(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log density of residuals, `(H, T)`, and how likely each normal made them, `(H, T, A, B)`."""
-        power = -0.5 * residual[..., None, None] ** 2 * self.precision
-        most = power.max(axis=(-2, -1), keepdims=True)  # taken out, so that no density is 0 however far a residual
-        density = self.peak * np.exp(power - most)
-        whole = density.sum(axis=(-2, -1), keepdims=True)
-        return (np.log(whole) + most)[..., 0, 0], density / whole
-
-    def of(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the log density, and the mean and the mean square of the precision, `(H, T)` each."""
-        log, chance = self.chances(residual)
-        first = chance * self.precision
-        return log, first.sum(axis=(-2, -1)), (first * self.precision).sum(axis=(-2, -1))
+    power = -0.5 * residual[..., None, None] ** 2 / variance
+    most = power.max(axis=(-2, -1), keepdims=True)  # taken out, so that no density is 0 however far a residual
+    density = weight / np.sqrt(2 * np.pi * variance) * np.exp(power - most)
+    whole = density.sum(axis=(-2, -1), keepdims=True)
+    return (np.log(whole) + most)[..., 0, 0], density / whole
 
 
 class Mixture:
@@ -248,26 +223,25 @@ class Mixture:
         return share
 
     def quantile(self, share: float) -> float:
-        """Return the effect below which a share of the probability lies, by bisection."""
-        low, high = float((self.mean - 8 * self.deviation).min()), float((self.mean + 8 * self.deviation).max())
-        for _ in range(45):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.below(middle) < share else (low, middle)
-        return (low + high) / 2
+        """Return the effect below which a share of the probability lies."""
+        ends = (
+            float((self.mean - 8 * self.deviation).min()) - 1e-9,
+            float((self.mean + 8 * self.deviation).max()) + 1e-9,
+        )
+        return float(brentq(lambda value: self.below(value) - share, *ends))
 
     def estimate(self, size: float) -> Estimate:
-        """Return its summary; `size` is that of the chances."""
+        """Return its summary; `size` is that of an effect that counts."""
         gain, zero, least = (float(each) for each in self.below(np.array([-size, 0.0, size])))
-        mean = float(self.weight @ self.mean)
-        chances = Chances(gain, least - gain, 1 - least)
-        return Estimate(mean, self.quantile(ENDS[0]), self.quantile(ENDS[1]), zero, chances)
+        low, high = map(self.quantile, ENDS)
+        return Estimate(float(self.weight @ self.mean), low, high, zero, gain, least - gain, 1 - least)
 
 
 def of_tables(seen: Observed, grid: Grid) -> list[Mixture]:
     """Return the posterior of each table's effect."""
     variance, weight = mean_components(seen, grid)
     centre = grid.mu[:, None] * grid.relative
-    _, chance = Normals(variance, weight).chances(seen.mean - centre)
+    _, chance = component_chances(seen.mean - centre, variance, weight)
     between = grid.between()[0][..., None]
     trust = between / variance  # in the table's own splits
     mean = trust * seen.mean[None, :, None, None] + (1 - trust) * centre[..., None, None]
@@ -324,17 +298,9 @@ def pool_variances(variance: np.ndarray, freedom: np.ndarray) -> tuple[np.ndarra
     excess = logs.var(ddof=1) - polygamma(1, half).mean()
     if excess <= 0:  # all tables are as noisy as each other
         return np.full_like(variance, np.exp(logs.mean())), np.full_like(freedom, np.inf)
-    prior = 2 * inverse_trigamma(excess)
+    prior = 2 * brentq(lambda half: polygamma(1, half) - excess, 1e-9, 1e12)
     centre = np.exp(logs.mean() + digamma(prior / 2) - np.log(prior / 2))
     return (prior * centre + freedom * variance) / (prior + freedom), prior + freedom
-
-
-def inverse_trigamma(value: float) -> float:
-    """Return x with trigamma(x) = `value`, which is above 0, by Newton's steps on 1 / trigamma."""
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        x += polygamma(1, x) * (1 - polygamma(1, x) / value) / polygamma(2, x)
-    return float(x)
 
 
 def fit_effects(differences: Mapping[str, Sequence[float]], overlap: float, size: float) -> Posterior:
@@ -346,21 +312,11 @@ def fit_effects(differences: Mapping[str, Sequence[float]], overlap: float, size
     return _fit_cached(tuple((name, tuple(each)) for name, each in differences.items()), overlap, size)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # several tables and pages use the same one
 def _fit_cached(differences: tuple[tuple[str, tuple[float, ...]], ...], overlap: float, size: float) -> Posterior:
-    """Return the posterior of what can be a key: several tables and pages use the same one."""
-    seen = observe_splits([values for _, values in differences])
+    names, values = zip(*differences, strict=True)
+    seen = observe_splits(values)
     grid = solve_posterior(seen, overlap_values(overlap))
-    return posterior_summary([name for name, _ in differences], seen, grid, size)
-
-
-def overlap_values(most: float) -> list[float]:
-    """Return the values that the overlap may have, the largest of which is `most`."""
-    return [share * most for share in (0.0, 0.5, 1.0)]
-
-
-def posterior_summary(names: Sequence[str], seen: Observed, grid: Grid, size: float) -> Posterior:
-    """Return what a solved posterior says of the mean, of each table and of a new one."""
     order = np.argsort(grid.total)
     running = np.cumsum(grid.weight[order])
     median, low, high = (float(np.interp(q, running, grid.total[order])) for q in (0.5, *ENDS))
@@ -370,6 +326,11 @@ def posterior_summary(names: Sequence[str], seen: Observed, grid: Grid, size: fl
         {name: each.estimate(size) for name, each in zip(names, of_tables(seen, grid), strict=True)},
         of_new(grid).estimate(size),
     )
+
+
+def overlap_values(most: float) -> list[float]:
+    """Return the values that the overlap may have, the largest of which is `most`."""
+    return [share * most for share in (0.0, 0.5, 1.0)]
 
 
 def left_out(differences: Mapping[str, Sequence[float]], overlap: float) -> dict[str, float]:

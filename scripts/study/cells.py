@@ -117,7 +117,7 @@ def train_group(
         with holding_alone(store / LOCKS, " ".join(cell.key)):
             if cell.key not in cells_done(store, rules):  # another command may have trained it
                 known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
-                write_cell(store, train_cell(cell, rules, load, dataset.table.y.std(axis=0), known))
+                write_cells(store, train_cell(cell, rules, load, dataset.table.y.std(axis=0), known))
         report(("epoch", k, len(cells), {}))
 
 
@@ -331,8 +331,10 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
     return {key_of(report) for report in published_reports(store, [rules.experiment])}
 
 
-def write_cell(store: Path, runs: Runs) -> None:
-    """Write the reports of a cell's runs and trials into a store, with the predictions of those that have some."""
-    with holding_alone(store / LOCKS, f"study {runs[0][0]['dataset']}"):
-        keep_predictions(store, [(report, parts) for report, parts in runs if parts])
-        write_reports(store, settle_scores(store, [report for report, _ in runs]))
+def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:
+    """Write reports of runs and trials, a table's together, with the predictions that some have, into a store."""
+    for table, group in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
+        every = list(group)
+        with holding_alone(store / LOCKS, f"study {table}"):
+            keep_predictions(store, [(report, parts) for report, parts in every if parts])
+            write_reports(store, settle_scores(store, [report for report, _ in every]))

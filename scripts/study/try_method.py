@@ -148,10 +148,10 @@ def counts_text(effect: Effect, equal: float) -> str:
 
 def new_text(effect: Effect, equal: float) -> str:
     """Return in a sentence what to expect of a table that nobody has seen."""
-    chances = effect.posterior.new.chances
+    new = effect.posterior.new
     return (
         f"Predictive probability that the error improves by at least {equal:g} % on a new table: "
-        f"{chance_text(chances.gain)}; that it worsens as much: {chance_text(chances.loss)}."
+        f"{chance_text(new.gain)}; that it worsens as much: {chance_text(new.loss)}."
     )
 
 

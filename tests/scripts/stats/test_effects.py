@@ -20,7 +20,7 @@ from scripts.stats.effects import (
     percent_differences,
     rank_methods,
 )
-from scripts.stats.hierarchical import Chances, Estimate, Posterior
+from scripts.stats.hierarchical import Estimate, Posterior
 
 SPLITS = range(5)
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
@@ -34,7 +34,7 @@ def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) ->
 
 
 def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Estimate:
-    return Estimate(0.0, -1.0, 1.0, below, Chances(gain, within, round(1 - gain - within, 9)))
+    return Estimate(0.0, -1.0, 1.0, below, gain, within, round(1 - gain - within, 9))
 
 
 def effect(below: float, means: Mapping[str, float], tables: Mapping[str, Estimate] | None = None) -> Effect:

@@ -19,14 +19,12 @@ from scripts.stats.hierarchical import (
     Grid,
     Mixture,
     Observed,
-    Posterior,
     fit_effects,
     left_out,
     observe_splits,
     of_tables,
     overlap_values,
     pool_variances,
-    posterior_summary,
     solve_posterior,
     student_nodes,
 )
@@ -181,7 +179,7 @@ def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
     assert one.below(np.array([-1.0, 0.0, 3.0])) == pytest.approx(stats.norm.cdf([-1.0, 0.0, 3.0], 0.7, 1.3))
     two = Mixture(np.array([0.3, 0.1]), np.array([-5.0, 5.0]), np.array([0.1, 0.1])).estimate(1.0)
     assert (two.mean, two.below) == pytest.approx((-2.5, 0.75))
-    assert (two.chances.gain, two.chances.within, two.chances.loss) == pytest.approx((0.75, 0.0, 0.25))
+    assert (two.gain, two.within, two.loss) == pytest.approx((0.75, 0.0, 0.25))
 
 
 def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order() -> None:
@@ -210,7 +208,7 @@ def test_the_other_sign_is_the_mirror_image_and_the_second_fit_the_first() -> No
     for name, own in one.tables.items():
         mirror = other.tables[name]
         assert (mirror.mean, mirror.low, mirror.high) == pytest.approx((-own.mean, -own.high, -own.low))
-        assert mirror.chances.gain == pytest.approx(own.chances.loss)
+        assert mirror.gain == pytest.approx(own.loss)
     hierarchical._fit_cached.cache_clear()
     again = fit_effects(splits, OVERLAP, 1.0)
     assert again is not one
@@ -233,7 +231,7 @@ def test_whatever_the_tables_numbers_are_finite_and_chances_add_up(name: str) ->
     found = fit_effects(EDGES[name], OVERLAP, 1.0)
     each = [found.overall, found.new, *found.tables.values()]
     for own in each:
-        chances = (own.chances.gain, own.chances.within, own.chances.loss)
+        chances = (own.gain, own.within, own.loss)
         assert sum(chances) == pytest.approx(1)
         assert all(-1e-9 <= p <= 1 + 1e-9 for p in (own.below, *chances))
         assert np.isfinite([own.mean, own.low, own.high]).all()
@@ -274,18 +272,13 @@ def studied(spread: float) -> dict[str, list[Any]]:
         rng = np.random.default_rng([7, int(10 * spread), number])
         for _ in range(STUDIES // len(kinds)):
             true, splits = simulated(rng, mean, spread, growth, shared)
-            told: Posterior = posterior_summary(list(splits), *_solved(splits), 1.0)
-            found["mean"].append(told.overall.low <= mean <= told.overall.high)
-            for effect, own in zip(true, told.tables.values(), strict=True):
+            fitted = fit_effects(splits, OVERLAP, 1.0)
+            found["mean"].append(fitted.overall.low <= mean <= fitted.overall.high)
+            for effect, own in zip(true, fitted.tables.values(), strict=True):
                 found["tables"].append(own.low <= effect <= own.high)
                 if abs(effect) < 1:
-                    found["false"].append(max(own.chances.gain, own.chances.loss) >= 0.95)
+                    found["false"].append(max(own.gain, own.loss) >= 0.95)
     return found
-
-
-def _solved(splits: Mapping[str, list[float]]) -> tuple[Observed, Grid]:
-    seen = observe_splits(list(splits.values()))
-    return seen, solve_posterior(seen, overlap_values(OVERLAP))
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from scripts.study.cells import (
     to_record,
     train_cell,
     train_missing,
-    write_cell,
+    write_cells,
 )
 from scripts.study.rules import BASELINES, Rules, StudyCell, load_rules
 
@@ -91,7 +91,7 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     for split in range(2):
         assert chosen(record, split) == {tuple(best_trial(record, 10 * split))}
     assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
-    write_cell(tmp_path, runs)
+    write_cells(tmp_path, runs)
     known = known_runs(tmp_path, short, "dutch_school_tests", condition, load)
     assert len(known) == 6 + 2 * weights
     trained.clear()
@@ -102,7 +102,7 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     assert trained.count(0) == trained.count(10) == 1  # the one trial of a split that is not ERM's
     assert len(trained) == 2 + len(second["seeds"]) - len(again)
     assert len(second["seeds"]) == 4
-    write_cell(tmp_path, more)
+    write_cells(tmp_path, more)
     stored = read_store(short, tmp_path)
     assert [one["trials"] for one in stored] == [record["trials"], second["trials"]]
     assert cells_done(tmp_path, short) == {erm.key, ours.key}
@@ -124,9 +124,9 @@ def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept
     std = dataset.table.y.std(axis=0)
     runs = train_cell(erm, short, dataset.load, std)
     assert all(set(parts["val"].prediction) == {"", "std"} for _, parts in runs if parts)
-    write_cell(tmp_path, runs)
+    write_cells(tmp_path, runs)
     more = train_cell(ours, short, dataset.load, std, known_runs(tmp_path, short, *ours.key[:2], dataset.load))
-    write_cell(tmp_path, more)
+    write_cells(tmp_path, more)
     first, second = (to_record(report for report, _ in each) for each in (runs, more))
     for split in range(2):
         tried = [[trial["val"] for trial in one["trials"] if trial["seed"] == 10 * split] for one in (first, second)]
@@ -144,7 +144,7 @@ def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_
     dataset = dataset_of(short, erm)
     std = dataset.table.y.std(axis=0)
     runs = train_cell(erm, short, dataset.load, std)
-    write_cell(tmp_path, runs)
+    write_cells(tmp_path, runs)
     known = known_runs(tmp_path, short, *erm.key[:2], dataset.load)
     first = to_record(report for report, _ in runs)
     second = to_record(report for report, _ in train_cell(mixup, short, dataset.load, std, known))
@@ -173,7 +173,7 @@ def test_a_model_with_default_settings_is_fitted_to_training_rows_alone(tmp_path
         assert parts is not None
         assert parts["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
     assert runs[0][0]["versions"].keys() == {"scikit-learn"}
-    write_cell(tmp_path, runs)
+    write_cells(tmp_path, runs)
     assert [(one["method"], len(one["seeds"])) for one in read_store(short, tmp_path)] == [("ridge", 2)]
     assert verify_scores(tmp_path).wrong == []
 

@@ -18,7 +18,7 @@ from scripts.driver.job import plan_job
 from scripts.records.published import published_reports
 from scripts.records.rescored import verify_scores
 from scripts.study import cells, entry, try_method
-from scripts.study.cells import read_store, train_cell, write_cell
+from scripts.study.cells import read_store, train_cell, write_cells
 from scripts.study.rules import Rules, StudyCell, load_rules
 from scripts.study.try_method import chance_text, degenerate_splits, method_verdict
 from tests.helpers import make_data, make_run, settings, train_one
@@ -61,9 +61,9 @@ def put_erm(rules: Rules, store: Path) -> Path:
     for erm in rules.cells(TABLES, ["random"], ["erm"]):
         dataset = plan_job(compose_train(rules.words(erm))).dataset
         runs = train_cell(erm, rules, dataset.load, dataset.table.y.std(axis=0))
-        write_cell(store, runs)
+        write_cells(store, runs)
         renamed = [({**r, "method": "mixup", "run": r["run"].replace("/erm/", "/mixup/")}, parts) for r, parts in runs]
-        write_cell(store, renamed)
+        write_cells(store, renamed)
     return store
 
 

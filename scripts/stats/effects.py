@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from scripts.stats.hierarchical import Estimate, Posterior, fit_effects
-from scripts.stats.intervals import Interval, clustered_interval, standard_error
+from scripts.stats.intervals import Interval, clustered_interval, of_interval
 
 BASE = "erm"  # the method that all others are compared with
 IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"
@@ -81,7 +81,7 @@ class Effect:
         """
         below = [self.posterior.overall.below]
         if (plain := self.unweighted) is not None:
-            error = standard_error(plain)
+            error = of_interval(plain).error
             below.append(float(stdtr(plain.n - 1, -plain.mean / error)) if error else float(plain.mean < 0))
         if min(below) >= self.sure:
             return LOWER

@@ -7,6 +7,9 @@ import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import stdtr, stdtrit  # of Student's t; scipy.stats is slow to import
+
 from cmixup.errors import InputError
 
 LEVEL = 0.95  # of intervals
@@ -24,13 +27,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, often of paired differences, with its confidence interval.
-
-    Attributes:
-        mean: mean of the values.
-        low, high: ends of the two-sided Student t interval, of 95 % by default.
-        n: number of seeds or clusters behind it.
-    """
+    """A mean, often of paired differences, with the ends of its two-sided 95 % t interval over n seeds or clusters."""
 
     mean: float
     low: float
@@ -87,17 +84,12 @@ def summarise_values(values: Sequence[float]) -> Summary:
     return Summary(statistics.fmean(values), std, len(values))
 
 
-def paired_or_none(first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95) -> Interval | None:
-    """Return the interval of `first - second` over the seeds that both have, or None where these are fewer than two.
-
-    Args:
-        first, second: value by seed.
-        level: confidence of the two-sided Student t interval.
-    """
+def paired_or_none(first: Mapping[int, float], second: Mapping[int, float]) -> Interval | None:
+    """Return the 95 % t interval of `first - second`, values by seed, over shared seeds; None of fewer than two."""
     seeds = sorted(set(first) & set(second))
     if len(seeds) < 2:
         return None
-    return clustered_interval([first[s] - second[s] for s in seeds], seeds, level)
+    return clustered_interval([first[s] - second[s] for s in seeds], seeds)
 
 
 def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
@@ -108,8 +100,8 @@ def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = Fal
     return f"**{text}**" if bold and not found.low <= 0 <= found.high else text
 
 
-def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
-    """Return the mean of `values` and an interval that allows for dependence inside clusters, or None for one cluster.
+def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
+    """Return the mean of `values` and a 95 % interval that allows for dependence in clusters, or None for one cluster.
 
     The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
     (Liang and Zeger 1986), used with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is
@@ -118,7 +110,6 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], le
     Args:
         values: N numbers, such as differences between two methods on the same test rows.
         clusters: the cluster of each, such as the object that test tasks share.
-        level: confidence of the two-sided interval.
 
     Raises:
         InputError: there are not as many clusters as values, or no values.
@@ -132,18 +123,9 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable], le
     n = len(sums)
     if n < 2:
         return None
-    from scipy.special import stdtrit  # the quantiles of Student's t; scipy.stats is slow to import
-
     error = math.sqrt(n / (n - 1) * math.fsum(d * d for d in sums.values())) / len(values)
-    half = float(stdtrit(n - 1, 0.5 + level / 2)) * error
+    half = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * error
     return Interval(mean, mean - half, mean + half, n)
-
-
-def standard_error(interval: Interval, level: float = 0.95) -> float:
-    """Return the standard error that a t interval over n values or clusters was made of."""
-    from scipy.special import stdtrit
-
-    return (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + level / 2))
 
 
 @dataclass(frozen=True)
@@ -165,8 +147,6 @@ class Effect:
 
     def ends(self, level: float = LEVEL) -> tuple[float, float]:
         """Return the ends of its t interval."""
-        from scipy.special import stdtrit
-
         if self.error == 0:
             return self.mean, self.mean
         half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.error
@@ -180,8 +160,6 @@ class Effect:
     @property
     def chance(self) -> float:
         """The two-sided p value of t against no difference."""
-        from scipy.special import stdtr
-
         return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error)) if self.error else float(self.mean == 0)
 
     def minus(self, other: Effect) -> Effect:
@@ -191,7 +169,8 @@ class Effect:
 
 def of_interval(interval: Interval) -> Effect:
     """Return the effect whose 95 % t interval over n seeds or clusters this is."""
-    return Effect(interval.mean, ((standard_error(interval, LEVEL) ** 2, interval.n - 1),))
+    error = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + LEVEL / 2))
+    return Effect(interval.mean, ((error**2, interval.n - 1),))
 
 
 def unpaired_effect(first: Summary, second: Summary) -> Effect:
@@ -213,9 +192,7 @@ def welch_interval(first: Summary, second: Summary) -> Interval | None:
 
 def holm_adjusted(p: Sequence[float]) -> list[float]:
     """Return p values after Holm's step-down correction (1979), in the order given."""
-    order = sorted(range(len(p)), key=lambda k: p[k])
-    found, largest = [0.0] * len(p), 0.0
-    for place, k in enumerate(order):
-        largest = max(largest, min(1.0, (len(p) - place) * p[k]))
-        found[k] = largest
-    return found
+    order = np.argsort(p)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(np.arange(len(p), 0, -1) * np.array(p)[order]))
+    return list(adjusted.tolist())

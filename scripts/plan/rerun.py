@@ -1,12 +1,11 @@
 """Published cells trained again on the CPU, in a temporary folder, and compared within noise.
 
-A cell is the runs of an experiment, dataset, method, preset and options that trained as one stack. The same bits are
-promised at the commit, versions and processor of its record and nowhere else, so its seeds are compared together.
+A cell is the seeds of an experiment, dataset, method, preset and options that trained together. The same bits are
+promised at the commit, versions, processor and stack of its record and nowhere else: its seeds are compared together.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train, override_words
 from scripts.config.parts import GROUPS
-from scripts.driver.job import Job, plan_job
+from scripts.driver.job import plan_job
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
 from scripts.records.published import published_reports, unrounded_scores
@@ -41,20 +39,24 @@ class Cell:
 
     Attributes:
         name: the runs' folder, without the seed.
-        stack: options and seeds of every cell that trained in the same stack, its own included, in its order.
         seeds: all seeds of their job, in its order.
         reports: the published reports by seed.
     """
 
     name: str
-    stack: Sequence[tuple[dict[str, Any], tuple[int, ...]]]
     seeds: tuple[int, ...]
-    reports: Mapping[int, Report]
+    reports: dict[int, Report]
 
     @property
     def first(self) -> Report:
         """The report of the lowest seed, for what all seeds share."""
         return self.reports[min(self.reports)]
+
+    def command(self, out: Path) -> list[str]:
+        """Return the command line of scripts.train that trains it again below `out`."""
+        words = [f"{key}={self.first[key]}" for key in (*GROUPS, "preset", "experiment")]
+        place = [f"threads={self.first['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
+        return [*words, *override_words(self.first["options"]), f"seeds={list(self.seeds)}", *place]
 
 
 def published_cells(
@@ -70,14 +72,11 @@ def published_cells(
     Raises:
         InputError: there is none.
     """
-    found: dict[tuple[str, str], Cell] = {}
+    found: dict[tuple[str, tuple[int, ...]], Cell] = {}
     for report in published_reports(results, experiments, datasets):
         if report["model"] in models:
-            name, seeds = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]]))
-            stack = [(c["options"], tuple(c["seeds"])) for c in report.get("stack_cells", ())]
-            cell = Cell(name, stack or [(report["options"], seeds)], seeds, {})
-            reports: Any = found.setdefault((name, json.dumps([seeds, stack], sort_keys=True)), cell).reports
-            reports[report["seed"]] = report
+            key = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]]))
+            found.setdefault(key, Cell(*key, {})).reports[report["seed"]] = report
     if not found:
         raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
     return [found[key] for key in sorted(found)]
@@ -164,61 +163,31 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
     """
     found, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        stacks, cell_of_job = _plan_stacks(cells, Path(folder), wrong)
-        for dataset in {job.dataset.name: job.dataset for stack in stacks for _, job in stack}.values():
+        planned: list[tuple[Cell, Planned]] = []
+        for number, cell in enumerate(cells):
+            words = cell.command(Path(folder) / str(number))
+            try:
+                planned.append((cell, (words, plan_job(compose_train(words)))))
+            except InputError as error:  # an option or a value is no longer known
+                wrong[cell.name] = str(error).splitlines()[0]
+        for dataset in {job.dataset.name: job.dataset for _, (_, job) in planned}.values():
             if not dataset.synthetic:
                 dataset.fetch()
+        items = items_of([[one] for _, one in planned])
+        cell_of_item = {item.name: cell for item, (cell, _) in zip(items, planned, strict=True)}
 
         def on_finish(item: Item, problem: Problem | None) -> str:
-            lines = []
-            for job in item.jobs:
-                if cell := cell_of_job.get(str(job.run_folder(job.seeds[0]))):  # others only fill the stack
-                    pairs = _score_pairs(cell, job)
-                    if problem or len(pairs) < len(cell.reports):
-                        wrong[cell.name] = problem.text if problem else "some seeds gave no result"
-                    if pairs:
-                        found[cell.name] = Paired([*(found[cell.name].pairs if cell.name in found else ()), *pairs])
-                    lines.append(f"{cell.name}: {wrong.get(cell.name) or found[cell.name]}")
-            return "\n".join(lines)
+            cell, (job,) = cell_of_item[item.name], item.jobs
+            again = {seed: read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))}
+            pairs = [(_test_score(cell.reports[s]), _test_score(again[s])) for s in cell.reports if s in again]
+            if problem or len(pairs) < len(cell.reports):
+                wrong[cell.name] = problem.text if problem else "some seeds gave no result"
+            if pairs:
+                found[cell.name] = Paired([*(found[cell.name].pairs if cell.name in found else ()), *pairs])
+            return f"{cell.name}: {wrong.get(cell.name) or found[cell.name]}"
 
-        train_items(items_of(stacks), "verifying", workers=workers, on_finish=on_finish)
+        train_items(items, "verifying", workers=workers, on_finish=on_finish)
     return found, wrong
-
-
-def _plan_stacks(
-    cells: Sequence[Cell], out: Path, wrong: dict[str, str]
-) -> tuple[list[list[Planned]], dict[str, Cell]]:
-    """Return the stacks that train the cells again, and the cell of each job among them by its first run's folder.
-
-    What cannot be planned, as an option or a value is no longer known, is put into `wrong`.
-    """
-    groups: dict[str, dict[str, Cell]] = {}
-    for cell in cells:  # a stack that several cells share is trained once
-        words = [f"{key}={cell.first[key]}" for key in (*GROUPS, "preset", "experiment")]
-        words += [f"threads={cell.first['config']['threads']}", "device=cpu", "logger=none"]
-        key = json.dumps([words, cell.stack], sort_keys=True)
-        groups.setdefault(key, {})[json.dumps([cell.first["options"], cell.seeds], sort_keys=True)] = cell
-    stacks, found = list[list[Planned]](), dict[str, Cell]()
-    for number, (key, group) in enumerate(groups.items()):
-        shared, members = json.loads(key)
-        lines = [[*shared, *override_words(options), f"seeds={seeds}", f"out={out / str(number)}"]
-                 for options, seeds in members]  # fmt: skip
-        try:
-            stacks.append([(words, plan_job(compose_train(words))) for words in lines])
-        except InputError as error:
-            wrong |= {cell.name: str(error).splitlines()[0] for cell in group.values()}
-            continue
-        for member, (_, job) in zip(members, stacks[-1], strict=True):
-            if cell_again := group.get(json.dumps(member, sort_keys=True)):
-                found[str(job.run_folder(job.seeds[0]))] = cell_again
-    return stacks, found
-
-
-def _score_pairs(cell: Cell, job: Job) -> list[tuple[float, float]]:
-    """Return the published score of each seed and the one of the run that was trained again."""
-    folders = {seed: job.run_folder(seed) for seed in cell.reports}
-    again = {seed: read_report(folder) for seed, folder in folders.items() if is_done(folder)}
-    return [(_test_score(cell.reports[seed]), _test_score(report)) for seed, report in again.items()]
 
 
 def _test_score(report: Report) -> float:

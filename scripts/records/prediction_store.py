@@ -79,9 +79,9 @@ class Rows(NamedTuple):
     steps: np.ndarray
 
 
-def targets_file(results: Path, dataset: str) -> Path:
-    """Return where the labels of a dataset's rows are kept."""
-    return results / "predictions" / "targets" / f"{dataset}.xz"
+def targets_file(path: Path) -> Path:
+    """Return where the labels are of a file of predictions, `<results>/predictions/<experiment>/<dataset>.xz`."""
+    return path.parents[1] / "targets" / path.name
 
 
 def rows_key(one: Scored) -> str:
@@ -95,7 +95,7 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
     runs = [(name, seed, part, one) for name, seeds in sorted(cells.items()) for seed, parts in sorted(seeds.items())
             for part, one in parts.items()]  # fmt: skip
     keys = [rows_key(one) for *_, one in runs]
-    known = _keep_rows(_targets_of(path), dict(zip(keys, (one for *_, one in runs), strict=True)))
+    known = _keep_rows(targets_file(path), dict(zip(keys, (one for *_, one in runs), strict=True)))
     order, steps, whole, listed = sorted(set(keys)), list[np.ndarray](), list[np.ndarray](), list[Any]()
     earlier = {key: Earlier(known[key]) for key in order}
     for key, (name, seed, part, one) in zip(keys, runs, strict=True):
@@ -214,30 +214,22 @@ def _keep_rows(path: Path, given: Mapping[str, Scored]) -> dict[str, Rows]:
     new = {key: Rows(one.target, one.domain, step_sizes(one.target)) for key, one in given.items() if key not in known}
     every = {key: {**known, **new}[key] for key in sorted({**known, **new})}
     if new:
-        about = {key: [*one.target.shape, _step_exponents(one.steps)] for key, one in every.items()}
+        exponents = {
+            key: np.log2(one.steps).astype(int).tolist() if one.steps.all() else [] for key, one in every.items()
+        }
+        about = {key: [*one.target.shape, exponents[key]] for key, one in every.items()}
         numbers = [one.target.astype("<f4").T.ravel().view("<u4") for one in every.values()]
         domains = [one.domain.astype("<i4").view("<u4") for one in every.values()]
         _write_numbers(path, {"format": FORMAT, "targets": about}, [_joined_values(numbers), _joined_values(domains)])
     return every
 
 
-def _step_exponents(steps: np.ndarray) -> list[int]:
-    return [int(np.log2(step)) if step else 0 for step in steps] if steps.all() else []
-
-
-def _targets_of(path: Path) -> Path:
-    """Return where the labels are of a file of predictions, `<results>/predictions/<experiment>/<dataset>.xz`."""
-    return targets_file(path.parents[2], path.stem)
-
-
 def _rows_of(path: Path, keys: Collection[str]) -> list[Rows]:
-    targets = _targets_of(path)
-    if not targets.is_file():
-        raise InputError(f"{path} needs the labels in {targets}, which is not there")
-    found = _read_targets(targets)
-    if missing := [key for key in keys if key not in found]:
+    targets = targets_file(path)
+    known = _read_targets(targets) if targets.is_file() else {}
+    if missing := [key for key in keys if key not in known]:
         raise InputError(f"{path} needs labels that {targets} does not have: {missing[0]}")
-    return [found[key] for key in keys]
+    return [known[key] for key in keys]
 
 
 def _read_targets(path: Path) -> dict[str, Rows]:

@@ -6,10 +6,10 @@ A row has the run's seed, its scores (`val_rmse`, `test_rmse`, `test_worst_rmse`
 own (`train_effective_fraction`, `best_epoch`, `seconds`). A trial of a search is a row with its number in `trial`. Of
 runs that were chosen by a search, and of their trials, `hyperparameters` has the words that were tried.
 
-The JSON has the experiment, the dataset, `shared`, what all cells have in common, and `cells`, what each has beside
-it: the options as typed values, the configuration, commit, versions, device and checksums. The column `cell` has the
-name of the run's entry there, the start of its SHA-256, which stays when other runs are published. Numbers are written
-so that reading gives the same bits (pandas: `float_precision="round_trip"`).
+The JSON has the experiment, the dataset and, for each cell, what its runs share: the options as typed values, the
+configuration, commit, versions, device and checksums. The column `cell` has the name of the run's entry there, the
+start of its SHA-256, which stays when other runs are published. Numbers are written so that reading gives the same bits
+(pandas: `float_precision="round_trip"`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import io
 import json
 import lzma
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,9 @@ def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    cells = {name: json.loads(entry) for name, entry in entries.items()}
-    shared = _common(list(cells.values()))
-    lines = ",\n".join(f'"{name}": {json.dumps(_without(cell, shared))}' for name, cell in cells.items())
-    about = {"experiment": ordered[0]["experiment"], "dataset": ordered[0]["dataset"], "shared": shared}
-    write_atomically(shared_file(path), f'{json.dumps(about)[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
+    about = json.dumps({"experiment": ordered[0]["experiment"], "dataset": ordered[0]["dataset"]})
+    lines = ",\n".join(f'"{name}": {entry}' for name, entry in entries.items())
+    write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
     packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
     write_atomically(path, packed)
 
@@ -90,12 +88,11 @@ def read_runs(path: Path) -> list[Report]:
         return []
     with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
         whole = json.loads(shared_file(path).read_text())
-        cells = {name: _merged(whole["shared"], cell) for name, cell in whole["cells"].items()}
-        place = {"experiment": whole["experiment"], "dataset": whole["dataset"]}
+        cells = whole.pop("cells")
         with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
             rows = csv.DictReader(stream)
             columns = _score_columns(rows.fieldnames or ())
-            return [_report_of(row, cells, place, columns) for row in rows]
+            return [_report_of(row, cells[row["cell"]], whole, columns) for row in rows]
 
 
 def _order(report: Mapping[str, Any]) -> tuple[str, int, int]:
@@ -138,9 +135,8 @@ def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
 
 
 def _report_of(
-    row: Mapping[str, str], cells: Mapping[str, Report], place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
+    row: Mapping[str, str], cell: Report, place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
 ) -> Report:
-    cell = cells[row["cell"]]
     report = {**place, "scores": {}, "facts": {}, **cell}
     for key, part, name, column in columns:
         if text := row[column]:
@@ -161,36 +157,3 @@ def _report_of(
 
 def _number(text: str) -> float | int | None:
     return None if not text else int(text) if text.removeprefix("-").isdecimal() else float(text)
-
-
-def _common(values: Sequence[Report]) -> Report:
-    """Return what mappings have in common, however deep."""
-    first, others = values[0], values[1:]
-    found = {}
-    for key, value in first.items():
-        if not all(key in other for other in others):
-            continue
-        if all(other[key] == value for other in others):
-            found[key] = value
-        elif isinstance(value, dict) and all(isinstance(other[key], dict) for other in others):
-            found[key] = _common([value, *(other[key] for other in others)])
-    return found
-
-
-def _without(value: Report, shared: Report) -> Report:
-    """Return what a mapping has beside `shared`, the reverse of `_merged`."""
-    found = {}
-    for key, own in value.items():
-        if key not in shared:
-            found[key] = own
-        elif own != shared[key]:
-            found[key] = _without(own, shared[key])
-    return found
-
-
-def _merged(shared: Report, own: Report) -> Report:
-    found = dict(shared)
-    for key, value in own.items():
-        both = isinstance(value, dict) and isinstance(found.get(key), dict)
-        found[key] = _merged(found[key], value) if both else value
-    return found

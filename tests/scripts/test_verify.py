@@ -122,26 +122,6 @@ def test_every_published_cell_is_a_whole_stack() -> None:
     cells = published_cells(RESULTS)
     assert {len(c.seeds) for c in cells} <= {1, 3, 10, 20}  # RC-Mixup trains every seed alone
     assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
-    found = {c.name: c for c in cells}
-    assert found["table1/airfoil/fcn3/k_mixup/paper,layer=hidden"].stack[0][0] == {"method.layer": "hidden"}
-    assert found["ablation_ood/crime/fcn3/cmixup/paper,bandwidth=0.03"].stack[0][0] == {"method.bandwidth": 0.03}
-
-
-@pytest.mark.usefixtures("no_git")
-def test_a_cell_of_a_stack_of_several_is_trained_again_with_all_of_them(
-    in_process: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["dataset=no2", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "method=cmixup"]
-    jobs = [
-        plan_job(compose_train([*words, f"method.bandwidth={b}", "seeds=[0,1,2]", f"out={tmp_path}"])) for b in (0.1, 3)
-    ]
-    write_reports(tmp_path / "results", [read_report(run) for run in execute_together(jobs)])
-    for options, decided in ((("all=1",), 2), (("count=1", "seed=4"), 1)):
-        status, out, wrong = verify(tmp_path / "results", capsys, *options)
-        (stack,) = in_process
-        assert [(job.options["method.bandwidth"], job.seeds) for job in stack] == [(0.1, [0, 1, 2]), (3.0, [0, 1, 2])]
-        assert (status, wrong) == (0, "")
-        assert f"{decided} of {decided} cells agree within noise" in out
 
 
 def test_cells_can_be_narrowed(published: Path) -> None:

@@ -106,7 +106,7 @@ def test_every_flip_and_every_cut_is_an_error_that_names_the_file(tmp_path: Path
                 read_cells(tmp_path / PLACE)
         path.write_bytes(whole)
     labels.unlink()
-    with pytest.raises(InputError, match=r"airfoil.xz needs the labels in .*airfoil.xz, which is not there"):
+    with pytest.raises(InputError, match=r"airfoil.xz needs labels that .*airfoil.xz does not have"):
         read_cells(tmp_path / PLACE)
 
 

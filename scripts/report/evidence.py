@@ -10,7 +10,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +168,13 @@ class Evidence:
             Unsupported: it was not run on that.
             InputError: it was run with several bandwidths or layers, and none is named.
         """
-        rows = self._frame(self.results / AUTHORS)
-        rows = rows[(rows["dataset"] == dataset) & (rows["method"] == method)]
-        rows = rows if bandwidth is None else rows[rows["bandwidth"] == bandwidth]
-        rows = rows[rows[AUTHORS_METRICS[metric]].notna()] if metric in AUTHORS_METRICS else rows[:0]
-        if rows.empty:
-            raise Unsupported(f"the authors' code was not run by us on {dataset} with {method}, {metric}")
-        if rows["seed"].duplicated().any():
+        where = {"dataset": dataset, "method": method} | ({} if bandwidth is None else {"bandwidth": bandwidth})
+        if metric not in AUTHORS_METRICS:
+            raise Unsupported(f"the authors' code, run by us, has no {metric}")
+        sample = self.rows(AUTHORS, AUTHORS_METRICS[metric], **where)
+        if not sample.units.startswith("seeds"):
             raise InputError(f"{AUTHORS} has a seed twice of {dataset} with {method}: name the bandwidth, at one layer")
-        values = dict(zip(rows["seed"].astype(int), rows[AUTHORS_METRICS[metric]].astype(float), strict=True))
-        return sample_of(values, f"seeds of {dataset}" if dataset in SAME_SPLITS else "their seeds")
+        return replace(sample, units=f"seeds of {dataset}" if dataset in SAME_SPLITS else "their seeds")
 
     def rows(self, file: str, column: str, *, cluster: str = "", take: str = "", **where: Any) -> Sample:
         """Return a column of a CSV file below results/, of the rows that have some values.

@@ -6,15 +6,16 @@ Figures show what is measured over N, p and C-Mixup's bandwidth, mean and 95 % i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
 from scripts.report.register import draws, writes
 from scripts.report.rendering import splice_page
@@ -31,6 +32,12 @@ TITLES = {
     "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
 }  # fmt: skip
 RENAMED = {(2, "mixup"): "MetaMix", (3, "erm"): "ERM, both domains"}
+AXES = {"N": 2, "p": 3, "bandwidth": 4}  # of figures: the place of each in `Place`
+AXIS_LABELS = {
+    (1, "bandwidth"): "C-Mixup's bandwidth (label units)", (2, "bandwidth"): "C-Mixup's bandwidth (label units)",
+    (3, "bandwidth"): "C-Mixup's bandwidth / median nearest other label", (2, "N"): "rows of all training tasks",
+    (3, "N"): "n, rows of a domain", (3, "p"): "p = p1 + p2",
+}  # fmt: skip
 #: Colour and marker of each method that is drawn.
 LOOKS = {
     "erm": (COLOURS["erm"], "o"), "mixup": (COLOURS["mixup"], "s"), "feature_1": (GREEN, "v"),
@@ -74,29 +81,18 @@ class Place(NamedTuple):
     p: int
     bandwidth: str
 
-    def along(self, axis: str) -> float:
-        """Return the place on an axis: "N", "p" or "bandwidth"."""
-        return float(str({"N": self.n, "p": self.p, "bandwidth": self.bandwidth}[axis]))
-
 
 class Numbers:
-    """The rows of results/theory.csv, by what they are of.
+    """The numbers of results/theory.csv, by what they are of.
 
     Args:
-        rows: as `read_csv` gives them.
+        rows: of the file, with bandwidth and theta as text.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, str]]) -> None:
-        self._values: dict[tuple[Any, ...], dict[int, float]] = {}
-        places: dict[Place, None] = {}
-        for r in rows:
-            place = Place(int(r["theorem"]), r["setting"], int(r["N"]), int(r["p"]), r["bandwidth"])
-            self._values.setdefault((*place, r["method"], r["metric"], r["theta"]), {})[int(r["seed"])] = float(
-                r["value"]
-            )
-            if r["method"] == "cmixup":
-                places[place] = None
-        self.places = list(places)
+    def __init__(self, rows: pd.DataFrame) -> None:
+        cells = rows.groupby(["theorem", "setting", "N", "p", "bandwidth", "method", "metric", "theta"], sort=False)
+        self._values = {key: dict(zip(cell["seed"], cell["value"], strict=True)) for key, cell in cells}
+        self.places = list(dict.fromkeys(Place(*key[:5]) for key in self._values if key[5] == "cmixup"))
 
     def base(self, theorem: int) -> Place:
         """Return the base of a theorem."""
@@ -105,7 +101,7 @@ class Numbers:
     def along(self, theorem: int, axis: str) -> list[Place]:
         """Return the base and the places where "N", "p" or "bandwidth" is changed, in ascending order."""
         places = [at for at in self.places if at.theorem == theorem and at.setting in ("base", axis)]
-        return sorted(places, key=lambda at: at.along(axis))
+        return sorted(places, key=lambda at: float(at[AXES[axis]]))
 
     def values(self, at: Place, method: str, metric: str, theta: str = "") -> dict[int, float]:
         """Return the values by seed, {} if there are none; at another bandwidth other methods are those of the base."""
@@ -118,7 +114,12 @@ class Numbers:
         return paired_or_none(self.values(at, "cmixup", *q[:2]), self.values(at, method, *q[:2]))
 
     def differences(self, at: Place, q: Quantity) -> list[Interval]:
-        """Return the intervals of C-Mixup minus each method that the theorem compares it with."""
+        """Return the intervals of C-Mixup minus each method that the theorem compares it with.
+
+        There are none where a place has no numbers of its own: with true theta Theorem 2 uses no training tasks.
+        """
+        if (at.theorem, at.setting, q.theta) == (2, "N", "true"):
+            return []
         return [d for d in (self.difference(at, method, q) for method in COMPARED) if d]
 
 
@@ -145,22 +146,17 @@ def grid_places(numbers: Numbers, theorem: int) -> list[Place]:
     return sorted(by_ratio, key=lambda at: at.p / at.n) + noisy
 
 
-def is_measured(at: Place, q: Quantity) -> bool:
-    """Return whether a place has its own numbers: with true theta Theorem 2's training tasks are not used."""
-    return (at.theorem, at.setting, q.theta) != (2, "N", "true")
-
-
 def answer_table(numbers: Numbers) -> list[str]:
     """Return the answers: differences at each theorem's base, the verdict there, and at how many places it holds."""
     body = []
-    for theorem in QUANTITIES:
+    for theorem, quantities in QUANTITIES.items():
         base = numbers.base(theorem)
-        for q in QUANTITIES[theorem][:2]:
-            places = [at for at in grid_places(numbers, theorem) if is_measured(at, q)]
-            held = sum(ordering_verdict(numbers.differences(at, q)) == "holds" for at in places)
-            cells = [interval_text(numbers.difference(base, m, q)) for m in (*COMPARED, "erm")]
+        for q in quantities[:2]:
+            *compared, erm = (interval_text(numbers.difference(base, method, q)) for method in (*COMPARED, "erm"))
+            everywhere = [found for at in grid_places(numbers, theorem) if (found := numbers.differences(at, q))]
+            held = sum(ordering_verdict(found) == "holds" for found in everywhere)
             verdict = ordering_verdict(numbers.differences(base, q))
-            body.append([f"{theorem}: {q.title}", *cells[:3], verdict, f"{held} of {len(places)}", cells[3]])
+            body.append([f"{theorem}: {q.title}", *compared, verdict, f"{held} of {len(everywhere)}", erm])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
     return markdown_rows(["theorem", *minus, "at the base", "holds at", "minus ERM"], body)
 
@@ -177,40 +173,28 @@ def base_table(numbers: Numbers, theorem: int) -> list[str]:
 
 def grid_table(numbers: Numbers, theorem: int) -> list[str]:
     """Return, for every place, the largest of C-Mixup's differences from the methods compared, and the verdict."""
-    rate = QUANTITIES[theorem][-1]
+    errors, rate, body = QUANTITIES[theorem][:2], QUANTITIES[theorem][-1], []
     third = ["noise", "gap", "bandwidth / bound"] if theorem == 3 else []
-    body = []
-    for at in [
-        *grid_places(numbers, theorem),
-        *(a for a in numbers.along(theorem, "bandwidth") if a.setting != "base"),
-    ]:
+    bandwidths = [at for at in numbers.along(theorem, "bandwidth") if at.setting != "base"]
+    for at in [*grid_places(numbers, theorem), *bandwidths]:
         changed, _, noise = at.setting.partition(" ")
         line = [changed, str(at.n), str(at.p), f"{at.p / at.n:.3g}", f"{float(at.bandwidth):.3g}"]
         if third:
             gap, bound = numbers.values(at, "", "gap"), numbers.values(at, "cmixup", "bandwidth_over_bound")
             line += [noise or NOISE, *(f"{np.median(list(by_seed.values())):.2g}" for by_seed in (gap, bound))]
         line.append(f"{np.mean(list(numbers.values(at, 'cmixup', rate.metric).values())):.3f}")
-        for q in QUANTITIES[theorem][:2]:
-            differences = numbers.differences(at, q) if is_measured(at, q) else []
+        for differences in (numbers.differences(at, q) for q in errors):
             largest = max(differences, key=lambda d: d.mean, default=None)
             line += [interval_text(largest), ordering_verdict(differences) if differences else "—"]
         body.append(line)
-    errors = [head for q in QUANTITIES[theorem][:2] for head in (q.title, "C-Mixup lowest")]
-    return markdown_rows(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *errors], body)
-
-
-def theory_parts(numbers: Numbers) -> dict[str, str]:
-    """Return the content of every place of the page."""
-    parts = {"answers": answer_table(numbers)}
-    for theorem in QUANTITIES:
-        parts |= {f"base_{theorem}": base_table(numbers, theorem), f"grid_{theorem}": grid_table(numbers, theorem)}
-    return {name: "\n".join(lines) for name, lines in parts.items()}
+    heads = [head for q in errors for head in (q.title, "C-Mixup lowest")]
+    return markdown_rows(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *heads], body)
 
 
 def read_numbers(results: Path = RESULTS) -> Numbers | None:
     """Return the numbers that `results/theory.csv` holds, None if it is not there."""
-    path = results / FILE
-    return Numbers(read_csv(path)) if path.is_file() else None
+    path, texts = results / FILE, {"bandwidth": str, "theta": str}
+    return Numbers(pd.read_csv(path, dtype=texts, keep_default_na=False)) if path.is_file() else None
 
 
 @writes
@@ -219,17 +203,20 @@ def render_theory(results: Path = RESULTS) -> dict[str, str]:
 
     Where `results` has no page yet, the prose is that of the project's own.
     """
-    numbers = read_numbers(results)
+    if not (numbers := read_numbers(results)):
+        return {}
+    parts = {"answers": answer_table(numbers)}
+    for theorem in QUANTITIES:
+        parts |= {f"base_{theorem}": base_table(numbers, theorem), f"grid_{theorem}": grid_table(numbers, theorem)}
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice_page(page.read_text(), theory_parts(numbers))} if numbers else {}
+    return {PAGE: splice_page(page.read_text(), {name: "\n".join(lines) for name, lines in parts.items()})}
 
 
 @draws
 def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
     """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
     numbers = read_numbers(results)
-    theorems = QUANTITIES if numbers else ()
-    return {f"figures/theory_{theorem}.png": theorem_figure(numbers, theorem) for theorem in theorems if numbers}
+    return {f"figures/theory_{one}.png": theorem_figure(numbers, one) for one in QUANTITIES} if numbers else {}
 
 
 def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
@@ -237,17 +224,14 @@ def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
     quantities = [q for q in QUANTITIES[theorem] if q.label]
     figure = Figure(figsize=(13, 3.3 * len(quantities)))
     for axes, q in zip(figure.subplots(len(quantities), 3, squeeze=False), quantities, strict=True):
-        for axis, name in zip(axes, ("N", "p", "bandwidth"), strict=True):
+        for axis, name in zip(axes, AXES, strict=True):
             if q.metric == "pairing_rate" and name != "bandwidth":  # the same at every N and p
                 axis.set_axis_off()
                 continue
-            if name != "bandwidth":
-                axis.set_xscale("log")
+            axis.set_xscale("linear" if name == "bandwidth" else "log")
             for method in LOOKS:
-                if theorem == 3 or method != "erm_one_domain":
-                    _draw_line(axis, numbers, (theorem, name), method, q)
-            axis.set_xlabel(_axis_label(theorem, name))
-            axis.set_ylabel(q.label)
+                _draw_line(axis, numbers, (theorem, name), method, q)
+            axis.set(xlabel=AXIS_LABELS.get((theorem, name), name), ylabel=q.label)
             axis.grid(alpha=0.3)
             if q.metric != "pairing_rate":
                 axis.set_ylim(bottom=0)
@@ -260,7 +244,7 @@ def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
     return figure
 
 
-def _draw_line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
+def _draw_line(axis: Axes, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
     """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are constant."""
     theorem, name = where
     (colour, marker), title = LOOKS[method], method_title(theorem, method)
@@ -268,7 +252,7 @@ def _draw_line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str,
         if base := numbers.values(numbers.base(theorem), method, *q[:2]):
             axis.axhline(seed_interval(base).mean, color=colour, linestyle="--", linewidth=1.2, label=title)
         return
-    places = {at.along(name): numbers.values(at, method, *q[:2]) for at in numbers.along(theorem, name)}
+    places = {float(at[AXES[name]]): numbers.values(at, method, *q[:2]) for at in numbers.along(theorem, name)}
     means = {place: seed_interval(values) for place, values in places.items() if values}
     if not means:
         return
@@ -276,14 +260,5 @@ def _draw_line(axis: Any, numbers: Numbers, where: tuple[int, str], method: str,
     half = [m.high - m.mean for m in means.values()]
     axis.errorbar(x, [m.mean for m in means.values()], yerr=half, color=colour, marker=marker, markersize=5, capsize=3,
                   label=title, clip_on=False)  # fmt: skip
-    labels = ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in means]
-    axis.set_xticks(x, labels, fontsize=8)
+    axis.set_xticks(x, ["inf" if at == math.inf else f"{at:.3g}" if at < 1 else f"{at:g}" for at in means], fontsize=8)
     axis.minorticks_off()
-
-
-def _axis_label(theorem: int, name: str) -> str:
-    if name == "bandwidth":
-        return "C-Mixup's bandwidth" + (" / median nearest other label" if theorem == 3 else " (label units)")
-    if name == "N":
-        return {1: "N", 2: "rows of all training tasks", 3: "n, rows of a domain"}[theorem]
-    return "p = p1 + p2" if theorem == 3 else "p"

@@ -168,7 +168,8 @@ class Evidence:
             Unsupported: it was not run on that.
             InputError: it was run with several bandwidths or layers, and none is named.
         """
-        where = {"dataset": dataset, "method": method} | ({} if bandwidth is None else {"bandwidth": bandwidth})
+        where: dict[str, Any] = {"dataset": dataset, "method": method}
+        where |= {} if bandwidth is None else {"bandwidth": bandwidth}
         if metric not in AUTHORS_METRICS:
             raise Unsupported(f"the authors' code, run by us, has no {metric}")
         sample = self.rows(AUTHORS, AUTHORS_METRICS[metric], **where)

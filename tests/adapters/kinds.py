@@ -18,12 +18,9 @@ class Adapter(ABC):
 
     Attributes:
         in_order: whether rows come in the order of the dataset.
-        workers: whether it reads through a DataLoader.
     """
 
     in_order: ClassVar[bool] = True
-    workers: ClassVar[bool] = False
-    evaluates: ClassVar[bool] = True
 
     def __init__(self, x: Tensor, y: Tensor, batch_size: int, seed: int | None = 0, **options: Any) -> None:
         self.x, self.y, self.batch_size, self.seed = x, y, batch_size, seed
@@ -62,8 +59,6 @@ class Call(Adapter):
 
 
 class Collate(Adapter):
-    workers = True
-
     def begin(self) -> None:
         self.mixing = CMixup(self.bandwidth, 2.0, seed=self.seed)
         self.loader: Any = DataLoader(
@@ -77,8 +72,6 @@ class Collate(Adapter):
 
 class Plain(Collate):
     """PairDataset under a plain DataLoader."""
-
-    evaluates = False
 
     def begin(self) -> None:
         pairs = PairDataset(TensorDataset(self.x, self.y), self.compared, self.bandwidth, 2.0, seed=self.seed)
@@ -123,8 +116,6 @@ class Hidden(Call):
 class ByHand(Adapter):
     """README's loop with PartnerSampler, Beta and mix."""
 
-    evaluates = False
-
     def begin(self) -> None:
         self.rng = torch.Generator().manual_seed(self.seed or 0)
         self.sampler, self.lam = PartnerSampler(self.compared, self.bandwidth), Beta(2.0)
@@ -140,6 +131,4 @@ class ByHand(Adapter):
         return found
 
 
-ADAPTERS: dict[str, type[Adapter]] = {
-    kind.__name__: kind for kind in (*(Call, Collate, Plain, Sampled, Hidden, ByHand),)
-}
+ADAPTERS: tuple[type[Adapter], ...] = (Call, Collate, Plain, Sampled, Hidden, ByHand)

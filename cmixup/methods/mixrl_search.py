@@ -76,7 +76,7 @@ class PolicySearch:
         self.methods: Sequence[Mix] = training.methods
         self.pairings: list[Neighbours] = [one.pairing for one in training.methods]
         self.rngs = [streams.mixing for streams in training.streams]
-        self.features = _together([pairing.features for pairing in self.pairings]).to(self.device)
+        self.features = self._tensor([pairing.features.numpy() for pairing in self.pairings])
         self.predictor = copy.deepcopy(training.stack.model)
         self.start = copy.deepcopy(self.predictor.state_dict())
         self.optimizer = Adam(self.predictor.parameters(), options.inner_lr)
@@ -165,8 +165,8 @@ class PolicySearch:
             descend(self.method.loss(self.predictor, batch), self.optimizer)
 
     def _tensor(self, arrays: Sequence[np.ndarray]) -> Tensor:
-        """Return one array a run as one tensor on the device."""
-        return _together([torch.from_numpy(array) for array in arrays]).to(self.device)
+        """Return one array a run as one tensor on the device, with an axis of runs where there are several."""
+        return torch.from_numpy(arrays[0] if len(arrays) == 1 else np.stack(arrays)).to(self.device)
 
     def _each(self, values: Tensor) -> list[np.ndarray]:
         """Return the part `(B, n)` of each run."""
@@ -184,8 +184,3 @@ def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) 
     """
     picked = log_pi.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).mean(dim=-1)
     return -(reward * picked - entropy * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=-1))
-
-
-def _together(tensors: Sequence[Tensor]) -> Tensor:
-    """Return one tensor a run as one: stacked along a new first axis, or as it is where there is one run."""
-    return tensors[0] if len(tensors) == 1 else torch.stack(list(tensors))

@@ -70,10 +70,6 @@ class Term:
         """Return the weight of a step, counted from 0."""
         return self.before if step < self.anneal else self.weight
 
-    def switches(self, step: int) -> bool:
-        """Return whether the weight changes at this step."""
-        return step == self.anneal > 0 and self.before != self.weight
-
 
 class Penalised(KeepsState, DomainBatchMethod):
     """`mean_e R_e + sum_t weight_t penalty_t`, with R_e the mean squared error on domain e of the batch.
@@ -122,7 +118,7 @@ class Penalised(KeepsState, DomainBatchMethod):
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one step; the optimiser starts anew where a weight switches."""
-        if any(term.switches(self.steps) for term in self.terms):
+        if self.steps and any(term.at(self.steps) != term.at(self.steps - 1) for term in self.terms):
             stack.optimizer.reset()
         loss = super().step(stack, batch)
         self.steps += 1

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -99,38 +98,6 @@ def test_infinite_bandwidth_is_mixup_with_the_same_sampler(layer: str) -> None:
         train_one(composed("cmixup", bandwidth=INF, layer=layer), 2, data).state_dict,
         train_one(plain, 2, data).state_dict,
     )
-
-
-def partner_counts(method: Method, n: int = 40, epochs: int = 100) -> np.ndarray:
-    """How often each row pairs with each: `(n, n)`."""
-    run = fitted(make_run(method, 1, make_data(1, (n, 8, 8))))
-    counts = np.zeros((n, n))
-    for _ in range(epochs):
-        order = method.order(run.data.train, 16, run.streams, drop_last=False)
-        np.add.at(counts, (order.index, method.draw(order, run.streams)["partner"]), 1)
-    return counts
-
-
-def distance_from_uniform(counts: np.ndarray) -> float:
-    """Chi-square against equal counts, in standard deviations above its expectation."""
-    expected = counts.sum() / counts.size
-    chi_square = ((counts - expected) ** 2 / expected).sum()
-    freedom = counts.size - len(counts)  # every row draws a fixed number of times
-    return (chi_square - freedom) / (2 * freedom) ** 0.5
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        lambda: composed("mixup"),
-        lambda: composed("cmixup", bandwidth=INF),
-        lambda: composed("cmixup", bandwidth=1e12),
-        lambda: composed("cmixup_batch", bandwidth=INF, factor=INF),
-        lambda: composed("cmixup_batch", bandwidth=1e12, factor=INF),
-    ],
-)
-def test_partners_of_mixup_and_of_infinite_bandwidth_are_uniform(method: Callable[[], Method]) -> None:
-    assert abs(distance_from_uniform(partner_counts(method()))) < 4
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in DOMAIN_METHODS])

@@ -4,11 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from cmixup.batch import Batch
 from cmixup.methods.base import Method
-from cmixup.methods.erm import ERM
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
 from cmixup.mixing import mix
@@ -33,13 +31,6 @@ from tests.helpers import (
     refuses,
     train_one,
 )
-
-
-def test_erm_loss_is_the_mean_squared_error() -> None:
-    run = make_run(ERM())
-    _, batches = epoch_batches(run)
-    expected = nn.functional.mse_loss(run.model(batches[0].x), batches[0].y)
-    torch.testing.assert_close(run.method.loss(run.model, batches[0]), expected)
 
 
 @pytest.mark.parametrize("layer", ["input", "block1", "block2"])

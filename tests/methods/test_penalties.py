@@ -93,10 +93,6 @@ def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
 # ---- V-REx
 
 
-def errors(risk: Tensor, domain: Tensor) -> Outputs:
-    """A batch with the given error on each row."""
-    nothing = torch.zeros(len(domain), 1)
-    return Outputs(nothing, nothing, risk, None, Means(domain, torch.float64))
 
 
 @pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])

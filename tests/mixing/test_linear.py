@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
 from cmixup.mixing import mix
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
 from cmixup.order import EpochBatches, shuffled
-from models.fcn3 import FCN3
-from tests.helpers import composed, make_data, make_split, refuses
+from tests.helpers import refuses
 
 # ---- linear
 
@@ -88,36 +86,6 @@ def test_it_can_be_vectorised() -> None:
 def test_lambda_one_and_zero_are_exact(lam: float) -> None:
     first, second = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.full((5, 3), 1e3)
     assert torch.equal(mix(first, second, torch.full((5,), lam)), first if lam else second)
-
-
-def mixed_batch(d_y: int) -> tuple[FCN3, Batch]:
-    torch.manual_seed(0)
-    rows, partners = make_split(12, d_y=d_y), make_split(12, d_y=d_y, seed=1)
-    theirs = Batch(partners.x.double(), partners.y.double(), partners.domain)
-    lam = torch.rand(12, dtype=torch.float64)
-    return FCN3((3,), d_y).double(), Batch(rows.x.double(), rows.y.double(), rows.domain, theirs, {"lam": lam})
-
-
-@pytest.mark.parametrize("d_y", [1, 3])
-def test_mixed_labels_against_mixed_losses(d_y: int) -> None:
-    """The two losses differ by lam (1 - lam) |y_i - y_j|^2, which has no gradient."""
-    model, batch = mixed_batch(d_y)
-    assert batch.partner is not None
-    method = composed("mixup")
-    method.fit(make_data(d_y=d_y), model, None)
-    loss = method.loss(model, batch)
-    lam = batch.draws["lam"]
-    prediction = model(mix(batch.x, batch.partner.x, lam))
-    first, second = ((prediction - y).square().mean(dim=-1) for y in (batch.y, batch.partner.y))
-    mixed_losses = (lam * first + (1 - lam) * second).mean()
-    gap = (lam * (1 - lam) * (batch.y - batch.partner.y).square().mean(dim=-1)).mean()
-    torch.testing.assert_close(loss, mixed_losses - gap, rtol=1e-12, atol=0)
-    assert gap > 1e-3
-    parameters = list(model.parameters())
-    ours, theirs = (torch.autograd.grad(each, parameters, retain_graph=True) for each in (loss, mixed_losses))
-    assert any(g.abs().max() > 1e-3 for g in ours)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
 
 
 def test_a_flat_target_does_not_broadcast() -> None:

@@ -125,11 +125,6 @@ def cost(train: Split, first: np.ndarray, second: np.ndarray, metric: str = "sqe
     return float((distance**2 if metric == "sqeuclidean" else distance).sum())
 
 
-def test_one_row_a_block_is_a_permutation_bit_for_bit() -> None:
-    train = make_split(N)
-    assert drawn_blocks(Blocks(1), train)[1].tolist() == drawn_blocks(Permutation(), train)[1].tolist()
-
-
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("k", [2, 4, 5])
 def test_each_block_gets_its_own_second_block_at_least_cost(k: int, metric: str) -> None:

@@ -76,16 +76,6 @@ def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:
     assert max(chi_square(drawn[index == i], p[i]) for i in range(12)) < 5
 
 
-def test_limits_of_the_bandwidth_for_inputs() -> None:
-    pairing, split = fitted(bandwidth=float("inf"))
-    np.testing.assert_allclose(pairing.probabilities(), (1 - np.eye(40)) / 39)
-    distance = torch.cdist(split.x.double(), split.x.double()).fill_diagonal_(torch.inf)
-    for bandwidth in (0.0, 1e-6):
-        narrow, _ = fitted(bandwidth=bandwidth)
-        np.testing.assert_array_equal(narrow.probabilities().argmax(axis=1), distance.argmin(dim=1).numpy())
-        assert narrow.probabilities().max(axis=1).min() == 1.0
-
-
 def test_more_rows_than_a_table_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "MAX_TABLE_BYTES", 8 * 39**2)
     with pytest.raises(InputError, match=r"needs 2 to 39 training rows \(a table of all pairs\), got 40"):
@@ -135,20 +125,6 @@ def test_p_over_candidates_is_the_kernel() -> None:
         torch.softmax(-both / (2 * variance), 1),
         rtol=1e-4,
     )
-
-
-def test_partners_in_the_step_follow_p() -> None:
-    base, pairing, model = batch_of(3, 8), RepresentationDistance(0.5), Straight(torch.eye(3))
-    n = 6000
-    rows = torch.arange(3).repeat(n)
-    level = torch.from_numpy(np.random.default_rng(1).random(3 * n))
-    many = Batch(base.x[rows], base.y[rows], base.domain[rows], None, {"level": level}, candidates=base.candidates)
-    partner = pairing.with_partners(model, many).partner
-    assert partner is not None
-    assert base.candidates is not None
-    drawn = (partner.x[:, None] == base.candidates.x).all(dim=-1).int().argmax(dim=1).numpy()
-    p = p_of(pairing, torch.eye(3), base)
-    assert max(chi_square(drawn[rows.numpy() == i], p[i]) for i in range(3)) < 5
 
 
 class StraightStack(Straight):
@@ -211,18 +187,12 @@ def test_few_rows_outside_the_batch_are_drawn_again(n: int, batch: int) -> None:
 class Noisy(Backbone):
     """A model with dropout and BatchNorm before its representation."""
 
-    layers: ClassVar[tuple[str, ...]] = ("input",)
-
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(3, 16), nn.BatchNorm1d(16), nn.Dropout(0.5))
-        self.out = nn.Linear(16, 1)
 
     def features(self, x: Tensor) -> Tensor:
         return self.net(x)
-
-    def head(self, features: Tensor) -> Tensor:
-        return self.out(features)
 
 
 def test_encoding_has_no_dropout_and_leaves_the_model_as_it_was() -> None:

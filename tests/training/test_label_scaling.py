@@ -164,6 +164,3 @@ def test_outputs_stay_in_label_units_and_weights_of_domains_see_the_scaled_risk(
     assert result.predictions["test"][""].abs().max() < 100  # labels of 5000 are far when outputs start near 0
     far = (data.train.y.mean() / data.train.y.std()).square().item()  # of outputs near 0, in standard units
     assert result.history[0]["train_loss"] == pytest.approx(far, rel=0.2)
-
-
-# ---- what is refused

@@ -18,7 +18,7 @@ from cmixup.methods.regmixup import RegMixup
 from cmixup.methods.sk_mixup import SKMixup
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta
-from cmixup.model_stack import stack_modules, unstack_modules
+from cmixup.model_stack import stack_modules
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.pairing.uniform import Uniform
 from cmixup.training.trainer import train
@@ -37,10 +37,6 @@ from tests.helpers import (
     train_one,
 )
 
-THREE_STEPS, ONE_EPOCH = (48, 20, 17), (203, 20, 17)
-LENGTHS = pytest.mark.parametrize(
-    "sizes", [pytest.param(THREE_STEPS, id="3 steps"), pytest.param(ONE_EPOCH, id="an epoch", marks=pytest.mark.slow)]
-)
 SEEDS = (0, 1, 5)
 
 
@@ -53,11 +49,8 @@ RESTARTS = ("irm", "ib_irm", "vrex")
 IN_FLOAT64 = (*RESTARTS, "mixrl_hidden", "coral", "cmixup_xy", "input_noise")
 
 
-@LENGTHS
 @pytest.mark.parametrize("name", IN_FLOAT64)
-def test_a_stack_equals_separate_runs_in_float64(
-    name: str, sizes: tuple[int, int, int], float64: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_equals_separate_runs_in_float64(name: str, float64: None, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, fit = Beta.draw, Neighbours.fit
 
     def fit_in_float64(pairing: Neighbours, train_split: Split) -> None:
@@ -66,7 +59,7 @@ def test_a_stack_equals_separate_runs_in_float64(
 
     monkeypatch.setattr(Beta, "draw", lambda lam, *given: draw(lam, *given).astype(np.float64))
     monkeypatch.setattr(Neighbours, "fit", fit_in_float64)
-    data = {seed: in_float64(make_data(seed, sizes)) for seed in SEEDS}
+    data = {seed: in_float64(make_data(seed)) for seed in SEEDS}
     together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
     for seed, ours in zip(SEEDS, together, strict=True):
         alone = train_one(METHODS[name](), seed, data[seed])
@@ -74,10 +67,9 @@ def test_a_stack_equals_separate_runs_in_float64(
         assert ours.diagnostics == alone.diagnostics
 
 
-@LENGTHS
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in IN_FLOAT64])
-def test_a_stack_equals_separate_runs(name: str, sizes: tuple[int, int, int]) -> None:
-    data = {seed: make_data(seed, sizes) for seed in SEEDS}
+def test_a_stack_equals_separate_runs(name: str) -> None:
+    data = {seed: make_data(seed) for seed in SEEDS}
     together = train([make_run(METHODS[name](), seed, data[seed]) for seed in SEEDS], settings())
     assert [result.stack for result in together] == [3 if METHODS[name]().stackable else 1] * 3
     for seed, ours in zip(SEEDS, together, strict=True):
@@ -282,27 +274,9 @@ def test_parameters_and_buffers_are_stacked_and_other_attributes_shared() -> Non
     assert together.inner is not modules[0].inner
 
 
-def test_one_module_is_itself() -> None:
-    module = Outer(4)
-    assert stack_modules([module]) is module
-    unstack_modules(module, [module])
-    assert module.inner.count.tolist() == [4, 4]
-
-
 def test_shapes_that_differ_are_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"all runs of a stack need count of one shape, got \[\(2,\), \(5,\)\]"):
         stack_modules([Outer(0), Outer(1, width=5)])
-
-
-def test_buffers_go_back_slice_by_slice() -> None:
-    modules = [Outer(seed) for seed in range(3)]
-    together = stack_modules(modules)
-    together.total = together.total * 10  # a new tensor, as a step may assign
-    together.inner.count += torch.arange(3)[:, None]
-    unstack_modules(together, modules)
-    for seed, module in enumerate(modules):
-        assert module.total.tolist() == [10 * (k + seed) for k in range(3)]
-        assert module.inner.count.tolist() == [2 * seed] * 2
 
 
 def test_each_run_tells_of_its_own_slice_after_training() -> None:

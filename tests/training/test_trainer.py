@@ -214,14 +214,6 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
     assert seen == drawing == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("sizes", [(49, 20, 17), (48, 21, 17), (48, 20, 18)], ids=["train", "val", "test"])
-def test_runs_on_splits_of_different_sizes_train_one_after_another(sizes: tuple[int, int, int]) -> None:
-    results = train([make_run(ERM(), 0), make_run(ERM(), 1, make_data(1, sizes))], settings())
-    assert [result.stack for result in results] == [1, 1]
-    alone = [train_one(ERM(), 0), train_one(ERM(), 1, make_data(1, sizes))]
-    assert [result.scores for result in results] == [result.scores for result in alone]
-
-
 # ---- divergence
 
 

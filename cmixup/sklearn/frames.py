@@ -1,4 +1,4 @@
-"""Frames of any library, with dates as days and text refused; others than pandas' are read by narwhals, if it is there.
+"""Frames of any library, with times as days and text refused; others than pandas' are read by narwhals, if it is there.
 
 scikit-learn's ecosystem reads frames the same way. What comes back is a frame of pandas, whose columns are of floats,
 whole numbers, booleans, categories or objects.
@@ -6,6 +6,7 @@ whole numbers, booleans, categories or objects.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -13,16 +14,21 @@ import numpy as np
 import torch
 
 from cmixup.errors import InputError, format_value
-
-DAY = np.timedelta64(1, "D")
+from cmixup.tables.days import DATES, DAY, day_of, days_of
+from cmixup.tables.levels import is_missing
 
 
 def as_frame(X: Any) -> Any:
     """Return a frame of another library as pandas has it; arrays, sparse matrices and pandas' frames as they are.
 
     Raises:
-        InputError: narwhals or pandas is missing, which reads the frame.
+        InputError: narwhals or pandas is missing, which reads the frame; or X is a series.
     """
+    if hasattr(X, "to_frame") and not hasattr(X, "columns"):
+        raise InputError(
+            f"X must be a table (n, d), got a {type(X).__name__} of {len(X)} values: X.to_frame() is a table of one "
+            "column, and X.to_frame().T of one row"
+        )
     if hasattr(X, "iloc") or not any(
         hasattr(X, name) for name in ("columns", "__dataframe__", "__narwhals_dataframe__")
     ):
@@ -44,8 +50,8 @@ def as_frame(X: Any) -> Any:
         elif column.dtype.is_numeric():
             columns[name] = column.to_numpy()
         else:
-            columns[name] = pd.Series(column.to_list(), dtype=None if column.dtype.is_temporal() else object)
-            if column.dtype.is_temporal():
+            columns[name] = pd.Series(column.to_list(), dtype=object)
+            if isinstance(column.dtype, narwhals.Date | narwhals.Datetime):
                 columns[name] = pd.to_datetime(columns[name])
     return pd.DataFrame(columns)
 
@@ -91,20 +97,25 @@ def like_labels(y: Any, values: Any) -> Any | None:
 def as_array(name: str, values: Any) -> Any:
     """Return a tensor of PyTorch, of any device and layout, with or without gradient, as an array; others as they are.
 
+    A frame that is not computed yet (LazyFrame) is computed.
+
     Raises:
-        InputError: a tensor of complex numbers, or one without values.
+        InputError: a tensor of complex numbers, a nested one, or one without values.
     """
+    if type(values).__name__ == "LazyFrame":
+        return values.collect()
     if not isinstance(values, torch.Tensor):
         return values
-    if values.is_complex() or values.is_meta:
-        raise InputError(f"{name} must be a tensor of real numbers with values, got {values.dtype} on {values.device}")
+    if values.is_complex() or values.is_meta or values.is_nested:
+        what = f"{'a nested tensor of ' * values.is_nested}{values.dtype} on {values.device}"
+        raise InputError(f"{name} must be a tensor of real numbers with values, got {what}")
     values = values.detach().to("cpu")
     values = values if values.layout == torch.strided else values.to_dense()
     return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
 
 
 def in_numbers(X: Any, categorical: Collection[int]) -> Any:
-    """Return a table whose columns of dates are days since 1970, NaN where one is missing.
+    """Return a table whose columns of dates, durations and times are days (`days_of`), NaN where one is missing.
 
     Args:
         X: an array or a frame of pandas (n, d).
@@ -115,18 +126,31 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
     """
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
-        return days_of(np.asarray(X)) if kind == "M" else X
+        if kind == "O" and X.ndim == 2:
+            X = X.copy()
+            for place in set(range(X.shape[1])) - set(categorical):
+                X[:, place] = _numbers(X[:, place])
+        times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
+        return X if times is None else times[0]
     frame = X
     for place, name in enumerate(X.columns):
         if place in categorical:
             continue
         column = X.iloc[:, place]
-        if getattr(column.dtype, "kind", "O") == "M":
-            frame = X.copy(deep=False) if frame is X else frame
-            frame.isetitem(place, days_of(column))
-        elif (text := _text_of(column)) is not None:
+        if (text := _text_of(column)) is not None:
             raise _refused(name, text, "categorical_features")
+        if (numbers := _numbers(column)) is not column:
+            frame = X.copy(deep=False) if frame is X else frame
+            frame.isetitem(place, numbers)
     return frame
+
+
+def _numbers(column: Any) -> Any:
+    """Return a column of times as days, and one of objects without values that NumPy cannot take for numbers."""
+    if (times := days_of(column)) is not None:
+        return times[0]
+    missing = [is_missing(value) for value in column] if column.dtype == object else [False]
+    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column
 
 
 def check_text(X: Any, categorical: Collection[int]) -> None:
@@ -153,34 +177,48 @@ def _refused(name: Any, text: str, option: str) -> InputError:
     )
 
 
-def check_numbers(y: Any) -> Any:
-    """Return labels as they came.
+def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
+    """Return labels as they came, durations as days.
+
+    Args:
+        name: how errors call them.
+        y: labels (n,) or (n, d_y).
+        warn: whether to warn that durations are days.
 
     Raises:
-        InputError: they hold text, even if it reads as numbers.
+        InputError: they hold text, even if it reads as numbers, or dates.
     """
+    y = as_array(name, y)
     values = np.asarray(y)
-    text = (
-        next((v for v in values.ravel() if isinstance(v, str | bytes)), None) if values.dtype.kind in "OUST" else None
-    )
-    if text is not None:
-        raise InputError(
-            f"y must be numbers, got text such as {format_value(str(text))}: y.astype(float) reads it as numbers"
-        )
-    return y
-
-
-def days_of(column: Any) -> Any:
-    """Return a column of dates (n,) of pandas or NumPy as days since 1970 in float64, NaN where one is missing."""
-    if hasattr(column, "iloc"):
-        naive = column.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column
-        column = naive.to_numpy(dtype="datetime64[ns]")
-    return np.where(np.isnat(column), np.nan, (column - np.datetime64("1970-01-01")) / DAY)
+    if values.dtype.kind not in "OUSTMm":
+        return y
+    labels, kinds = np.array(values, dtype=object), set[str]()
+    if (times := days_of(values)) is not None:
+        labels, kinds = times[0], {times[1]}
+    for place, value in np.ndenumerate(labels if times is None else ()):
+        if isinstance(value, str | bytes):
+            what = f"got text such as {format_value(str(value))}: {name}.astype(float) reads it as numbers"
+            raise InputError(f"{name} must be numbers, {what}")
+        if is_missing(value):
+            labels[place] = np.nan
+        elif (day := day_of(value)) is not None:
+            labels[place] = day[0]
+            kinds.add(day[1])
+    if DATES in kinds:
+        first = next(value for value in values.ravel() if not is_missing(value))
+        cure = f"({name} - {name}.min()) / pd.Timedelta(days=1) counts days"
+        raise InputError(f"{name} must be numbers, got dates such as {first}: {cure}")
+    if kinds and warn:
+        warnings.warn(f"{name} holds {kinds.pop()}: labels and predictions are in days", UserWarning, stacklevel=4)
+    try:
+        return labels.astype(np.float64)
+    except (TypeError, ValueError):  # for scikit-learn to say what is wrong
+        return labels
 
 
 def dates_like(column: Any, days: Any) -> Any:
     """Return days since 1970 (m,) as dates of the kind of a column; whole days where the column has only these."""
-    known = days_of(column)
+    known = days_of(column)[0]  # type: ignore[index]  # of dates it is not None
     if np.array_equal(known, np.rint(known), equal_nan=True):
         days = np.rint(days)
     unit: Any = column.dt.unit if hasattr(column, "iloc") else np.datetime_data(column.dtype)[0]

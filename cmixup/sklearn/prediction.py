@@ -14,7 +14,7 @@ from torch import Tensor
 from cmixup.errors import check_flag
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.fitting import threads
-from cmixup.sklearn.frames import as_array
+from cmixup.sklearn.frames import as_labels
 from cmixup.sklearn.intervals import Residuals, check_coverage, interval
 from cmixup.sklearn.network import networks_of
 from cmixup.sklearn.options import device_of
@@ -72,9 +72,10 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         Raises:
             ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
         """
-        labels = np.asarray(as_array("y", y))
+        y = as_labels("y", y)
+        labels = np.asarray(y)
         if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
-            return float(super().score(X, as_array("y", y), sample_weight))
+            return float(super().score(X, y, sample_weight))
         predicted, known = self.predict(X), ~np.isnan(labels)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         return float(

@@ -16,6 +16,7 @@ from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.fitting import choose, train_networks
+from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import (
     Part,
     check_validation,
@@ -189,7 +190,7 @@ class CMixupRegressor(MemberMean):
             InputError: an argument cannot be used, or training diverged; a ValueError.
             ValueError: data that scikit-learn refuses.
         """
-        settings, share = settings_of(self), check_share(self.validation_fraction)
+        X, settings, share = as_array("X", X), settings_of(self), check_share(self.validation_fraction)
         members, auto, blend = check_count("members", self.members, 1), is_auto(self.bandwidth), is_blend(self.blend)
         given = check_validation(X_val, y_val, groups=groups, cv=self.cv)
         seed = seed_of(self.random_state)

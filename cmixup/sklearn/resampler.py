@@ -21,14 +21,14 @@ from cmixup.sklearn.columns import categorical_columns
 from cmixup.sklearn.frames import (
     as_array,
     as_frame,
-    check_numbers,
+    as_labels,
     check_text,
     dates_like,
-    days_of,
     like_labels,
     take_rows,
 )
 from cmixup.sklearn.options import RandomState, seed_of
+from cmixup.tables.days import days_of
 
 #: From here on float64 does not hold every whole number.
 EXACT = 2.0**53
@@ -99,13 +99,13 @@ class CMixupResampler(BaseEstimator):
         """
         ratio, keep = check_nonnegative("ratio", self.ratio), check_flag("keep_original", self.keep_original)
         beta, streams = Beta(self.alpha), Streams(seed_of(self.random_state))
-        X, y = as_array("X", X), as_array("y", y)
+        X, y, numbers = as_array("X", X), as_array("y", y), as_labels("y", y, warn=True)
         given, X = X, as_frame(X)
         foreign = X is not given
         X = X if hasattr(X, "iloc") else _array("X", X)
         if X.ndim != 2:
             raise InputError(f"X must have shape (n, d), got {X.shape}")
-        labels = _labels(y, len(X))
+        labels = _labels(numbers, len(X))
         count = round(ratio * len(X))
         if not (count or keep):
             raise InputError(f"ratio must leave rows where none are kept, got {self.ratio!r}")
@@ -140,7 +140,7 @@ class CMixupResampler(BaseEstimator):
     def _column(self, column: Any, chosen: Ints) -> Any | None:
         """Return a column of the new rows as its own kind; None where its values are not to be mixed."""
         if column.dtype.kind == "M":
-            return dates_like(column, self._mixed(days_of(column), chosen))
+            return dates_like(column, self._mixed(days_of(column)[0], chosen))  # type: ignore[index]
         if column.dtype.kind not in "iuf":
             return None
         values, whole = _numbers(column), column.dtype.kind in "iu"
@@ -169,7 +169,7 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 def _labels(y: Any, n: int) -> Floats:
     """Return labels as float64 (n,) or (n, d_y), checked but for being finite, which the sampler asks for."""
-    values = _array("y", check_numbers(y))
+    values = _array("y", y)
     if values.dtype.kind not in "iuf" and not (hasattr(y, "iloc") and values.dtype.kind in "Ob"):
         raise InputError(f"y must be real numbers, got dtype {values.dtype}")
     try:

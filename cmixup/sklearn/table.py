@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from cmixup.errors import InputError, check_count
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
-from cmixup.sklearn.frames import as_array, check_numbers
+from cmixup.sklearn.frames import as_array, as_labels
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, leak_score, looks_like_id
@@ -56,8 +56,7 @@ class TableEstimator(BaseEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
         """Return the different rows of a table, categories as numbers of their levels."""
-        X, y, sample_weight = as_array("X", X), as_array("y", y), as_array("sample_weight", sample_weight)
-        check_numbers(y)
+        y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
         categorical = categorical_columns(self.categorical_features, X)
         self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
         filled, gaps = _without_gaps(y)
@@ -78,7 +77,7 @@ class TableEstimator(BaseEstimator):
 
     def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
         """Return rows with those of `X_val` behind them, each of weight 1."""
-        X_val, y_val = as_array("X_val", X_val), as_array("y_val", y_val)
+        X_val, y_val = as_array("X_val", X_val), as_labels("y_val", y_val)
         try:
             if any(levels is not None for levels in self._levels):
                 validate_data(self, X_val, reset=False, skip_check_array=True)

@@ -76,7 +76,7 @@ def places_of(levels: Sequence[Level], others: Collection[Level] = ()) -> Callab
     return find
 
 
-def unknown_line(name: str, counts: Mapping[Level, int], seen: Callable[[Level], bool], levels: Sequence[Level]) -> str:
+def unknown_line(name: str, counts: Mapping[Any, int], seen: Callable[[Any], bool], levels: Sequence[Level]) -> str:
     """Return a line if more than half of the rows with a level have one that training did not have, else nothing.
 
     Args:

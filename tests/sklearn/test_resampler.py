@@ -178,7 +178,6 @@ def test_pipeline_of_imbalanced_learn() -> None:
         ),
         ({}, X[:, 0], Y, r"X must have shape \(n, d\), got \(40,\)"),
         ({}, csr_array(X), Y, "X must be dense, got csr_array: sparse data are not supported"),
-        ({}, X, pd.Series([pd.Timestamp(0)] * N), "y must be real numbers"),
         ({"categorical": ["cod"]}, FRAME, Y, "categorical must be None, .*, got .'cod'."),
         ({}, X, Y[:-1], r"y must have shape \(n,\) or \(n, d_y\) with the 40 rows of X, got \(39,\)"),
         ({}, X, pd.Series(Y.astype(str)), "y must be numbers, got text such as '.*': y.astype"),

@@ -1,0 +1,76 @@
+"""Dates, durations and times of day of every class as days: since 1970, long, and since midnight. Needs no pandas."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cmixup.tables.levels import is_missing
+
+DAY = np.timedelta64(1, "D")
+DATES, DURATIONS, TIMES = "dates", "durations", "times of day"
+#: Seconds since 1970 that nanoseconds in 64 bits hold.
+IN_NANOSECONDS = 9.2e9
+
+
+def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
+    """Return a column as days in float64, NaN where one is missing, and what it holds; None for other columns.
+
+    Dates of a zone are taken at their moment, a period at its beginning.
+
+    Args:
+        column: a series of pandas or an array of NumPy, of dates, durations, times of day, periods or objects of one of
+            these kinds.
+    """
+    if str(column.dtype).startswith("period"):
+        column = column.dt.to_timestamp()
+    kind = getattr(column.dtype, "kind", "O")
+    if kind == "O":
+        return _of_objects(column)
+    if kind not in "Mm":
+        return None
+    if hasattr(column, "iloc"):
+        zone = getattr(column.dtype, "tz", None) or getattr(getattr(column.dtype, "pyarrow_dtype", None), "tz", None)
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
+        column = column.to_numpy(dtype=f"{kind}8[us]") if "pyarrow" in str(column.dtype) else column.to_numpy()
+    if kind == "m":
+        return np.where(np.isnat(column), np.nan, column / DAY), DURATIONS
+    seconds = column.astype("M8[s]")
+    known = seconds[~np.isnat(seconds)].astype(np.int64)
+    column = column.astype("M8[ns]") if (np.abs(known) < IN_NANOSECONDS).all() else column.astype("M8[us]")
+    return np.where(np.isnat(column), np.nan, (column - np.datetime64("1970-01-01")) / DAY), DATES
+
+
+def day_of(value: Any) -> tuple[float, str] | None:
+    """Return one date, duration, time of day or period as days, and what it is; None for another value."""
+    value = value.to_timestamp() if hasattr(value, "to_timestamp") else value
+    if isinstance(value, np.datetime64):
+        return float((value - np.datetime64("1970-01-01")) / DAY), DATES
+    if isinstance(value, datetime.datetime):
+        naive = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return float((naive - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)), DATES
+    if isinstance(value, datetime.date):
+        return float(value.toordinal() - datetime.date(1970, 1, 1).toordinal()), DATES
+    if isinstance(value, datetime.time):
+        return (value.hour + (value.minute + (value.second + value.microsecond / 1e6) / 60) / 60) / 24, TIMES
+    if isinstance(value, np.timedelta64 | datetime.timedelta):
+        return float(value / (DAY if isinstance(value, np.timedelta64) else datetime.timedelta(days=1))), DURATIONS
+    return None
+
+
+def _of_objects(column: Iterable[Any]) -> tuple[NDArray[np.float64], str] | None:
+    """Return a column of objects as days if all that are not missing are of one kind."""
+    days, kinds = list[float](), set[str]()
+    for value in column:
+        if is_missing(value):
+            days.append(np.nan)
+        elif (day := day_of(value)) is None:
+            return None
+        else:
+            days.append(day[0])
+            kinds.add(day[1])
+    return (np.array(days), kinds.pop()) if len(kinds) == 1 else None

@@ -1,0 +1,129 @@
+"""Times of every class are days, durations as labels, too; dates as labels and values without meaning are refused."""
+
+import datetime
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from cmixup import InputError
+from cmixup.sklearn import CMixupRegressor, CMixupResampler
+from cmixup.tables.days import days_of
+
+N = 40
+K = np.random.default_rng(0).integers(1, 300, N)
+DATES, HOURS = np.datetime64("2020-01-01") + K, K * np.timedelta64(1, "h")
+ZONES = [pd.Timestamp(day, tz=["Europe/Zurich", "UTC"][k % 2]) for k, day in enumerate(DATES)]
+SINCE = (DATES - np.datetime64("1970-01-01")).astype(float)
+BEFORE = np.array([moment.utcoffset().total_seconds() for moment in ZONES]) / 86400  # type: ignore[union-attr]
+TIMES: dict[str, tuple[Any, np.ndarray]] = {
+    "dates": (DATES, SINCE),
+    "objects of dates": (pd.Series(DATES.astype(object), dtype=object), SINCE),
+    "objects of both": (pd.Series([*DATES[:20].astype(object), *pd.Series(DATES[20:])], dtype=object), SINCE),
+    "zones that differ": (pd.Series(ZONES, dtype=object), SINCE - BEFORE),
+    "a zone": (pd.Series(DATES).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"), SINCE),
+    "periods": (pd.Series(pd.PeriodIndex(DATES, freq="D")), SINCE),
+    "beyond nanoseconds": (np.where(K > 200, np.datetime64("9999-12-31", "s"), DATES),
+                           np.where(K > 200, 2932896, SINCE)),
+    "durations": (pd.Series(HOURS), K / 24),
+    "durations in seconds": (HOURS.astype("m8[s]"), K / 24),
+    "objects of durations": (pd.Series(HOURS.astype("m8[us]").tolist(), dtype=object), K / 24),
+    "times of day": (pd.Series([datetime.time(k % 24, 30) for k in K], dtype=object), (K % 24 + 0.5) / 24),
+}  # fmt: skip
+FRAME = pd.DataFrame({"a": np.random.default_rng(1).normal(size=N)})
+
+
+def quick(**changes: Any) -> CMixupRegressor:
+    return CMixupRegressor((4,), **{"members": 1, "epochs": 1, "bandwidth": 0, "random_state": 0, **changes})
+
+
+@pytest.mark.filterwarnings("ignore:column when of X looks like an ID")
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize(("values", "days"), TIMES.values(), ids=TIMES)
+def test_times_of_every_class_are_days(values: Any, days: np.ndarray, gap: bool) -> None:
+    column = pd.Series(values)
+    if gap:
+        column, days = column.where(K > 50), np.where(K > 50, days, np.nan)
+    found = days_of(column)
+    assert found is not None
+    np.testing.assert_allclose(found[0], days, rtol=1e-12)
+    x, y = FRAME.assign(when=column), FRAME["a"].to_numpy() ** 2
+    expected = quick().fit(FRAME.assign(when=found[0]), y).predict(FRAME.assign(when=found[0]))
+    np.testing.assert_array_equal(quick().fit(x, y).predict(x), expected)
+    array = np.column_stack([FRAME["a"].to_numpy().astype(object), column.astype(object).to_numpy()])
+    np.testing.assert_allclose(quick().fit(array, y).predict(array), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in TIMES if "durations" in name])
+@pytest.mark.parametrize("shape", ["series", "frame", "array"])
+def test_durations_as_labels_are_days_whatever_their_unit(name: str, shape: str) -> None:
+    values, days = pd.Series(TIMES[name][0]), TIMES[name][1]
+    y = {"series": values, "frame": pd.DataFrame({"a": values, "b": values}), "array": np.asarray(values)}[shape]
+    with pytest.warns(UserWarning, match="^y holds durations: labels and predictions are in days") as caught:
+        model = quick().fit(FRAME, y, X_val=FRAME, y_val=y)
+    assert caught[0].filename == __file__
+    truth = np.column_stack([days, days]) if shape == "frame" else days
+    np.testing.assert_array_equal(
+        model.predict(FRAME), quick().fit(FRAME, truth, X_val=FRAME, y_val=truth).predict(FRAME)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.score(FRAME, y) == model.score(FRAME, truth)
+    with pytest.warns(UserWarning, match="in days"):
+        _, mixed = CMixupResampler(random_state=0).fit_resample(FRAME, y)
+    np.testing.assert_array_equal(np.asarray(mixed)[:N], truth)
+
+
+@pytest.mark.parametrize("name", ["dates", "objects of dates", "a zone", "zones that differ", "periods"])
+def test_dates_as_labels_are_refused_with_the_remedy(name: str) -> None:
+    for fit in (quick().fit, CMixupResampler().fit_resample):
+        with pytest.raises(InputError, match=r"y must be numbers, got dates such as 2020-.*: \(y - y.min\(\)\) / pd"):
+            fit(FRAME, TIMES[name][0])
+
+
+def test_missing_values_that_numpy_cannot_compare() -> None:
+    a = FRAME["a"].to_numpy()
+    holes = np.where(K > 150, np.nan, a)
+    frame, expected = (FRAME.assign(b=pd.Series(np.where(K > 150, gap, a), dtype=object)) for gap in (pd.NA, None))
+    floats = FRAME.assign(b=holes)
+    truth = quick().fit(floats, K).predict(floats)
+    for x in (frame, expected, frame.to_numpy(dtype=object)):
+        np.testing.assert_array_equal(quick().fit(x, K).predict(x), truth)
+    for groups in (pd.array(["u", None] * 20, dtype="string"), np.array(["u", pd.NA] * 20, dtype=object)):
+        with pytest.raises(InputError, match=r"groups must have no gaps, got .* in row 1"):
+            quick().fit(FRAME, K, groups=groups)
+    y = np.column_stack([a, a]).astype(object)
+    y[3, 1] = pd.NA
+    assert np.isfinite(quick().fit(FRAME, y).predict(FRAME)).all()
+    with pytest.raises(ValueError, match="y contains NaN"):
+        quick().fit(FRAME, pd.Series(np.where(K > 150, pd.NA, a), dtype=object))
+
+
+def test_what_is_no_table_is_refused_by_name() -> None:
+    model = quick().fit(FRAME, K)
+    for use in (lambda x: quick().fit(x, K), model.predict, lambda x: CMixupResampler().fit_resample(x, K)):
+        with pytest.raises(InputError, match=r"^X must be a table \(n, d\), got a Series of 40 values: X.to_frame\(\)"):
+            use(FRAME["a"])
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
+    for bad in (nested, torch.zeros(N, 1, device="meta")):
+        with pytest.raises(InputError, match=r"^X must be a tensor of real numbers with values, got"):
+            quick().fit(bad, K)
+
+
+def test_frames_of_polars_with_times_and_those_that_are_not_computed_yet() -> None:
+    pl = pytest.importorskip("polars")
+    times = {name: pl.Series(list(TIMES[name][0])) for name in ("objects of durations", "times of day")}
+    frame = pl.DataFrame({"a": FRAME["a"].to_numpy(), "day": DATES, **times}).with_columns(pl.col("day").cast(pl.Date))
+    columns = {"a": FRAME["a"], "day": SINCE, "objects of durations": K / 24, "times of day": (K % 24 + 0.5) / 24}
+    truth = pd.DataFrame(columns)
+    y, groups = FRAME["a"] ** 2, K % 5
+    expected = quick().fit(truth, y, groups=groups).predict(truth)
+    for x in (frame, frame.lazy()):
+        np.testing.assert_allclose(quick().fit(x, y, groups=groups).predict(x), expected)
+    with pytest.warns(UserWarning, match="in days"):
+        quick().fit(frame.select("a"), frame["objects of durations"])
+    with pytest.raises(InputError, match="X must be a table"):
+        quick().fit(frame["a"], K)

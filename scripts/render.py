@@ -34,23 +34,21 @@ KEYS = {
 }
 
 
-def check_rendered() -> None:
-    """Print that every rendered text is what the records render to and every sentence holds.
+def render_files(*, check: bool) -> None:
+    """Render everything and name the sentences that no longer hold, or only check that nothing is stale.
 
     Raises:
-        InputError: a file or a sentence that is not so.
+        InputError: with `check`, a text that is stale or a sentence that does not hold.
     """
-    if stale := rendering.stale_texts():
+    if not check:
+        failing = rendering.render_everything()
+        print(f"rendered into {RESULTS}")
+        if failing:
+            print(f"the records no longer support {len(failing)} sentences, which say why: {', '.join(failing)}")
+    elif stale := rendering.stale_texts():
         raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
-    print("every rendered text is what the records render to, and every sentence holds")
-
-
-def write_rendered() -> None:
-    """Render everything, and name the sentences that no longer hold."""
-    failing = rendering.render_everything()
-    print(f"rendered into {RESULTS}")
-    if failing:
-        print(f"the records no longer support {len(failing)} sentences, which say why: {', '.join(failing)}")
+    else:
+        print("every rendered text is what the records render to, and every sentence holds")
 
 
 def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
@@ -84,10 +82,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             path = given.out / "records.csv"
             write_atomically(path, records_csv(published_records()))
             print(f"written to {path}")
-        elif given.switch("check"):
-            check_rendered()
         else:
-            write_rendered()
+            render_files(check=given.switch("check"))
 
 
 if __name__ == "__main__":

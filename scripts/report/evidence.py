@@ -248,10 +248,10 @@ def require(condition: bool, what: str) -> None:
         raise Unsupported(f"not so: {what}")
 
 
-def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
-    """Register a function of the evidence that returns a sentence for the span of its name in some pages.
+def sentence(page: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
+    """Register a function of the evidence that returns a sentence for the span of its name in a page.
 
-    Where the function raises `Unsupported` the pages show that instead, and `python -m scripts.render check=1` fails.
+    Where the function raises `Unsupported` the page shows that instead, and `python -m scripts.render check=1` fails.
     """
 
     def register(function: Callable[[Evidence], str]) -> Callable[[Evidence], str]:
@@ -262,7 +262,7 @@ def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evi
                 text = function(published_evidence())
             except Unsupported as error:
                 text = f"**[{function.__name__}: the records no longer support this sentence: {error}]**"
-            return {page: {function.__name__: text} for page in pages}
+            return {page: {function.__name__: text}}
 
         return function
 

@@ -116,29 +116,23 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
     present = [d for d in experiment.datasets if any(c.dataset == d for c in curves)]
     figure, axes = new_subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
-        gaps: dict[str, float] = {}
+        gaps: list[str] = []
         for method in selected_methods(experiment, dataset, experiment.methods):
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue
             metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
-            epochs = mine[0]["epoch"]
             test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
             title, colour = names.method_title(method), COLOURS.get(method, GREY)
-            label = f"{title} (n = {len(mine)})"
-            gaps[title] = float((test - train).mean(axis=0)[-1])
+            gaps.append(f"{title} {(test - train).mean(axis=0)[-1]:.4f}")
             for axis, values in ((left, test), (right, test - train)):
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0
-                axis.plot(epochs, mean, color=colour, label=label)
-                axis.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-            score = names.metric_title(metric)
-            left.set_ylabel(f"test {score}")
-            right.set_ylabel(f"test minus training {score}")
+                axis.plot(mine[0]["epoch"], mean, color=colour, label=f"{title} (n = {len(mine)})")
+                axis.fill_between(mine[0]["epoch"], mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            left.set_ylabel(f"test {names.metric_title(metric)}")
+            right.set_ylabel(f"test minus training {names.metric_title(metric)}")
         left.set_title(f"{names.dataset_title(dataset)}: test error", fontsize=10)
-        right.set_title(
-            f"test minus training error at the end:\n{', '.join(f'{name} {gap:.4f}' for name, gap in gaps.items())}",
-            fontsize=10,
-        )
+        right.set_title(f"test minus training error at the end:\n{', '.join(gaps)}", fontsize=10)
         for axis in (left, right):
             axis.set_xlabel("epoch")
             axis.grid(alpha=0.3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 
 from scripts.records.names import method_title as config_title
 from scripts.report.register import fills, writes
-from scripts.report.rendering import WIDTH
 from scripts.report.result_table import markdown_rows
 from scripts.report.study_evidence import (
     AGAIN,
@@ -36,9 +34,7 @@ from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
 from scripts.study.try_method import (
     chance_text,
-    counts_text,
     degenerate_splits,
-    direction_text,
     mean_text,
     method_verdict,
     new_text,
@@ -46,7 +42,6 @@ from scripts.study.try_method import (
 
 PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
-WHO = {METHOD: "C-Mixup", ENSEMBLE: "An average of five networks of ERM"}
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
     "input_noise": "Gaussian noise on inputs", AGAIN: "ERM with other weights",
@@ -92,9 +87,10 @@ def effects_csv() -> dict[str, str]:
 def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
     settings, likelihood, entries = read_settings(PROTOCOL2), read_settings(LIKELIHOOD), entry_settings()
+    lead = effect_table(effect_rows([leading_setting()], [METHOD, ENSEMBLE]))
     networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
     page = {
-        "study": lead_text(),
+        "study": lead,
         "answers": answers_table(),
         "settings": effect_table(effect_rows(settings)),
         "controls": effect_table(control_rows(settings)),
@@ -109,7 +105,7 @@ def study_parts() -> dict[str, dict[str, str]]:
     first, rules = next(s.methods[0] for s in entries if any("entry" in r for r in s.records)), load_rules()
     verdict = method_verdict(lite_records(), LITE_SETTING, first, rules.level, rules.equal)
     return {
-        "README.md": {"study": f"{lead_text()}\n\n{lead_table()}", "helps": short_answer()},
+        "README.md": {"study": lead, "helps": short_answer()},
         f"results/{PAGE}": page,
         "docs/new_method.md": {"entry": f"```text\n{verdict}\n```"},
     }
@@ -217,43 +213,13 @@ def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
     }
 
 
-def effect_of(setting: Setting, method: str = METHOD) -> Effect:
-    """Return the effect of a method that a setting has."""
-    effect = setting.effect(method)
-    assert effect is not None, method
-    return effect
-
-
 def short_answer() -> str:
     """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what to expect of a table."""
     lead = leading_setting()
-    effect = effect_of(lead)
+    effect = lead.effect(METHOD)
+    assert effect is not None
     way = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
         effect.direction(), "On average that is inconclusive"
     )
     where = f"over {len(effect.means)} real tables, {lead.splits} splits each,"
     return f"{way}: {where} {mean_text(effect)}. {new_text(effect, lead.rules.equal).rstrip('.')}"
-
-
-def lead_text() -> str:
-    """Return in sentences what C-Mixup and an average of networks change."""
-    lead = leading_setting()
-    effects = {method: effect_of(lead, method) for method in WHO}
-    where = f"{len(effects[METHOD].means)} tables, {lead.splits} splits each"
-    first, second = (f"**{WHO[m]}: {direction_text(effect)} ({where}).**" for m, effect in effects.items())
-    text = f"{first} With C-Mixup {counts_text(effects[METHOD], lead.rules.equal)}. {second}"
-    return fill(text, WIDTH, break_on_hyphens=False)
-
-
-def lead_table() -> str:
-    """Return a row for C-Mixup and for the average of networks, for README."""
-    lead = leading_setting()
-    heads = ["against ERM", "mean effect (hierarchical model), %", "unweighted mean, %", "direction",
-             f"predictive probability that the error improves by at least {lead.rules.equal:g} % on a new table",
-             "worsens as much"]  # fmt: skip
-    body = [
-        [WHO[method], interval_text(effect.overall, 1), interval_text(effect.unweighted, 1), effect.direction(),
-         chance_text(effect.posterior.new.gain), chance_text(effect.posterior.new.loss)]
-        for method in WHO for effect in [effect_of(lead, method)]
-    ]  # fmt: skip
-    return "\n".join(markdown_rows(heads, body))

@@ -25,14 +25,12 @@ from omegaconf.errors import OmegaConfBaseException
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
 from cmixup.training.share import broadcast
-from scripts.config.arguments import train_help
 from scripts.config.compose import (
     CONFIG_DIR,
     TUNED_PRESETS,
     compose_train,
     describe_error,
     normalize_arguments,
-    option_names,
 )
 from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, print_once, user_errors
 from scripts.driver.devices import joined_processes
@@ -127,9 +125,6 @@ def main(cfg: DictConfig) -> float:
 
 if __name__ == "__main__":
     with user_errors():
-        if {"-h", "--help"} & set(sys.argv[1:]):
-            print(train_help(option_names), flush=True)
-            raise SystemExit(0)
         sys.argv[1:] = normalize_arguments(sys.argv[1:])
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # so that its errors come here
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray's launcher reports to nobody

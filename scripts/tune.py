@@ -54,6 +54,26 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import Report, validation_score
 
 FILE = "tuned.jsonl"  # below results/
+TRIALS = 16
+PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
+LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
+WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
+OPTION = "dataset."  # begins an option of a dataset, such as the path of a table
+EPOCHS = "train.epochs="
+KEYS = {
+    "dataset": "names between commas",
+    "method": "names between commas; default all",
+    "preset": "paper or default, which tuning starts from; default paper",
+    "epochs": "of every trial; default the preset's",
+    "device": "auto, cpu, cuda or cuda:1; default auto",
+    "jobs": "processes at a time; default one a core, or one a GPU",
+    "rerun": "1: train again what is done",
+    "debug": "tiny: try everything in seconds on synthetic data, and write below out",
+    "table": "a file of your own, for dataset=csv",
+    "target": "its column to predict",
+    OPTION: "options of the dataset, such as dataset.path=my.csv",
+    "out": OUT,
+}
 
 
 def choose_trial(reports: Sequence[Report | None]) -> int:
@@ -90,28 +110,6 @@ def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
         lines = [yaml.safe_dump({name: known[name]}, default_flow_style=True, width=math.inf) for name in sorted(known)]
         head = f"# Tuned values by method: python -m scripts.tune dataset={path.stem}; every trial: results/{FILE}\n"
         write_atomically(path, head + "".join(f"{line[1:-2]}\n" for line in lines))
-
-
-TRIALS = 16
-PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
-LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
-WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
-OPTION = "dataset."  # begins an option of a dataset, such as the path of a table
-EPOCHS = "train.epochs="
-KEYS = {
-    "dataset": "names between commas",
-    "method": "names between commas; default all",
-    "preset": "paper or default, which tuning starts from; default paper",
-    "epochs": "of every trial; default the preset's",
-    "device": "auto, cpu, cuda or cuda:1; default auto",
-    "jobs": "processes at a time; default one a core, or one a GPU",
-    "rerun": "1: train again what is done",
-    "debug": "tiny: try everything in seconds on synthetic data, and write below out",
-    "table": "a file of your own, for dataset=csv",
-    "target": "its column to predict",
-    OPTION: "options of the dataset, such as dataset.path=my.csv",
-    "out": OUT,
-}
 
 
 @dataclass(frozen=True)
@@ -189,27 +187,6 @@ def make_trials(
     return list(trials.values())
 
 
-def record_of(trials: Sequence[Trial], budget: int, preset: str, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the record of a method's trials, see `scripts.tune`; `given` are words of the command.
-
-    Raises:
-        InputError: every trial diverged.
-    """
-    reports = [trial.report for trial in trials]
-    best = choose_trial(reports)
-    winner, plain = reports[best], trials[0].job.config
-    assert winner is not None
-    dataset, method = plain["dataset"]["name"], plain["method"]["name"]
-    tried = zip(trials, reports, strict=True)
-    return {
-        "dataset": dataset, "method": method, "preset": preset,
-        "command": " ".join([tune_command(dataset, method, preset), *given]), "commit": winner["commit"],
-        "dirty": winner["dirty"], "model": plain["model"]["name"], "seed": TUNE_SEED, "budget": budget,
-        "metric": winner["selection"], "best": best,
-        "trials": [{"options": t.values, "val": validation_score(report) if report else None} for t, report in tried],
-    }  # fmt: skip
-
-
 def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
          budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
     """Train all trials of these datasets and methods, and write the winners' values and what was tried.
@@ -226,7 +203,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         InputError: unknown names or values, or every trial of a method diverged.
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
-    for trials in {cell[0]: trials for cell, trials in planned.items()}.values():
+    for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
         if not trials[0].job.dataset.synthetic:
             trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
     work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
@@ -235,17 +212,26 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
-        record = record_of(trials, budget, preset, [*options, *epochs])
-        best, scores = trials[record["best"]], [one["val"] for one in record["trials"]]
-        config = trials[0].job.config
+        reports, config = [trial.report for trial in trials], trials[0].job.config
+        best = choose_trial(reports)
+        winner, values = reports[best], trials[best].values
+        assert winner is not None
+        scores = [validation_score(report) if report else None for report in reports]
         elsewhere = folder and not table_options(config)
         path = folder / preset / f"{dataset}.yaml" if folder and elsewhere else tuned_path(dataset, preset, config)
-        write_values(path, method, best.values)
-        add_trial((folder or RESULTS) / FILE, record)
-        first, last = ("diverged" if k is None else f"{k:.5g}" for k in (scores[0], scores[record["best"]]))
-        print(f"{dataset} {method}: best validation {record['metric']} {last}, {trials[0]} {first}: {best} -> {path}")
+        write_values(path, method, values)
+        add_trial((folder or RESULTS) / FILE, {
+            "dataset": dataset, "method": method, "preset": preset,
+            "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
+            "commit": winner["commit"], "dirty": winner["dirty"], "model": config["model"]["name"], "seed": TUNE_SEED,
+            "budget": budget, "metric": winner["selection"], "best": best,
+            "trials": [{"options": t.values, "val": score} for t, score in zip(trials, scores, strict=True)],
+        })  # fmt: skip
+        first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
+        tried = f"best validation {winner['selection']} {last}, {trials[0]} {first}"
+        print(f"{dataset} {method}: {tried}: {trials[best]} -> {path}")
         if options:
-            words = [f"dataset={dataset}", f"method={method}", *options, *override_words(best.values)]
+            words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
             print("python -m scripts.train", shlex.join(words))
 
 

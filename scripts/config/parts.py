@@ -178,11 +178,9 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         ValueError: a builtin that does not say what it takes.
     """
     is_class = inspect.isclass(function)
-    chain = (
-        [vars(kind)["__init__"] for kind in function.__mro__ if "__init__" in vars(kind)] if is_class else [function]
-    )
+    inits = [vars(kind)["__init__"] for kind in getattr(function, "__mro__", ()) if "__init__" in vars(kind)]
     taken: dict[str, inspect.Parameter] = {}
-    for one in chain:
+    for one in inits if is_class else [function]:
         hints, parameters = typing.get_type_hints(one), list(inspect.signature(one).parameters.values())
         for parameter in parameters[is_class:]:  # without self
             if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

@@ -152,12 +152,12 @@ def _train_claimed(
             write_run(folder, job.seed_config(seed), report, result.history, **files)
             finished.append((folder, report, predictions))
             failures.extend([(job.folder, f"seed {seed}: {failed}")] if failed else [])
-        whole = [folder for folder, _, predictions in finished if predictions is not None]
+        whole = [folder for folder, _, parts in finished if parts is not None]
         mark_stack_done(first.out, whole)
         written.extend(whole)
-        for (_, _, logger), (folder, report, predictions) in zip(training, finished, strict=True):
+        for (_, _, logger), (folder, report, parts) in zip(training, finished, strict=True):
             (folder / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(report, predictions)
+            logger.finish(report, parts)
 
     if distributed_place()[1] > 1:
         broadcast([seed for _, seed, _ in seeds])  # to those that train along

@@ -23,9 +23,8 @@ from scripts.driver.cli import USER_ERRORS
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 PARENT_LOOK = 1.0  # seconds between two looks at the parent, where there is no such signal
 
-Work = Callable[
-    [Any, Callable[[Any], None]], Any
-]  # takes a task and a function that reports progress; returns what went wrong
+#: Takes a task and a function that reports progress; returns what went wrong.
+Work = Callable[[Any, Callable[[Any], None]], Any]
 
 
 class Died(RuntimeError):
@@ -43,7 +42,7 @@ class Worker:
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve_tasks, args=(theirs, os.getpid(), work))
-        with _deaf_to_interrupts(), _without_the_command():
+        with _starting_a_process():
             self._process.start()
         theirs.close()
 
@@ -121,27 +120,20 @@ def work_off(
 
 
 @contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment; processes that start meanwhile ignore it as long as they live, imports included."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _starting_a_process() -> Iterator[None]:
+    """Let processes that start meanwhile ignore Ctrl-C as long as they live, imports included, and import no command.
 
-
-@contextlib.contextmanager
-def _without_the_command() -> Iterator[None]:
-    """Hide the module of the command for a moment: processes that start meanwhile do not import it, seconds of work."""
-    command = sys.modules["__main__"]
+    The module of the command would take them seconds.
+    """
+    command, main_thread = sys.modules["__main__"], threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main_thread else None
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         yield
     finally:
         sys.modules["__main__"] = command
+        if main_thread:
+            signal.signal(signal.SIGINT, before)
 
 
 def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
@@ -178,9 +170,6 @@ def end_with(parent: int) -> None:
         return
 
     def watch() -> None:
-        started_by = multiprocessing.parent_process()
-        if started_by is not None and started_by.pid == parent:
-            started_by.join()
         while os.getppid() == parent and is_alive(parent):
             time.sleep(PARENT_LOOK)
         os._exit(1)

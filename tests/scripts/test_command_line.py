@@ -162,7 +162,6 @@ def bad(command: str, *words: str, said: str) -> Any:
 
 
 BAD = [
-    bad("predict", said="run must name"),
     bad("predict", "run=/nowhere", "table=x.csv", said="no such folder"),
     bad("collect", "/nowhere", "over=method.bandwidth", said="folder must exist"),
     bad("collect", "{empty}", said="over must name an option"),
@@ -180,11 +179,7 @@ BAD = [
     bad("data", "fetch", "datasets=airfol", said="did you mean airfoil?"),
     bad("bandwidth", "bandwidth=1", said="give either dataset"),
     bad("analysis.__main__", "invarance", said="did you mean invariance?"),
-    bad("train", "weights=maybe", said="weights must be true or false, got 'maybe'"),
-    bad("train", "logger=tensorboard", said="logger must be one of wandb, none"),
-    bad("train", "threads=0", said="threads must be a whole number, 1 to 1024"),
     bad("train", "method.bandwidth=-1", said="bandwidth must be 0 or more"),
-    bad("train", "preset=papr", said="preset must be one of"),
 ]
 
 

@@ -16,26 +16,20 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "option_names", lambda _: ["dti"])
 
 
-def put_in_place(root: Path) -> None:
-    (root / FOLDER.path).mkdir(parents=True)
-    for run in FOLDER.needs:
-        (root / FOLDER.path / run).touch()
-
-
-def test_status_says_whether_a_folder_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_and_fetch_say_whether_a_folder_is_there_and_how_to_get_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     module.print_status()
     assert "by hand" in capsys.readouterr().out
-    put_in_place(tmp_path)
+    with pytest.raises(FetchError, match=f"\n  mkdir -p {tmp_path}/dti && curl"):
+        module.fetch_all(["dti"])
+    (tmp_path / FOLDER.path).mkdir(parents=True)
+    for run in FOLDER.needs:
+        (tmp_path / FOLDER.path / run).touch()
     module.print_status()
     printed = capsys.readouterr().out
     assert "here" in printed
     assert "by hand" not in printed
-
-
-def test_fetch_says_how_to_get_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(FetchError, match=f"\n  mkdir -p {tmp_path}/dti && curl"):
-        module.fetch_all(["dti"])
-    put_in_place(tmp_path)
     module.fetch_all(["dti"])
     assert capsys.readouterr().out == f"dti: {tmp_path / FOLDER.path} (no checksum of it is public)\n"
 

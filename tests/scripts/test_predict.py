@@ -57,20 +57,6 @@ def test_a_single_run_predicts_its_own_numbers_bit_for_bit(own: tuple[Job, Path]
     assert found.to_numpy().min() > 0
 
 
-def test_columns_are_found_by_name(own: tuple[Job, Path]) -> None:
-    job, path = own
-    run = load_run(job.run_folder(0))
-    frame = predict.read_new(path, run)
-    mixed = frame.drop(columns=["id", "price"])[["state", "age", "size"]].assign(more="text")
-    pd.testing.assert_frame_equal(run.predict(mixed), run.predict(frame))
-    assert run.predict(frame.iloc[:0]).shape == (0, 1)
-    assert run.predict(frame.iloc[[7]]).index.tolist() == [8]
-    with pytest.raises(
-        InputError, match=r"^table has no column 'size' and 1 more \(age\); the nearest name is 'sizes'$"
-    ):
-        run.predict(frame.rename(columns={"size": "sizes", "age": "years"}))
-
-
 def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tuple[Job, Path]) -> None:
     job = planned(tmp_path, "method=cmixup", "seeds=[3,5]", "weights=false")
     execute_job(job)

@@ -11,14 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
-import yaml
 from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts import train as train_module
-from scripts.config.compose import CONFIG_DIR, compose_train
+from scripts.config.compose import compose_train
 from scripts.driver import cli
 from scripts.driver.runs import load_reports
 
@@ -117,27 +115,6 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "module", "expected"),
-    [
-        ("slurm", "hydra_submitit_launcher", {"partition": None, "timeout_min": 240, "mem_gb": 8, "cpus_per_task": 1}),
-        ("ray_cluster", "hydra_ray_launcher", {"ray": {"init": {"address": None, "include_dashboard": False,
-                                                                "num_cpus": None},
-                                                       "remote": {"num_cpus": 1, "num_gpus": 0}}}),
-    ],
-)  # fmt: skip
-def test_the_clusters_configurations_are_what_their_plugins_take(
-    name: str, module: str, expected: dict[str, Any]
-) -> None:
-    if not installed(f"hydra_plugins.{module}"):
-        pytest.skip(f"{module} is not installed")
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        cfg = hydra.compose("train", overrides=[f"hydra/launcher={name}"], return_hydra_config=True)
-    launcher = OmegaConf.to_container(cfg.hydra.launcher)
-    assert launcher["_target_"].startswith(f"hydra_plugins.{module}.")
-    assert {key: launcher[key] for key in expected} == expected
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("killed", ["the command", "a job"])
@@ -173,24 +150,3 @@ def process_table() -> list[tuple[int, int, int]]:
             if state not in "ZX":
                 found.append((int(stat.parent.name), int(parent), int(group)))
     return found
-
-
-@pytest.mark.slow
-def test_optuna_minimises_the_validation_score(tmp_path: Path) -> None:
-    if not installed("hydra_plugins.hydra_optuna_sweeper"):
-        pytest.skip("hydra-optuna-sweeper is not installed: pip install '.[sweep]'")
-    sampler = (
-        "hydra/sweeper=optuna",
-        "hydra/sweeper/sampler=grid",
-        "hydra.sweeper.n_trials=4",
-        "hydra.sweeper.n_jobs=1",
-    )
-    done = swept(tmp_path, *sampler, "method.bandwidth=choice(-1,0.5,2,8)")
-    assert done.returncode == 1, done.stderr
-    assert "1 of the sweep's jobs failed" in done.stderr
-    (path,) = tmp_path.rglob("optimization_results.yaml")
-    best = yaml.safe_load(path.read_text())
-    scores = {r["bandwidth"]: r["scores"]["val"]["rmse"] for r in load_reports(tmp_path / "runs")}
-    assert sorted(scores) == [0.5, 2, 8]
-    assert best["best_value"] == min(scores.values())
-    assert best["best_params"] == {"method.bandwidth": min(scores, key=scores.__getitem__)}

@@ -55,12 +55,6 @@ def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: st
         check_part("method", made).build()
 
 
-def test_a_list_of_grids_is_their_union() -> None:
-    found = grid_points("no2", "local_mixup")
-    assert len(found) == (6 + 3 + 3) * 5 * 2 * 3
-    assert all(("method.quantile" in p) == (p["method.form"] == "threshold") for p in found)
-
-
 def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
     tried = make_trials("airfoil", "k_mixup")
     assert len(tried) == TRIALS == 16

@@ -18,11 +18,9 @@ from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import Item
-from scripts.records.rescored import published_records
 from scripts.tune import choose_trial
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
-from tests.scripts.test_train import command
 
 
 def planned(*overrides: str) -> Job:
@@ -56,9 +54,6 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(tune, "train_items", train)
     monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     return asked
-
-
-# ---- grids
 
 
 # ---- trials
@@ -198,25 +193,10 @@ def test_what_is_not_tuned_says_how_to_tune_it() -> None:
         planned("dataset=no2", "method=mixup", "preset=tuned")
 
 
-@pytest.mark.slow
-def test_the_command_trains_and_shows_preset_tuned(tmp_path: Path) -> None:
-    values = compose.tuned_values("no2", "k_mixup")
-    assert values
-    given = ["dataset=no2", "method=k_mixup", "preset=tuned"]
-    shown = command("--cfg", "job", "--resolve", *given)
-    flat = yaml.safe_load(shown.stdout)
-    assert {key: flat[key.split(".")[0]][key.split(".")[1]] for key in values} == values
-    done = command(*given, "debug=tiny", f"out={tmp_path}")
-    assert done.returncode == 0, done.stderr
-    (report,) = load_reports(tmp_path)
-    assert {key: report["config"][key.split(".")[0]][key.split(".")[1]] for key in values} == values
-
-
 # ---- tables
 
 
 def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
-    assert str(TUNE_SEED) not in set(published_records()["seed"].map(str))
     leave_run(tmp_path, published(TUNE_SEED))
     with pytest.raises(InputError, match="seed 1000 is what methods are tuned with"):
         publish.publish_runs(tmp_path, tmp_path / "results")

@@ -99,21 +99,6 @@ def test_the_recorded_configuration_gives_the_same_numbers(tmp_path: Path) -> No
     assert repeated.relative_to(tmp_path / "b") == folder.relative_to(tmp_path / "a")
 
 
-@pytest.mark.usefixtures("no_git")
-def test_a_stack_writes_what_single_runs_write(tmp_path: Path) -> None:
-    execute_job(planned(tmp_path / "stack", "seeds=0..2"))
-    for seed in range(3):
-        execute_job(planned(tmp_path / "single", f"seed={seed}"))
-    together, alone = load_reports(tmp_path / "stack"), load_reports(tmp_path / "single")
-    assert [r["stack"] for r in together] == [3, 3, 3]
-    assert [r["stack"] for r in alone] == [1, 1, 1]
-    for one, other in zip(together, alone, strict=True):
-        assert (one["seed"], one["run"]) == (other["seed"], other["run"])
-        assert one["best_epoch"] == other["best_epoch"]
-        for split in ("val", "test"):
-            assert one["scores"][split] == pytest.approx(other["scores"][split], rel=1e-4, abs=1e-5)
-
-
 # ---- done, again, killed
 
 

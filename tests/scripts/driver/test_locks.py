@@ -37,16 +37,6 @@ def held_by_another(folder: Path, *names: str) -> Iterator["subprocess.Popen[str
         process.kill()
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    with held_by_another(tmp_path, "a", "b") as process:
-        with holding_locks(tmp_path, ["a", "free", "b"]) as mine:
-            assert mine == ["free"]
-        process.kill()
-        process.wait()
-        with holding_locks(tmp_path, ["a", "b"]) as mine:
-            assert mine == ["a", "b"]
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 def test_a_forked_process_does_not_keep_a_lock(tmp_path: Path) -> None:
     """Such as one that reads data ahead and outlives the work."""

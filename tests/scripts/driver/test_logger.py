@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cmixup.errors import InputError
+from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import logger
 from scripts.driver.execute import execute_job
+from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports
 from scripts.train import run_job
 from tests.scripts.jobs import planned
@@ -195,3 +198,12 @@ def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
     (folder,) = execute_job(job)
     assert (folder / "DONE").is_file()
     assert capsys.readouterr().err.count("this run is not logged: can't start new thread") == 1
+
+
+def test_a_sweep_of_wandb_composes_and_has_a_metric_of_the_summary() -> None:
+    sweep = yaml.safe_load((CONFIG_DIR / "wandb" / "bandwidth.yaml").read_text())
+    chosen = [f"{name}={grid['values'][-1]}" for name, grid in sweep["parameters"].items()]
+    words = [word for word in (*sweep["command"], *chosen) if "=" in word]
+    job = plan_job(compose_train(words))
+    assert sweep["metric"]["name"] == f"val/{job.dataset.selection}"
+    assert sweep["program"] == "scripts.train"

@@ -37,9 +37,3 @@ def test_predictions_read_back_as_written(sizes: dict[int, int], tmp_path: Path)
                 assert found.prediction[name].dtype == np.float32
             np.testing.assert_array_equal(found.target, kept.target)
             np.testing.assert_array_equal(found.domain, kept.domain)
-
-
-def test_the_same_predictions_make_the_same_file(tmp_path: Path) -> None:
-    for name in ("a.h5", "b.h5"):
-        write_predictions(tmp_path / name, {0: parts(0, 4)})
-    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()

@@ -67,29 +67,3 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
         assert [row["truth"] for row in table] == kept["test"].target[:, 0].tolist()
         assert [row["prediction"] for row in table] == kept["test"].prediction[""][:, 0].tolist()
         assert run.settings["run_group"].startswith("no2-cmixup-default,dataset.synthetic=True,bandwidth=0.5,")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"WANDB_MODE": "online", "WANDB_API_KEY": ""}, "wandb: "),
-        # A made-up key of the right length, and a port that nobody listens on.
-        ({"WANDB_MODE": "online", "WANDB_API_KEY": "0" * 40, "WANDB_BASE_URL": "http://127.0.0.1:9"}, "wandb: "),
-        ({"WANDB_MODE": "offlin"}, "WANDB_MODE must be one of"),
-    ],
-)
-def test_no_key_no_server_and_a_misspelt_mode_are_one_line(
-    variables: dict[str, str], said: str, tmp_path: Path
-) -> None:
-    variables = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_INIT_TIMEOUT": "5", "HOME": str(tmp_path), **variables}
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts.train", "dataset=no2", "debug=tiny", "logger=wandb", "train.batch_size=100",
-         f"out={tmp_path}/out"],
-        cwd=CODE, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert (done.returncode, len(errors)) == (2, 1), done.stderr
-    assert said in errors[0]
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out" / "runs").exists()

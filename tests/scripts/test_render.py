@@ -18,11 +18,10 @@ from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.rescored import published_records
 from scripts.report.agreement import against_paper
-from scripts.report.agreement import mean_std as mean_text
 from scripts.report.overfitting import published_curves
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
-from scripts.stats.intervals import Summary, summarise_values
+from scripts.stats.intervals import Summary
 from scripts.stats.scored import Scored
 
 
@@ -162,13 +161,8 @@ def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
             assert r["method"] in selected_methods(experiment, r["dataset"], experiment.methods) or experiment.variants
             assert r["metric"] in metrics or experiment.variants
     assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)
-
-
-def test_the_papers_worst_domains_are_a_metric_of_ours():
-    rows = paper_rows(load_experiment("table3"))
-    assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain
-    means = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == "skillcraft"}
-    assert (means["cmixup", "rmse"], means["cmixup", "worst_rmse"]) == ("5.201", "7.362")
+    if experiment.name == "table3":
+        assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain
 
 
 def test_the_papers_cmixup_stands_beside_the_batch_form_where_that_is_what_it_trains():
@@ -196,16 +190,12 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
             paper_rows(load_experiment("table1"), tmp_path)
 
 
-def test_verdicts_follow_the_rule():
-    # Two standard errors: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4.
-    ours = Summary(3.0, 0.2, 4)
-    assert against_paper(ours, Summary(3.39, 0.3, 3)) == "agrees"
-    assert against_paper(ours, Summary(3.41, 0.3, 3)) == "ours is lower"
-    assert against_paper(ours, Summary(2.59, 0.3, 3)) == "ours is higher"
-    assert against_paper(ours, Summary(2.85, math.nan, 3)) == "agrees"
-    assert against_paper(ours, Summary(2.75, math.nan, 3)) == "ours is higher"
-    assert against_paper(summarise_values([3.0]), Summary(9.0, 0.3, 3)) == "one seed: none"
-    assert mean_text(summarise_values([3.0]), 2) == "3.00 (n = 1)"
+def test_means_agree_within_two_standard_errors():
+    ours = Summary(3.0, 0.2, 4)  # beside 0.3 over three: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4
+    for mean, std, verdict in ((3.39, 0.3, "agrees"), (3.41, 0.3, "ours is lower"), (2.59, 0.3, "ours is higher"),
+                               (2.85, math.nan, "agrees"), (2.75, math.nan, "ours is higher")):  # fmt: skip
+        assert against_paper(ours, Summary(mean, std, 3)) == verdict
+    assert against_paper(Summary(3.0, math.nan, 1), Summary(9.0, 0.3, 3)) == "one seed: none"
 
 
 @pytest.mark.slow  # .ci/run runs the command

@@ -12,18 +12,15 @@ ESTIMATORS, SCIKIT_LEARN = "benchmarks/estimators.csv", "docs/scikit_learn.md"
 @sentence("README.md")
 def readme_paper(e: Evidence) -> str:
     """In which parts the paper's comparison with ERM holds."""
-    lead = [e.gain("table1", one, "released", "cmixup") for one in ("airfoil", "no2", "exchange_rate")]
-    require(not any(d.high < 0 for d in lead), "better than ERM on no dataset in distribution, preset released")
-    shift = [e.gain("table3", one, "released", "cmixup") for one in ("crime", "skillcraft")]
-    wide = swept_gains(e, "figure_bandwidth")["skillcraft", 6.0]
-    require(all(d.high < 0 for d in [*shift, wide]), "better than ERM on new domains, or at a bandwidth of 6")
-    self_drawn = e.runs("table3", "skillcraft", "paper", "cmixup", metric="self_probability", split="train")
-    require(self_drawn.mean > 0.99, "every row of SkillCraft is its own partner, preset paper")
+    inside = [e.gain("table1", one, "released", "cmixup") for one in ("airfoil", "no2", "exchange_rate")]
+    outside = [e.gain("table3", one, "released", "cmixup") for one in ("crime", "skillcraft")]
+    outside.append(swept_gains(e, "figure_bandwidth")["skillcraft", 6.0])
+    require(all(d.high >= 0 for d in inside), "better than ERM on no dataset in distribution, preset released")
+    require(all(d.high < 0 for d in outside), "better than ERM on new domains, or at a bandwidth of 6")
     return (
-        f"In part. In distribution, C-Mixup beats training without mixing on none of {len(lead)} datasets (preset "
-        "released). Out of distribution, in pooled error, it wins on Crime where rows keep one order (preset "
-        "released). On SkillCraft it wins there, and at a bandwidth of 6 (preset paper otherwise, whose own bandwidth "
-        "mixes nothing)"
+        f"In part. In distribution, C-Mixup beats training without mixing on none of {len(inside)} datasets. Out of "
+        "distribution, in pooled error, it wins on Crime and SkillCraft where rows keep one order (all preset "
+        "released), and on SkillCraft at a bandwidth of 6, which the test error chose"
     )
 
 

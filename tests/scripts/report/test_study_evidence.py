@@ -130,10 +130,8 @@ def test_later_splits_join_once_both_methods_have_all_tables(few: Callable[..., 
     assert all(len({row["split"] for row in record["seeds"]}) == 25 for record in lead.records)
 
 
-@pytest.mark.parametrize(("weights", "first", "second"), [(5, (1, 2), (3, 4)), (2, (1,), (2,))])
-def test_erm_stands_against_other_weights_of_itself(
-    weights: int, first: tuple[int, ...], second: tuple[int, ...], rules: Rules
-) -> None:
-    records = made(rules, {"erm": 1.0}, weights).records
-    numbers = {r["method"]: {row["seed"] % WEIGHTS for row in r["seeds"]} for r in control_records(records)}
-    assert numbers == {FIRST: set(first), AGAIN: set(second)}
+def test_erm_stands_against_other_weights_of_itself(rules: Rules) -> None:
+    for weights, first, second in ((5, {1, 2}, {3, 4}), (2, {1}, {2})):
+        records = control_records(made(rules, {"erm": 1.0}, weights).records)
+        numbers = {r["method"]: {row["seed"] % WEIGHTS for row in r["seeds"]} for r in records}
+        assert numbers == {FIRST: first, AGAIN: second}

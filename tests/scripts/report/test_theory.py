@@ -23,13 +23,6 @@ from scripts.stats.intervals import Interval
 TRUE_MSE = QUANTITIES[1][1]
 
 
-@pytest.fixture(scope="module")
-def published() -> Numbers:
-    numbers = read_numbers()
-    assert numbers is not None
-    return numbers
-
-
 def rows_of(values: dict[str, list[float]], **changes: object) -> pd.DataFrame:
     base = {"theorem": 1, "setting": "base", "N": 4000, "p": 50, "theta": "true", "metric": "mse"}
     rows = [
@@ -52,26 +45,22 @@ def test_verdicts_need_all_intervals_below_or_one_above() -> None:
     assert ordering_verdict([]) == "inconclusive"
 
 
-def test_differences_are_paired_over_seeds_and_against_the_same_place() -> None:
+def test_differences_are_paired_over_seeds_against_the_same_place_and_over_bandwidths_the_base() -> None:
     worse = {**LOWEST, "cmixup": [5.0, 5.1, 5.2], "mixup": [4.0, 4.2, 4.1]}
-    numbers = Numbers(pd.concat([rows_of(LOWEST), rows_of(worse, N=500, setting="N")]))
-    differences = numbers.differences(numbers.base(1), TRUE_MSE)
+    wider = rows_of({"cmixup": [9.0, 9.2, 9.1]}, setting="bandwidth", bandwidth="1")
+    numbers = Numbers(pd.concat([rows_of(LOWEST), rows_of(worse, N=500, setting="N"), wider]))
+    base, smaller, widest = numbers.base(1), numbers.along(1, "N")[0], numbers.along(1, "bandwidth")[1]
+    differences = numbers.differences(base, TRUE_MSE)
     assert [d.mean for d in differences] == pytest.approx([-1.033333, -0.533333, -0.216667], abs=1e-6)
     assert ordering_verdict(differences) == "holds"  # unpaired, the last would not be
-    there = numbers.differences(numbers.along(1, "N")[0], TRUE_MSE)
-    assert there[0].mean == pytest.approx(1.0)
-    assert ordering_verdict(there) == "does not hold"
-    assert numbers.differences(numbers.base(1), QUANTITIES[1][0]) == []
+    assert numbers.differences(smaller, TRUE_MSE)[0].mean == pytest.approx(1.0)
+    assert numbers.differences(widest, TRUE_MSE)[0].mean == pytest.approx(9.1 - 6.4 / 3)
+    assert numbers.differences(base, QUANTITIES[1][0]) == []
 
 
-def test_another_bandwidth_is_compared_with_the_methods_of_the_base() -> None:
-    wider = rows_of({"cmixup": [9.0, 9.2, 9.1]}, setting="bandwidth", bandwidth="1")
-    numbers = Numbers(pd.concat([rows_of(LOWEST), wider]))
-    differences = numbers.differences(numbers.along(1, "bandwidth")[1], TRUE_MSE)
-    assert differences[0].mean == pytest.approx(9.1 - 6.4 / 3)
-
-
-def test_a_figure_shows_the_published_means(published: Numbers) -> None:
+def test_a_figure_shows_the_published_means() -> None:
+    published = read_numbers()
+    assert published is not None
     over_n, _, over_bandwidth = theorem_figure(published, 3).axes[:3]  # the last side by side from 0 to infinity
     labels = [label.get_text() for label in over_bandwidth.get_xticklabels()]
     assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]

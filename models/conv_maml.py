@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
-from cmixup.backbone import Backbone
+from cmixup.backbone import Blockwise
 from cmixup.errors import InputError, check_count
 
 SIDE, EPS = 14, 1e-3  # TensorFlow's epsilon of batch normalisation
@@ -92,7 +92,7 @@ class Decoder(nn.Module):
         return state if stop else self.out(state.mean(dim=(2, 3)))
 
 
-class ConvMAML(Backbone):
+class ConvMAML(Blockwise):
     """Encoder and decoder.
 
     Args:
@@ -125,18 +125,13 @@ class ConvMAML(Backbone):
         code = self.encoder(x) if start == "input" else x
         return code if stop == "encoder" else self.decoder(code, "encoder" if start == "input" else start, stop)
 
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run views `(B, 1, H, W)` to the mix point `layer`."""
-        return self(x, "input", layer) if layer in self.layers else super().encode(x, layer)
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run from one mix point to another."""
+        return self(state, POINTS[first], POINTS[last])
 
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from the mix point `layer` to predictions `(B, 1)`."""
-        return self(state, layer) if layer in self.layers else super().decode(state, layer)
-
-    def features(self, x: Tensor) -> Tensor:
+    def pool(self, state: Tensor) -> Tensor:
         """Return the means over pixels of the last block, `(B, width)`; they depend on the batch's statistics."""
-        state: Tensor = self.decoder.block4(self(x, "input", "block3"))
-        return state.mean(dim=(2, 3))
+        return self.decoder.block4(state).mean(dim=(2, 3))
 
     def head(self, features: Tensor) -> Tensor:
         """Return predictions `(B, 1)`."""

@@ -71,23 +71,22 @@ def share_of(order: EpochBatches) -> EpochBatches:
 
 
 def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
-    """Return the rows of the next epoch that this process takes, and the draws for them."""
-    order = share_of(order_of(run, settings))
-    return order, draws_of(run, order)
+    """Return the rows of the next epoch that this process takes, and the draws for them.
 
-
-def order_of(run: Run, settings: TrainSettings) -> EpochBatches:
-    """Return the rows of the next epoch in batches: the method's own, or as many rows of each domain.
+    Batches are the method's own, or have as many rows of each domain.
 
     Raises:
         InputError: batches of domains for a method that makes other batches, or more domains than there are.
     """
     method, train, size, domains = run.method, run.data.train, settings.batch_size, settings.domains_per_batch
     if not domains or method.domains:
-        return method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)
-    if type(method).order is not Method.order:
+        order = method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)
+    elif type(method).order is not Method.order:
         raise InputError(f"domains_per_batch must be 0 for {type(method).__name__}, which makes batches of its own")
-    return domain_batches(train.domain.numpy(), domains, size // domains, run.streams.order)
+    else:
+        order = domain_batches(train.domain.numpy(), domains, size // domains, run.streams.order)
+    order = share_of(order)
+    return order, draws_of(run, order)
 
 
 def agree(model: nn.Module, losses: Sequence[Tensor]) -> Tensor:

@@ -38,14 +38,7 @@ def irm_penalty(outputs: Outputs, form: str = "auto") -> Tensor:
     return means.across(means.within(slope, halves[0]) * means.within(slope, halves[1]))
 
 
-def irm(
-    groups: int,
-    weight: float = 100.0,
-    anneal: int = 500,
-    *,
-    form: str = "auto",
-    divide: bool = True,
-) -> Penalised:
+def irm(groups: int, weight: float = 100.0, anneal: int = 500, *, form: str = "auto", divide: bool = True) -> Penalised:
     """Penalise domains whose risk a rescaled prediction would lower.
 
     Args:

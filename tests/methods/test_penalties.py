@@ -93,8 +93,6 @@ def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
 # ---- V-REx
 
 
-
-
 @pytest.mark.parametrize("domain", [FEW, MIXED], ids=["few rows", "mixed"])
 def test_vrex_is_the_population_variance_of_the_risks(domain: Tensor) -> None:
     batch = outputs(domain, 2)

@@ -115,7 +115,7 @@ def ends(values: list[float], patience: int) -> int:
     return len(values)
 
 
-@pytest.mark.parametrize("name", ["erm", "cmixup", "regmixup"])
+@pytest.mark.parametrize("name", ["erm", "cmixup"])
 def test_every_run_is_the_beginning_of_the_run_with_all_epochs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, part = list[int](), StackTraining.part
 

@@ -8,9 +8,9 @@ Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 from __future__ import annotations
 
 import textwrap
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, band
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
-from scripts.config.compose import compose_train, option_names, part_file
-from scripts.config.parts import check_part, resolve_config
+from scripts.config.compose import compose_train, part_file
+from scripts.config.parts import check_part, dataset_class, resolve_config
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_table
 from scripts.records import names
@@ -50,23 +50,10 @@ PAGE_MIDDLE = "\n![Effective fraction over the bandwidth](../figures/bandwidth.p
 PAGE_END = """
 `python -m scripts.data status` says what the absent ones need. `make reproduce-bandwidth-check` makes this page.
 """
-HEAD = ("bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict", "where from")
-
-
-def report_row(report: Mapping[str, Any], source: str) -> list[str]:
-    """Return a row of the doctor's table: a bandwidth, what it does (the fields of its report), where it is from."""
-    bandwidth, fraction, itself, pair, uniform = (float(report[key]) for key in (
-        "bandwidth", "effective_fraction", "self_probability", "pair_gap", "uniform_gap"))  # fmt: skip
-    return [f"{bandwidth:.4g}", percent_text(fraction), percent_text(itself), f"{pair:.4g}", f"{uniform:.4g}",
-            report["verdict"], source]  # fmt: skip
-
-
-def short_cells(report: BandwidthReport, source: str, low: float, high: float) -> list[str]:
-    """Return a row of a terminal's table: its last cell marks what was asked for, and else what is worth a search."""
-    row = report_row(vars(report), source)
-    mark = source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= report.bandwidth <= high else ""
-    shares = (f"{100 * share:.3g} %" for share in (report.effective_fraction, report.self_probability))
-    return [row[0], *shares, f"{report.pair_gap:.3g}", row[5], mark]
+HEAD = (
+    "dataset", "label std", "bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict",
+    "where from",
+)  # fmt: skip
 
 
 def percent_text(share: float) -> str:
@@ -80,8 +67,7 @@ def dataset_labels(name: str) -> np.ndarray:
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
-    if name not in option_names("dataset"):
-        raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got {name!r}")
+    dataset_class(name)
     node = resolve_config(compose_train([f"dataset={name}"]))["dataset"]
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
@@ -92,13 +78,11 @@ def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float,
     Raises:
         InputError: a row names a dataset that is none of ours.
     """
-    published: dict[str, list[tuple[float, str]]] = {}
+    published = defaultdict[str, list[tuple[float, str]]](list)
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
-            published.setdefault(names.part_spelling("dataset", r["dataset"]), []).append(
-                (float(r["value"]), r["source"])
-            )
-    return published
+            published[names.part_spelling("dataset", r["dataset"])].append((float(r["value"]), r["source"]))
+    return dict(published)
 
 
 def bandwidth_grid(labels: np.ndarray) -> list[float]:
@@ -138,10 +122,8 @@ def check_bandwidths(results: Path = RESULTS) -> str:
         except FetchError:
             continue
         records += measured_rows(name, labels, wanted)
-        over, marked = (
-            [r for r, _ in examine_bandwidths(labels, b)]
-            for b in ([(b, "grid") for b in bandwidth_grid(labels)], wanted)
-        )
+        over = [diagnose(labels, bandwidth) for bandwidth in bandwidth_grid(labels)]
+        marked = [report for report, _ in examine_bandwidths(labels, wanted)]
         curves[names.dataset_title(name)] = over, marked, float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
@@ -171,7 +153,9 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
     body, suggestions = [], {}
     for r in rows:
         title = names.dataset_title(r["dataset"])
-        body.append([title, f"{float(r['label_std']):.4g}", *report_row(r, r["source"])])
+        digits = [f"{float(r[key]):.4g}" for key in ("label_std", "bandwidth", "pair_gap", "uniform_gap")]
+        shares = [percent_text(float(r[key])) for key in ("effective_fraction", "self_probability")]
+        body.append([title, *digits[:2], *shares, *digits[2:], r["verdict"], r["source"]])
         suggestions[title] = range_sentence(float(r["suggested_low"]), float(r["suggested_high"]))
     there = {r["dataset"] for r in rows}
     absent = [
@@ -180,7 +164,7 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
         for name in published_bandwidths()
         if name not in there
     ]
-    table = markdown_rows(["dataset", "label std", *HEAD], body)
+    table = markdown_rows(HEAD, body)
     lines = [*(f"- {heading}: {words}" for heading, words in suggestions.items()), *absent]
     return "\n".join([PAGE_HEAD, *table, PAGE_MIDDLE, *lines, PAGE_END])
 
@@ -203,7 +187,14 @@ def look_at(given: Args) -> None:
     low, high = suggested_range(labels)
     styles = ["bold" if source != "grid" else None for _, source in rows]
     heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
-    body = [short_cells(report, source, low, high) for report, source in rows]
+    body = [
+        [
+            f"{r.bandwidth:.4g}", f"{100 * r.effective_fraction:.3g} %", f"{100 * r.self_probability:.3g} %",
+            f"{r.pair_gap:.3g}", r.verdict,
+            source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= r.bandwidth <= high else "",
+        ]
+        for r, source in rows
+    ]  # fmt: skip
     print_table(SHORT_HEAD, body, heading, left=len(SHORT_HEAD), styles=styles)
     print(
         "partners: share of all rows that are partners in effect. itself: pairs of a row\n"

@@ -15,6 +15,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.distributed import distributed_place
+from cmixup.done import DONE
 from cmixup.errors import InputError
 from cmixup.handle import SearchCallback
 from cmixup.seeding import Streams, torch_seed
@@ -91,11 +92,12 @@ def _needs_training(job: Job, seed: int, *, rerun: bool) -> bool:
     With `rerun` one that is done is, too, if its configuration says so: not what another process has trained meanwhile.
     """
     folder = job.run_folder(seed)
-    set_damage_aside(folder)
     if job.is_done(seed):
         return rerun and job.config["rerun"]
     if is_done(folder):
         print(f"the table has changed since {folder} was trained, which is trained again", file=sys.stderr)
+    elif (folder / DONE).is_file():
+        set_damage_aside(folder)
     return True
 
 

@@ -54,7 +54,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     with holding_alone(results / LOCKS, PUBLISHING):  # files are read, and written with what is new
-        kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
+        kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)) for r in reports)
         keep_predictions(results, kept)
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))

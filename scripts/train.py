@@ -106,8 +106,7 @@ def format_score(metric: str, *values: float) -> str:
 
 def label_unit_error(folder: Path) -> str:
     """Return the test error in the label's own unit, in words, of a run that was trained on its logarithm."""
-    ((_, kept),) = read_predictions(folder / PREDICTIONS).items()
-    test = kept["test"]
+    test = read_predictions(folder / PREDICTIONS)["test"]
     error = np.exp(test.prediction[""].astype(np.float64)) - np.exp(test.target.astype(np.float64))
     return f" of the logarithm; rmse {np.sqrt(np.mean(error**2)):.4f} in the label's unit"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import difflib
 import functools
 import hashlib
 import json
@@ -31,7 +30,6 @@ CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
 TUNED_PRESETS = (TUNED, TUNED_DEFAULT)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
-MOST_NAMES, NEAREST = 12, 5  # names of what is known that a line holds: all of so many, else so many that are like
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
 TABLE_KEYS = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
@@ -90,23 +88,15 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, name = error.missing_cfg_file.rpartition("/")
         known = [str(option) for option in error.options or ()]
-        return f"{group} must be one of {listed_names(known, name)}, got {format_value(name)}{near_hint(name, known)}"
+        return f"{group} must be one of {', '.join(known)}, got {format_value(name)}{near_hint(name, known)}"
     if isinstance(inner, InterpolationKeyError) and (match := re.search(r"key '([^']+)'", str(inner))):
         return f"{inner.full_key} has no value here, since there is no {match[1]}: give {inner.full_key}=..."
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
         known = [str(key) for key in inner.parent_node]
-        hint = near_hint(str(inner.key), known) or f"; there are {listed_names(known, str(inner.key))}"
+        hint = near_hint(str(inner.key), known) or f"; there are {', '.join(known)}"
         return f"{inner.full_key} is not known{hint}"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
-
-
-def listed_names(known: Sequence[str], name: str) -> str:
-    """Return all known names, or, of many, those most like `name` and how many there are."""
-    if len(known) <= MOST_NAMES:
-        return ", ".join(known)
-    nearest = difflib.get_close_matches(name, known, NEAREST, cutoff=0.0)
-    return f"{', '.join(nearest)}, ... ({len(known)} in all: python -m scripts.train --help)"
 
 
 def _compose_words(words: Sequence[str]) -> DictConfig:

@@ -208,8 +208,7 @@ class WandbLogger(Logger):
         with (folder / HISTORY).open(newline="") as file:
             for row in csv.DictReader(file):
                 self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
-        ((_, predictions),) = read_predictions(folder / PREDICTIONS).items()
-        self.finish(read_report(folder), predictions)
+        self.finish(read_report(folder), read_predictions(folder / PREDICTIONS))
 
 
 LOGGERS = {"wandb": WandbLogger, "none": Logger}

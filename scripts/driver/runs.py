@@ -85,7 +85,7 @@ def write_run(
         torch.save(dict(state), buffer)
         write_atomically(folder / WEIGHTS, buffer.getvalue())
     if predictions is not None:
-        write_predictions(folder / PREDICTIONS, {report["seed"]: predictions})
+        write_predictions(folder / PREDICTIONS, predictions)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
     writer.writeheader()

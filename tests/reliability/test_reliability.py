@@ -148,7 +148,7 @@ def test_a_full_disk_is_one_line(room: float, small_disk: Path, tmp_path: Path) 
 
 
 def _predictions(folder: Path) -> Any:
-    (kept,) = read_predictions(folder / PREDICTIONS).values()
+    kept = read_predictions(folder / PREDICTIONS)
     return [part.prediction[""].tobytes() for part in kept.values()]
 
 

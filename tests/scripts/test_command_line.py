@@ -19,7 +19,7 @@ from cmixup.errors import InputError
 from scripts import INTERRUPTED, print_interrupted
 from scripts import train as train_module
 from scripts.config.arguments import format_help, parse_args
-from scripts.config.compose import CONFIG_DIR, compose_train, listed_names, normalize_arguments, option_names
+from scripts.config.compose import CONFIG_DIR, compose_train, normalize_arguments, option_names
 
 ROOT = CONFIG_DIR.parent
 COMMANDS = sorted(path.stem for path in (ROOT / "scripts").glob("[a-z]*.py"))
@@ -72,14 +72,6 @@ def test_paragraphs_are_filled_and_examples_are_lines() -> None:
     assert too_wide(text) == []
     assert text.endswith("Examples:\n  run a=1\n  run b=2\n\n  out=    folder\n  more.*= options")
     assert format_help("Example: run a=1", {}) == "Example:\n  run a=1"
-
-
-def test_a_list_of_names_is_whole_or_says_that_it_is_cut() -> None:
-    known = [f"name{k}" for k in range(40)]
-    assert listed_names(known[:12], "x") == ", ".join(known[:12])
-    cut = listed_names(known, "name39")
-    assert cut.startswith("name39, ")
-    assert "... (40 in all" in cut
 
 
 # ---- the command lines of pages, docstrings, configurations and the Makefile

@@ -27,7 +27,7 @@ def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]
     rows = dataset.split(raw, 3)
     for seed in job.seeds:
         run = load_run(folder / f"seed={seed}")
-        (kept,) = read_predictions(folder / f"seed={seed}" / "predictions.h5").values()
+        kept = read_predictions(folder / f"seed={seed}" / "predictions.h5")
         for part in ("val", "test"):
             frame = pd.DataFrame(raw.x[rows[part]], columns=list(NO2.columns), index=rows[part])
             found = run.predict(frame)
@@ -47,7 +47,7 @@ def test_a_single_run_predicts_its_own_numbers_bit_for_bit(own: tuple[Job, Path]
     job, path = own
     run = load_run(job.run_folder(0))
     frame = predict.read_new(path, run)
-    (kept,) = read_predictions(job.run_folder(0) / "predictions.h5").values()
+    kept = read_predictions(job.run_folder(0) / "predictions.h5")
     data, found = job.dataset.load(0), run.predict(frame)
     inputs = run.table.apply(frame)  # type: ignore[union-attr]
     for part in ("val", "test"):

@@ -62,7 +62,7 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
         assert {name: run.summary[f"options/{name}"] for name in report["options"]} == report["options"]
         for key in ("verdict", "best_epoch", "run", "commit", "dirty", "seconds", "notes", "status", "unit"):
             assert run.summary[key] == report[key]
-        (kept,) = read_predictions(folder / "predictions.h5").values()
+        kept = read_predictions(folder / "predictions.h5")
         table = run.table("test/predictions")
         assert [row["truth"] for row in table] == kept["test"].target[:, 0].tolist()
         assert [row["prediction"] for row in table] == kept["test"].prediction[""][:, 0].tolist()

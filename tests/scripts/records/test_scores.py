@@ -33,7 +33,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         small = ["dataset.protein_length=100"] if dataset == "dti_davis" else []
         execute_job(plan_job(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
     reports = load_reports(folder / "out" / "runs")
-    kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)[r["seed"]]) for r in reports)
+    kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)) for r in reports)
     results = folder / "results"
     keep_predictions(results, kept)
     write_reports(results, settle_scores(results, reports))

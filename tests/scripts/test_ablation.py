@@ -82,10 +82,6 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
     assert f"{row} -1.000 [-1.000, -1.000] | 0.04 |" in text
     assert "bandwidth 30" not in text  # never run
 
-
-def test_other_selections_of_the_epoch() -> None:
-    paper = variant_rows(SMALL)[0]
-    given = records(SMALL, paper, {"rmse": [6.0], "worst_rmse": [8.0]})
     curve = Curve(SMALL.name, "skillcraft", "erm", "paper", 0, 2, {"test_rmse": [9.0, 6.0, 5.0, 7.0]})
     text = variant_tables(SMALL, pd.DataFrame(given, dtype=object), [curve])
     assert "ERM, preset paper: 6.000 at the epoch chosen on validation, 7.000 at the last, 5.000 at the best" in text

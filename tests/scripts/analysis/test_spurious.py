@@ -8,31 +8,23 @@ import pytest
 from cmixup.errors import InputError
 from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
 from scripts.config.compose import compose_train
-from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.records.records import to_csv
 from tests.helpers import CPU
 
 
-@pytest.fixture
-def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
-    """The report of a narrow network on the synthetic stand-in."""
-    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
+@pytest.mark.usefixtures("no_git")
+def test_a_finished_run_is_scored_in_both_colourings(tmp_path: Path) -> None:
+    """A narrow network on the synthetic stand-in."""
     words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]
     (folder,) = execute_job(plan_job(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))
-    return json.loads((folder / "report.json").read_text())
-
-
-def test_a_finished_run_is_scored_in_both_colourings(trained: dict, tmp_path: Path) -> None:
+    trained = json.loads((folder / "report.json").read_text())
     (row,) = score_runs([trained], tmp_path, CPU)
     assert float(row["reversed"]) == pytest.approx(trained["scores"]["test"]["rmse"], rel=1e-4)
     assert row["same"] != row["reversed"]
     assert (row["ratio"], row["epochs"], row["seed"]) == (0.8, 2, 0)
     assert "synthetic stand-in: not real data" in row["notes"]
-
-
-def test_a_run_that_scores_otherwise_now_is_refused(trained: dict, tmp_path: Path) -> None:
     trained["scores"]["test"]["rmse"] *= 1.05
     with pytest.raises(InputError, match=r"table3/rcf_mnist\S+ was recorded with rmse"):
         score_runs([trained], tmp_path, CPU)

@@ -2,14 +2,12 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from cmixup.errors import InputError
 from cmixup.sampling.bandwidth import diagnose
 from scripts.analysis.invariance import invariance_figure
 from scripts.analysis.task_errors import objects_figure
@@ -90,10 +88,6 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
     assert left.get_title() == "Exchange-Rate: test error"
     assert right.get_title() == "test minus training error at the end:\nERM 2.5000, C-Mixup 0.0000"
     assert [line.get_color() for line in left.lines] == [COLOURS["erm"], COLOURS["cmixup"]]
-    other = replace(curves[0], experiment="adhoc")
-    assert len(overfitting_figure(experiment, [curves[2], other], "paper").axes[0].lines) == 1
-    with pytest.raises(InputError, match="figure_overfitting has no finished run of preset 'released'"):
-        overfitting_figure(experiment, curves, "released")
 
 
 def test_objects_are_in_the_order_of_their_mean_error() -> None:

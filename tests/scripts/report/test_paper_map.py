@@ -7,12 +7,10 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
-from scripts.records.rescored import published_records
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
 from scripts.report.paper_map import effect_lines, missing_datasets, state_words
 from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Artefact, find_all, load_artefacts
-from scripts.stats.intervals import of_interval
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -35,11 +33,6 @@ LOWER = [1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.1]
 HIGHER = [2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.1]
 EITHER = [0.9, 1.2, 1.2, 0.9, 1.2, 1.2, 0.9, 1.2, 1.2, 1.1]  # within 0.05 of LOWER
 WIDE = [0.1, 2.0, 1.5, 0.4, 1.9, 0.3, 1.8, 0.6, 1.4, 1.5]
-
-
-@pytest.fixture(scope="module")
-def published() -> Evidence:
-    return Evidence(published_records())
 
 
 @pytest.mark.parametrize(
@@ -111,27 +104,6 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     assert effect_lines(findings, "mine minus theirs") == [
         ["mine minus theirs", "—", "1 of 2 intervals below 0", "**reproduces**: 1; **differs**: 1"]
     ]
-
-
-def test_no_published_state_goes_by_width(published):
-    """Every row of the map, by intervals computed here: what differs excludes the paper's effect, or 0 without one."""
-    seen = set()
-    for artefact in load_artefacts():
-        margins = {"table1": {"Airfoil": 0.092, "NO2": 0.014}, "table3": {"Crime": 0.0055, "SkillCraft": 0.343}}
-        for finding in find_all(artefact, published):
-            seen.add(finding.state)
-            if finding.state == DIFFERS and finding.paper:
-                low, high = of_interval(finding.ours).minus(finding.paper).ends()
-                assert low > 0 or high < 0, (artefact.name, finding)
-            elif finding.state == DIFFERS:
-                assert finding.ours.low > 0 or (artefact.level and finding.ours.high < 0), (artefact.name, finding)
-            if finding.state == REPRODUCES and artefact.level:
-                low, high = of_interval(finding.ours).ends(0.9)
-                margin = margins[artefact.margin][finding.where]
-                assert -margin < low < high < margin, (artefact.name, finding)
-            elif finding.state == REPRODUCES:
-                assert finding.ours.high < 0, (artefact.name, finding)
-    assert seen == {REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE}
 
 
 def test_what_has_no_runs_is_listed_with_its_reason():

@@ -185,8 +185,6 @@ def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path
     ("change", "named"),
     [
         ({"values": {"airfoil": [1.0]}}, r"sweep.values.airfoil must be two different values or more, got \[1.0\]"),
-        ({"values": {"airfoil": [1.0, 1.0]}}, "must be two different values"),
-        ({"values": {}}, r"values.airfoil must be .* got \[\]"),
         ({"method": "mixrl"}, "sweep.method must be among erm, cmixup, got 'mixrl'"),
         ({"step": 3}, "sweep takes option, method, values, limits"),
     ],

@@ -17,15 +17,6 @@ def effect(mean: float, error: float, df: float = 9) -> Effect:
     return Effect(mean, ((error**2, df),))
 
 
-def test_the_papers_effect_has_welchs_interval():
-    first, second = stats.norm(2.7, 0.1).rvs((2, 5), random_state=1)
-    interval = unpaired_effect(*(Summary(x.mean(), x.std(ddof=1), len(x)) for x in (first, second)))
-    assert interval.ends() == pytest.approx(
-        tuple(stats.ttest_ind(first, second, equal_var=False).confidence_interval())
-    )
-    assert pytest.approx(math.sqrt(2 * 0.067**2 / 3)) == PAPER.error
-
-
 def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
     ours = effect(0.119, 0.0805)
     both = ours.minus(PAPER)
@@ -34,13 +25,9 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
     half = stats.t(freedom).ppf(0.975) * math.sqrt(sum(v for v, _ in terms))
     assert both.ends() == pytest.approx((0.303 - half, 0.303 + half))
     assert 12 < freedom < 14
-
-
-def test_a_spread_that_is_not_printed_counts_as_none():
-    one = unpaired_effect(Summary(0.111, math.nan, 3), Summary(0.162, math.nan, 3))
-    assert one.error == 0
-    assert one.ends() == pytest.approx((-0.051, -0.051))
-    assert unpaired_effect(Summary(1, 0.3, 9), Summary(2, math.nan, 3)).parts == ((0.3**2 / 9, 8),)
+    unknown = unpaired_effect(Summary(1, 0.3, 9), Summary(2, math.nan, 3))  # a spread that is not printed is none
+    assert unknown.parts == ((0.3**2 / 9, 8),)
+    assert unpaired_effect(Summary(0.1, math.nan, 3), Summary(0.2, math.nan, 3)).ends() == pytest.approx((-0.1, -0.1))
 
 
 @pytest.mark.parametrize(
@@ -48,14 +35,12 @@ def test_a_spread_that_is_not_printed_counts_as_none():
     [
         (-0.2, 0.05, PAPER, True, REPRODUCES),  # the paper's effect, seen
         (-0.05, 0.01, PAPER, True, REPRODUCES),  # smaller than the paper's, and on its side
-        (-0.2, 0.05, PAPER, False, UNKNOWN),  # the same where higher is better
         (0.2, 0.05, None, False, REPRODUCES),
         (0.0, 0.01, PAPER, True, DIFFERS),  # no effect, and the paper's is excluded
         (0.2, 0.05, PAPER, True, DIFFERS),
         (0.2, 0.05, None, True, DIFFERS),  # the other side, without a number
         (-0.05, 0.1, PAPER, True, UNKNOWN),  # 0 and the paper's effect in one interval
         (0.0, 10.0, PAPER, True, UNKNOWN),  # so wide that it says nothing
-        (0.0, 10.0, None, True, UNKNOWN),
         (0.0, 0.001, None, True, UNKNOWN),  # narrow around 0, but nothing printed to differ from
     ],
 )

@@ -9,7 +9,7 @@ runs that were chosen by a search, and of their trials, `hyperparameters` has th
 The JSON has the experiment, the dataset and, for each cell, what its runs share: the options as typed values, the
 configuration, commit, versions, device and checksums. The column `cell` has the name of the run's entry there, the
 start of its SHA-256, which stays when other runs are published. Numbers are written so that reading gives the same bits
-(pandas: `float_precision="round_trip"`).
+(before pandas 3.1 with `float_precision="round_trip"`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from cmixup.files import write_atomically
 from datasets.common.damaged import naming
@@ -93,6 +95,14 @@ def read_runs(path: Path) -> list[Report]:
             rows = csv.DictReader(stream)
             columns = _score_columns(rows.fieldnames or ())
             return [_report_of(row, cells[row["cell"]], whole, columns) for row in rows]
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Return the rows of a table of runs, with its `dataset`, and as `shared` what the runs of the row's cell share."""
+    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
+        whole = json.loads(shared_file(path).read_text())
+        rows = pd.read_csv(path, dtype={"cell": str})
+        return rows.assign(dataset=whole["dataset"], shared=rows["cell"].map(whole["cells"]))
 
 
 def _order(report: Mapping[str, Any]) -> tuple[str, int, int]:

@@ -7,19 +7,21 @@ stored, and ERM with other initial weights, which changes nothing.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cmixup.losses import SQUARED, STD
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
-from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, row_key
-from scripts.study.cells import Record, read_store
+from scripts.stats.scored import Scored, error_scores, normal_scores
+from scripts.study.cells import read_store, run_keys
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
 
 METHOD = "cmixup"
@@ -32,6 +34,7 @@ ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "C-Mixup x 5": {METHOD: (1, 2, 3, 4, 5)},
     "ERM x 3 + C-Mixup x 2": {BASE: (1, 2, 3), METHOD: (4, 5)},
 }
+PLACE = ["table", "condition"]  # columns of a table in a setting
 MORE_SPLITS, NO_SEARCH, LIKELIHOOD = "more_splits", "no_search", "likelihood"
 LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
 NETWORKS = {"network_wide": "wide network", "network_realmlp": "RealMLP", "network_tabm": "TabM"}
@@ -49,13 +52,13 @@ class Setting:
         rules: of the part.
         condition: how much of a table it uses.
         tables: which have every method, in words.
-        records: of the networks on these tables, and of what stands beside them.
+        runs: of the networks on these tables, and of what stands beside them, see `scripts.study.cells.read_store`.
     """
 
     rules: Rules
     condition: Condition
     tables: str
-    records: Sequence[Record]
+    runs: pd.DataFrame
 
     @property
     def unit(self) -> str:
@@ -65,7 +68,7 @@ class Setting:
     @property
     def splits(self) -> int:
         """How many splits a table has."""
-        return len({row["split"] for record in self.records for row in record["seeds"]})
+        return int(self.runs["split"].nunique())
 
     @property
     def where(self) -> str:
@@ -80,7 +83,7 @@ class Setting:
     def effect(self, method: str, base: str = BASE) -> Effect | None:
         """Return what a method changes against `base`, None where no table has both."""
         relative = self.unit == "%"
-        errors = errors_of(self.records, "test" if relative else "test_nll_rescaled", self.rules.weights)
+        errors = errors_of(self.runs, "test_nrmse" if relative else "test_nll_rescaled", self.rules.weights)
         return method_effect(errors, method, self.rules.level, self.rules.equal, base=base, relative=relative)
 
 
@@ -93,41 +96,39 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
         store: the folder of the runs.
     """
     rules = load_rules(name)
-    records = read_store(rules, store)
-    models = read_store(load_rules(BASELINES), store) if name == PROTOCOL2 else []
-    settings = []
+    runs = read_store(rules, store)
+    beside = [read_store(load_rules(BASELINES), store)] if name == PROTOCOL2 else []
+    beside += [ensemble_runs(runs, rules, store), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
+    runs, settings = pd.concat([runs, *beside]), []
     for condition in rules.conditions:
-        mine = [record for record in (*records, *models) if record["condition"] == condition.name]
-        there = {(record["table"], record["method"]) for record in mine}
+        mine = runs[runs["condition"] == condition.name]
+        there = set(run_keys(mine))
         every = {cell.table.name for cell in rules.cells(conditions=[condition.name])}
-        whole = {table for table in every if all((table, method) in there for method in condition.methods)}
+        whole = {table for table in every if {(table, condition.name, method) for method in condition.methods} <= there}
         lite = every & set(rules.lite_tables())
         tables = every if whole == every else lite if whole >= lite else set()
         if not tables:
             continue
-        mine = [record for record in mine if record["table"] in tables]
-        if name in (PROTOCOL2, LIKELIHOOD):
-            mine += [*ensemble_records(mine, rules, store), *control_records(mine)]
         title = f"{len(tables)} tables" if tables == every else f"{len(tables)} smallest tables"
-        settings.append(Setting(rules, condition, title, mine))
+        settings.append(Setting(rules, condition, title, mine[mine["table"].isin(tables)]))
     return settings
 
 
-def lite_records() -> list[Record]:
-    """Return the records of all methods, entries among them, in the setting at random on the lite tables."""
+def lite_runs() -> pd.DataFrame:
+    """Return the runs of all methods, entries among them, in the setting at random on the lite tables."""
     rules = load_rules()
-    tables, every = rules.lite_tables(), read_store(rules, entries=True)
-    return [record for record in every if record["condition"] == LITE_SETTING and record["table"] in tables]
+    runs = read_store(rules, entries=True)
+    return runs[(runs["condition"] == LITE_SETTING) & runs["table"].isin(rules.lite_tables())]
 
 
 def entry_settings() -> list[Setting]:
-    """Return a setting for each entry, by name: its records and those of ERM, on the tables that it has."""
-    rules, records = load_rules(), lite_records()
+    """Return a setting for each entry, by name: its runs and those of ERM, on the tables that it has."""
+    rules, runs = load_rules(), lite_runs()
     (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
     settings = []
-    for name in sorted({record["method"] for record in records} - rules.methods.keys()):
-        tables = {record["table"] for record in records if record["method"] == name}
-        mine = [r for r in records if r["method"] in (BASE, name) and r["table"] in tables]
+    for name in sorted(set(runs["method"]) - rules.methods.keys()):
+        tables = set(runs.loc[runs["method"] == name, "table"])
+        mine = runs[runs["method"].isin([BASE, name]) & runs["table"].isin(tables)]
         title = f"{len(tables)} smallest tables"
         settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
     return settings
@@ -137,45 +138,46 @@ def entry_settings() -> list[Setting]:
 def leading_setting(store: Path = RESULTS) -> Setting:
     """Return what pages lead with: ERM, C-Mixup and five networks of ERM on all splits at random, later ones too."""
     setting, rules = read_settings(PROTOCOL2, store)[-1], load_rules(MORE_SPLITS)
-    later = [record for record in read_store(rules, store) if record["method"] in (BASE, METHOD)]
-    if len(later) < len(rules.cells(methods=[BASE, METHOD])):
+    later = read_store(rules, store)
+    later = later[later["method"].isin([BASE, METHOD])]
+    if len(set(run_keys(later))) < len(rules.cells(methods=[BASE, METHOD])):
         return setting
-    rows = {(r["table"], r["method"]): r["seeds"] for r in [*later, *ensemble_records(later, rules, store)]}
-    joined = [
-        {**record, "seeds": [*record["seeds"], *rows[record["table"], record["method"]]]}
-        for record in setting.records if (record["table"], record["method"]) in rows
-    ]  # fmt: skip
-    return replace(setting, records=joined)
+    later = pd.concat([later, ensemble_runs(later, rules, store)])
+    runs, both = pd.concat([setting.runs, later]), set(run_keys(setting.runs)) & set(run_keys(later))
+    return replace(setting, runs=runs[[key in both for key in run_keys(runs)]])
 
 
-def control_records(records: Sequence[Record]) -> Iterator[Record]:
-    """Yield ERM's first initial weights of each split, and its next ones, as two methods without a difference."""
-    for record in (r for r in records if r["method"] == BASE):
-        by_split: dict[int, list[Record]] = {}
-        for row in sorted(record["seeds"], key=lambda row: row["seed"]):
-            by_split.setdefault(row["split"], []).append(row)
-        size = min(2, min(map(len, by_split.values())) // 2)
-        for k, name in enumerate((FIRST, AGAIN)):
-            rows = [row for split in by_split.values() for row in split[k * size : (k + 1) * size]]
-            yield {**record, "method": name, "seeds": rows, "trials": []}
+def control_runs(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return ERM's first initial weights of each split, and its next ones, as two methods without a difference."""
+    runs = runs[(runs["method"] == BASE) & runs["trial"].isna()]
+    weights, places = runs.groupby([*PLACE, "split"])["seed"], [runs[name] for name in PLACE]
+    size = (weights.transform("size").groupby(places).transform("min") // 2).clip(upper=2)
+    part = (weights.rank() - 1) // size
+    return pd.concat([runs[part == k].assign(method=name) for k, name in enumerate((FIRST, AGAIN))])
 
 
-def ensemble_records(records: Sequence[Record], rules: Rules, store: Path) -> Iterator[Record]:
-    """Yield a record, of a row a split, for each of `ENSEMBLES` whose networks a store has of a table and setting."""
-    for first in (record for record in records if record["method"] == BASE):
-        kept = {method: kept_predictions(first, method, rules, store) for method in (BASE, METHOD)}
-        for name, members in ENSEMBLES.items():
-            rows = []
-            for split in rules.split_numbers:
-                runs = [kept[m].get(WEIGHTS * split + number) for m, numbers in members.items() for number in numbers]
-                if there := [run for run in runs if run] if all(runs) else []:
-                    val, test = (average([run[part] for run in there]) for part in ("val", "test"))
-                    std, grouped = np.array(first["std"]), "test_worst" in first["seeds"][0]
-                    scores = error_scores(test, std, grouped=grouped) | normal_scores(test, val, std)
-                    values = {row_key("test", score): value for score, value in scores.items()}
-                    rows.append({"seed": split, "split": split, **values})
-            if len(rows) == rules.splits:
-                yield {"table": first["table"], "condition": first["condition"], "method": name, "seeds": rows}
+def ensemble_runs(runs: pd.DataFrame, rules: Rules, store: Path) -> pd.DataFrame:
+    """Return a row a split for each of `ENSEMBLES` whose networks a store has of a table in a setting."""
+    rows, runs = list[dict[str, Any]](), runs[(runs["method"] == BASE) & runs["trial"].isna()]
+    for table, of_table in runs.groupby("table", sort=False):
+        about = {"experiment": rules.experiment, "dataset": table, "model": rules.backbone, "preset": "default"}
+        cells = read_cells(predictions_file(store, about))
+        for condition, first in of_table.groupby("condition", sort=False):
+            std = np.array(first["shared"].iloc[0]["std"])
+            names = {m: cell_name({**about, "method": m, "options": {"condition": condition}}) for m in (BASE, METHOD)}
+            for name, members in ENSEMBLES.items():
+                numbers = [(names[method], number) for method, every in members.items() for number in every]
+                mine = []
+                for split in rules.split_numbers:
+                    parts = [cells.get(cell, {}).get(WEIGHTS * split + number, {}) for cell, number in numbers]
+                    if all(parts):
+                        val, test = (average([one[part] for one in parts]) for part in ("val", "test"))
+                        scores = error_scores(test, std) | normal_scores(test, val, std)
+                        values = {f"test_{score}": value for score, value in scores.items()}
+                        row = {"table": table, "condition": condition, "method": name, "seed": split, "split": split}
+                        mine.append(row | values)
+                rows += mine if len(mine) == rules.splits else []
+    return pd.DataFrame(rows, columns=None if rows else [*PLACE, "method", "seed", "split"])
 
 
 def average(members: Sequence[Scored]) -> Scored:
@@ -186,11 +188,3 @@ def average(members: Sequence[Scored]) -> Scored:
         stds = np.stack([one.prediction[STD] for one in members]).astype(np.float64)
         prediction[STD] = np.sqrt((stds**2 + means**2).mean(axis=0) - prediction[""] ** 2)
     return Scored(prediction, members[0].target, members[0].domain)
-
-
-def kept_predictions(record: Record, method: str, rules: Rules, store: Path) -> dict[int, Parts]:
-    """Return what a store has predicted by a method on a record's table and setting, by seed."""
-    about = {"experiment": rules.experiment, "dataset": record["table"], "model": rules.backbone, "method": method,
-             "preset": "default", "options": {"condition": record["condition"]}}  # fmt: skip
-    name = cell_name(about)
-    return dict(read_cells(predictions_file(store, about), [name]).get(name, {}))

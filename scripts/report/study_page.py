@@ -25,7 +25,7 @@ from scripts.report.study_evidence import (
     Setting,
     entry_settings,
     leading_setting,
-    lite_records,
+    lite_runs,
     read_settings,
 )
 from scripts.stats.effects import BASE, HIGHER, LOWER, OVERLAP, Effect, errors_of, percent_differences
@@ -102,8 +102,11 @@ def study_parts() -> dict[str, dict[str, str]]:
         "entries": effect_table(row._replace(method=ENTRY.format(row.method)) for row in effect_rows(entries)),
         **tuning_facts(settings, load_rules()),
     }
-    first, rules = next(s.methods[0] for s in entries if any("entry" in r for r in s.records)), load_rules()
-    verdict = method_verdict(lite_records(), LITE_SETTING, first, rules.level, rules.equal)
+    first, rules = (
+        next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"])),
+        load_rules(),
+    )
+    verdict = method_verdict(lite_runs(), LITE_SETTING, first, rules.level, rules.equal)
     return {
         "README.md": {"study": lead, "helps": short_answer()},
         f"results/{PAGE}": page,
@@ -176,7 +179,7 @@ def models_table(settings: Sequence[Setting]) -> str:
     for model in MODELS:
         cells = []
         for setting in settings:
-            by_table = percent_differences(errors_of(setting.records), model)
+            by_table = percent_differences(errors_of(setting.runs), model)
             means = [float(np.mean(list(by_split.values()))) for by_split in by_table.values()]
             low, median, high = np.quantile(means, [0.25, 0.5, 0.75])
             cells.append(f"{median:+.1f} ({low:+.1f} to {high:+.1f})")
@@ -190,7 +193,7 @@ def calibration_text(settings: Sequence[Setting]) -> str:
 
     places: list[float] = []
     for setting, method in [(s, METHOD) for s in settings] + [(s, ENSEMBLE) for s in settings if s.effect(ENSEMBLE)]:
-        differences = percent_differences(errors_of(setting.records), method)
+        differences = percent_differences(errors_of(setting.runs), method)
         places += left_out({t: list(by_split.values()) for t, by_split in differences.items()}, OVERLAP).values()
     counts = []
     for share in (0.5, 0.95):
@@ -202,14 +205,13 @@ def calibration_text(settings: Sequence[Setting]) -> str:
 
 def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
     """Return on how many splits tuning chose ERM itself, by method, and how many runs are best in the last epochs."""
-    records = [r for s in settings for r in s.records if r["method"] in s.condition.methods]
-    rows = [(record["table"], row) for record in records for row in record["seeds"]]
-    late = [table for table, row in rows if row["best_epoch"] > rules.epochs - rules.patience]
+    runs = pd.concat([s.runs[s.runs["method"].isin(s.condition.methods) & s.runs["trial"].isna()] for s in settings])
+    late = runs.loc[runs["best_epoch"] > rules.epochs - rules.patience, "table"]
     methods = dict.fromkeys(method for setting in settings for method in setting.methods)
-    counts = {m: np.sum([degenerate_splits(s.records, m) for s in settings], axis=0) for m in methods}
+    counts = {m: np.sum([degenerate_splits(s.runs, m) for s in settings], axis=0) for m in methods}
     return {
         "degenerate": ", ".join(f"{method_title(m)} {erm} of {splits}" for m, (erm, splits) in counts.items()),
-        "late": f"{len(late)} of {len(rows)} runs, on {len(set(late))} tables",
+        "late": f"{len(late)} of {len(runs)} runs, on {late.nunique()} tables",
     }
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtr
 
 from scripts.stats.hierarchical import Estimate, Posterior, fit_effects
@@ -22,6 +22,7 @@ BASE = "erm"  # the method that all others are compared with
 IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"
 VERDICTS = (IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE)
 LOWER, HIGHER = "lower", "higher"
+SPLIT = ["table", "method", "split"]  # columns that name a split's runs
 OVERLAP = 0.2 / 0.6  # test rows for each training row
 
 Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
@@ -88,21 +89,21 @@ class Effect:
         return HIGHER if max(below) <= 1 - self.sure else INCONCLUSIVE
 
 
-def errors_of(records: Iterable[Mapping[str, Any]], score: str = "test", weights: int = 2) -> Errors:
+def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> Errors:
     """Return errors by table, method and split, each the mean over initial weights.
 
-    Tables that lack the score ("test", "test_balanced" or "test_worst") are left out. Of the initial weights of a split
-    the first `weights` count: an ensemble has more than another method.
+    Args:
+        runs: a row a run or trial, with `table`, `method`, `trial`, `split`, `seed` and scores.
+        score: such as "test_nrmse" or "test_nll_rescaled"; tables that lack it are left out.
+        weights: of the initial weights of a split the first so many count: an ensemble has more than another method.
     """
     errors: dict[str, dict[str, dict[int, float]]] = {}
-    for record in records:
-        rows: dict[int, list[float]] = {}
-        for row in sorted(record["seeds"], key=lambda row: row["seed"]):
-            if score in row:
-                rows.setdefault(row["split"], []).append(row[score])
-        means = {split: float(np.mean(values[:weights])) for split, values in rows.items()}
-        if finite := {split: value for split, value in means.items() if math.isfinite(value)}:
-            errors.setdefault(record["table"], {})[record["method"]] = finite
+    rows = runs[runs["trial"].isna()]
+    rows = rows[rows.groupby(SPLIT)["seed"].rank(method="first") <= weights]
+    means = rows.groupby(SPLIT, sort=False)[score].mean() if score in rows else {}
+    for (table, method, split), value in means.items():
+        if math.isfinite(value):
+            errors.setdefault(table, {}).setdefault(method, {})[int(split)] = value
     return errors
 
 

@@ -65,13 +65,6 @@ def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict
     return found
 
 
-def row_key(part: str, score: str) -> str:
-    """Return how a row of a cell's record calls a score of a part: `test` for `nrmse`, `test_nll` for `nll`."""
-    if score == NRMSE or score.startswith(f"{NRMSE}_"):
-        return score.replace(NRMSE, part, 1)
-    return f"{part}_{score}"
-
-
 def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
     """Return the scores of normal distributions, of labels in standard deviations; nothing where none are predicted.
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from cmixup.data import RegressionData
@@ -44,9 +45,9 @@ from scripts.records.published import (
     write_reports,
 )
 from scripts.records.rescored import settle_scores
-from scripts.records.run_tables import UNROUNDED
+from scripts.records.run_tables import UNROUNDED, read_frame
 from scripts.stats.effects import BASE
-from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions, row_key
+from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions
 from scripts.study.rules import TRAIN_SHARE, WEIGHTS, Rules, StudyCell
 
 PARTS = ("val", "test")
@@ -277,11 +278,6 @@ def fit_models(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> Tr
     )
 
 
-#: What a run's report has for itself; the rest is of its cell.
-OF_RUN = ("experiment", "dataset", "model", "method", "preset", "options", "seed", "run", "words", "scores", "facts",
-          "best_epoch", "split", UNROUNDED)  # fmt: skip
-
-Record = dict[str, Any]  # of a cell, see `to_record`
 Key = tuple[str, str, str]  # table, condition and method
 
 
@@ -290,45 +286,36 @@ def key_of(report: Mapping[str, Any]) -> Key:
     return report["dataset"], report["options"]["condition"], report["method"]
 
 
-def to_record(reports: Iterable[Mapping[str, Any]]) -> Record:
-    """Return a cell's record: what its runs share, and a row for each seed and trial, with scores such as `test`."""
-    order = sorted(reports, key=lambda report: (report["seed"], report["options"].get("trial", -1)))
-    trials, finals = ([r for r in order if ("trial" in r["options"]) == tried] for tried in (True, False))
-    table, condition, method = key_of(finals[0])
-    return {
-        "table": table, "condition": condition, "method": method,
-        "trials": [
-            {"seed": r["seed"], "options": r["words"], "val": float(*r["scores"]["val"].values())} for r in trials
-        ],
-        "seeds": [
-            {"seed": r["seed"], "split": r.get("split", r["seed"]), "options": r["words"],
-             "best_epoch": r["best_epoch"],
-             **{row_key(part, name): v for part, scores in r["scores"].items() for name, v in scores.items()}}
-            for r in finals
-        ],
-        **{key: value for key, value in finals[0].items() if key not in OF_RUN},
-    }  # fmt: skip
+def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) -> pd.DataFrame:
+    """Return the runs and trials of a store's cells, a row each, in the order of the rules and of seeds.
 
-
-def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) -> list[Record]:
-    """Return the records of all cells in a store, in the order of the rules.
+    Columns are those of tables of runs (`scripts.records.run_tables`), with `table`, `condition`, and `shared`, what
+    the runs of a cell share.
 
     Args:
         rules: of the study.
         store: the folder.
         entries: whether those of methods that the rules do not have come, too, in the order of their keys.
     """
-    cells: dict[Key, list[Report]] = {}
-    for report in published_reports(store, [rules.experiment]):
-        cells.setdefault(key_of(report), []).append(report)
-    keys = [cell.key for cell in rules.cells() if cell.key in cells]
-    keys += sorted(cells.keys() - set(keys)) if entries else []
-    return [to_record(cells[key]) for key in keys]
+    frames = [read_frame(path) for path in sorted((store / "runs" / rules.experiment).glob("*.csv*"))]
+    runs = pd.concat(frames) if frames else pd.DataFrame(columns=["dataset", "options", "method", "seed", "shared"])
+    runs["condition"] = runs["options"].astype(str).str.removeprefix("condition=")
+    runs = runs.rename(columns={"dataset": "table"})
+    runs = runs.reindex(columns=list(dict.fromkeys([*runs, "trial", "split"])))  # baselines have no trials
+    places = {cell.key: place for place, cell in enumerate(rules.cells())}
+    runs["place"] = [places.get(key, len(places)) for key in run_keys(runs)]
+    order = ["place", "table", "condition", "method", "seed", "trial"]
+    return (runs if entries else runs[runs["place"] < len(places)]).sort_values(order, ignore_index=True)
+
+
+def run_keys(runs: pd.DataFrame) -> list[Key]:
+    """Return table, condition and method of each run."""
+    return list(zip(runs["table"], runs["condition"], runs["method"], strict=True))
 
 
 def cells_done(store: Path, rules: Rules) -> set[Key]:
     """Return the keys of the cells by these rules that a store has."""
-    return {key_of(report) for report in published_reports(store, [rules.experiment])}
+    return set(run_keys(read_store(rules, store, entries=True)))
 
 
 def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:

@@ -268,7 +268,7 @@ class Rules:
         if "label_noise" in rows and cell.table.targets > 1:
             rows["label_noise_per"] = "target"  # they may have units of their own
         data = {f"dataset.{key}": value for key, value in {"max_rows": self.max_rows, **rows}.items()}
-        training = {"train.epochs": self.epochs, "train.patience": self.patience}
+        training: dict[str, Any] = {"train.epochs": self.epochs, "train.patience": self.patience}
         training |= {"train.loss": self.loss} if self.loss != SQUARED.name else {}
         table = ["dataset=rdataset", *cell.table.words_of(grouped=grouped)]
         return [*table, *override_words(data), *SHARED_WORDS, *override_words(training), *override_words(self.network)]

@@ -6,13 +6,13 @@ An entry is a store of its own below the out folder: the method's file, its cell
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from cmixup.errors import InputError
@@ -22,6 +22,7 @@ from scripts.config.arguments import near_hint
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
+from scripts.records.run_tables import WORD
 from scripts.stats.effects import (
     BASE,
     EQUIVALENT,
@@ -34,7 +35,7 @@ from scripts.stats.effects import (
     rank_methods,
 )
 from scripts.stats.intervals import interval_text
-from scripts.study.cells import cells_done, read_store, train_missing, train_runs
+from scripts.study.cells import cells_done, read_store, run_keys, train_missing, train_runs
 from scripts.study.entry import with_entry
 from scripts.study.rules import Rules, StudyCell
 
@@ -58,9 +59,13 @@ def try_method(
     if not (cells := entry.cells(table_names(rules, tables), conditions, [name])):
         raise InputError(f"conditions must fit the tables, got {','.join(conditions)} of {tables}")
     places = {cell.key[:2] for cell in cells}
-    stored = [r for r in read_store(entry, results, entries=True) if (r["table"], r["condition"]) in places]
-    stored = [r for r in stored if r["method"] != name or r.get("entry", {}).get("sha256") == digest]
-    lacking = places - {(r["table"], r["condition"]) for r in stored if r["method"] == BASE}
+    stored = read_store(entry, results, entries=True)
+    finals = stored[stored["trial"].isna()]
+    files = zip(run_keys(finals), finals["shared"], strict=True)
+    published = {key for key, shared in files if key[:2] in places
+                 and (key[2] != name or shared.get("entry", {}).get("sha256") == digest)}  # fmt: skip
+    stored = stored[[key in published for key in run_keys(stored)]]
+    lacking = places - {key[:2] for key in published if key[2] == BASE}
     if some := ", ".join(sorted("/".join(place) for place in lacking)):
         raise InputError(f"tables must have published cells of ERM, and these have none: {some}")
     seconds = probe_seconds(cells, entry)
@@ -68,15 +73,14 @@ def try_method(
         store.mkdir(parents=True, exist_ok=True)
         (store / file.name).write_bytes(file.read_bytes())
         entry, _ = with_entry(rules, str(store / file.name))  # a copy, which nobody edits meanwhile
-    published = {(r["table"], r["condition"], r["method"]) for r in stored}
     todo = [cell for cell in cells if cell.key not in published | cells_done(store, entry)]
     print(f"{name}: {len(todo)} of {len(cells)} cells to train; all is written to {store}")
     if problems := train_missing(store, todo, entry, jobs, stored=results) if todo else []:
         return problems
-    missing = {cell.key for cell in cells} - published
-    every = [*stored, *(r for r in read_store(entry, store) if (r["table"], r["condition"], r["method"]) in missing)]
+    missing, mine = {cell.key for cell in cells} - published, read_store(entry, store)
+    runs = pd.concat([stored, mine[[key in missing for key in run_keys(mine)]]])
     for condition in conditions:
-        print(method_verdict(every, condition, name, entry.level, entry.equal))
+        print(method_verdict(runs, condition, name, entry.level, entry.equal))
     print(f"Cost of an epoch: {seconds:.2f} times ERM's.")
     return []
 
@@ -155,35 +159,33 @@ def new_text(effect: Effect, equal: float) -> str:
     )
 
 
-def degenerate_splits(records: Sequence[Mapping[str, Any]], method: str) -> tuple[int, int]:
+def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:
     """Return on how many splits tuning chose ERM itself for a method, and of how many."""
-    rows = ((r["table"], row) for r in records if r["method"] == method for row in r["seeds"])
-    words = {(table, row["split"]): row["options"] for table, row in rows}
-    return sum(map(is_erm, words.values())), len(words)
+    mine = runs[(runs["method"] == method) & runs["trial"].isna()]
+    words = mine.groupby(["table", "split"])["hyperparameters"].last()
+    return sum(map(is_erm, words)), len(words)
 
 
-def is_erm(words: Sequence[str]) -> bool:
+def is_erm(words: str) -> bool:
     """Return whether a run's words choose ERM, and no file of another method in its place."""
-    return [word for word in words if "method" in word] == [f"method={BASE}"]
+    return [word for word in WORD.split(words) if "method" in word] == [f"method={BASE}"]
 
 
-def method_verdict(
-    records: Sequence[Mapping[str, Any]], condition: str, method: str, level: float, equal: float
-) -> str:
+def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float, equal: float) -> str:
     """Return the verdict on a method in a setting: each table, the mean, a new table, and its rank.
 
-    Records are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on;
+    Runs are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on;
     `level` and `equal` are those of `scripts.stats.effects.method_effect`.
     """
-    records = [record for record in records if record["condition"] == condition]
-    errors = errors_of(records)
+    runs = runs[runs["condition"] == condition]
+    errors = errors_of(runs)
     effect, order = method_effect(errors, method, level, equal), rank_methods(errors, method)
     if not effect:
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
-    erm, splits = degenerate_splits(records, method)
+    erm, splits = degenerate_splits(runs, method)
     tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where tuning chose ERM itself."
-    options = [trial["options"] for r in records if r["method"] == method for trial in r["trials"]]
-    if options and all(map(is_erm, options)):
+    trials = runs[(runs["method"] == method) & runs["trial"].notna()]
+    if len(trials) and all(map(is_erm, trials["hyperparameters"])):
         tuned = "Rate and decay are those that tuning chose for ERM; the method was not tuned."
     width = max(map(len, effect.means))
     tables = "".join(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cmixup.losses import STD
@@ -16,12 +17,12 @@ from scripts.report.study_evidence import (
     FIRST,
     Setting,
     average,
-    control_records,
+    control_runs,
     leading_setting,
     read_settings,
 )
 from scripts.stats.scored import Scored, normalised_rmse
-from scripts.study.cells import Record, read_store, run_head, write_cells
+from scripts.study.cells import read_store, run_head, write_cells
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
@@ -54,13 +55,12 @@ def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None
 def made(rules: Rules, levels: dict[str, float], weights: int = 2, tables: str = "ab") -> Setting:
     """Return a setting of small tables whose methods have errors of some levels."""
     (condition,) = (condition for condition in rules.conditions if condition.name == "random")
-    records: list[Record] = [
-        {"table": t, "condition": "random", "method": m, "trials": [],
-         "seeds": [{"seed": WEIGHTS * s + w, "split": s, "test": v * (1 + 0.01 * s * w * (k + 1))}
-                   for s in range(5) for w in range(1, weights + 1)]}
-        for k, t in enumerate(tables) for m, v in levels.items()
-    ]  # fmt: skip
-    return Setting(rules, condition, f"{len(tables)} tables", records)
+    runs = pd.DataFrame([
+        {"table": t, "condition": "random", "method": m, "trial": None, "seed": WEIGHTS * s + w, "split": s,
+         "test_nrmse": v * (1 + 0.01 * s * w * (k + 1))}
+        for k, t in enumerate(tables) for m, v in levels.items() for s in range(5) for w in range(1, weights + 1)
+    ])  # fmt: skip
+    return Setting(rules, condition, f"{len(tables)} tables", runs)
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensem
     read_settings.cache_clear()
     (setting,) = read_settings(PROTOCOL2, tmp_path)
     assert setting.where == "100 training rows, 2 smallest tables, 5 splits"
-    assert {r["table"] for r in setting.records} == set(lite)
-    assert {r["method"] for r in setting.records} == {*FIVE, "ridge", "ERM x 2", FIRST, AGAIN}  # two weights, no more
+    assert set(setting.runs["table"]) == set(lite)
+    assert set(setting.runs["method"]) == {*FIVE, "ridge", "ERM x 2", FIRST, AGAIN}  # two weights, no more
     assert setting.effect("nothing") is None
     effect = setting.effect("mixup")
     assert effect is not None
@@ -98,15 +98,14 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensem
 
 def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Rules, tmp_path: Path) -> None:
     put(tmp_path, rules, rules.cells(["penguin_mass"], ["random"], ["erm", "cmixup"]), 5)
-    records = read_store(rules, tmp_path)
-    ensembles = {record["method"]: record for record in study_evidence.ensemble_records(records, rules, tmp_path)}
-    assert ensembles.keys() == ENSEMBLES.keys()
+    ensembles = study_evidence.ensemble_runs(read_store(rules, tmp_path), rules, tmp_path)
+    assert set(ensembles["method"]) == ENSEMBLES.keys()
     for name, members in ENSEMBLES.items():
         numbers = [number for seeds in members.values() for number in seeds]
         assert len(set(numbers)) == len(numbers)  # C-Mixup's run is ERM's of this number where tuning chose ERM
-        for split, row in enumerate(ensembles[name]["seeds"]):
+        for split, error in enumerate(ensembles.loc[ensembles["method"] == name, "test_nrmse"]):
             predictions = [predicted(m, WEIGHTS * split + k) for m, ks in members.items() for k in ks]
-            assert row["test"] == pytest.approx(normalised_rmse(np.mean(predictions, axis=0), TARGET, np.ones(1)))
+            assert error == pytest.approx(normalised_rmse(np.mean(predictions, axis=0), TARGET, np.ones(1)))
 
 
 def test_the_average_of_distributions_has_the_moments_of_their_mixture() -> None:
@@ -126,12 +125,13 @@ def test_later_splits_join_once_both_methods_have_all_tables(few: Callable[..., 
     leading_setting.cache_clear()
     lead = leading_setting(tmp_path)
     assert lead.splits == 25
-    assert {record["method"] for record in lead.records} == {"erm", "cmixup", "ERM x 2"}
-    assert all(len({row["split"] for row in record["seeds"]}) == 25 for record in lead.records)
+    splits = lead.runs.groupby(["table", "method"])["split"].nunique()
+    assert set(splits.index.get_level_values("method")) == {"erm", "cmixup", "ERM x 2"}
+    assert set(splits) == {25}
 
 
 def test_erm_stands_against_other_weights_of_itself(rules: Rules) -> None:
     for weights, first, second in ((5, {1, 2}, {3, 4}), (2, {1}, {2})):
-        records = control_records(made(rules, {"erm": 1.0}, weights).records)
-        numbers = {r["method"]: {row["seed"] % WEIGHTS for row in r["seeds"]} for r in records}
-        assert numbers == {FIRST: first, AGAIN: second}
+        runs = control_runs(made(rules, {"erm": 1.0}, weights).runs)
+        numbers = (runs["seed"] % WEIGHTS).groupby(runs["method"]).agg(set)
+        assert numbers.to_dict() == {FIRST: first, AGAIN: second}

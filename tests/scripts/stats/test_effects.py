@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scripts.stats.effects import (
@@ -104,15 +105,14 @@ def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
 
 
 def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:
-    rows = [
-        {"seed": 10 * split + k, "split": split, "test": value}
+    rows = pd.DataFrame([
+        {"table": "t", "method": "erm", "trial": None, "seed": 10 * split + k, "split": split, "test_nrmse": value}
         for k, (split, value) in enumerate([(0, 1.0), (0, 3.0), (0, 99.0), (1, math.inf), (1, 1.0)], start=1)
-    ]
-    for seeds in (rows, rows[::-1]):  # whichever finished first
-        record = {"table": "t", "method": "erm", "seeds": seeds}
-        assert errors_of([record]) == {"t": {"erm": {0: 2.0}}}
-        assert errors_of([record], weights=1) == {"t": {"erm": {0: 1.0}}}
-    assert errors_of([record], "test_worst") == {}
+    ])  # fmt: skip
+    for runs in (rows, rows[::-1]):  # whichever finished first
+        assert errors_of(runs) == {"t": {"erm": {0: 2.0}}}
+        assert errors_of(runs, weights=1) == {"t": {"erm": {0: 1.0}}}
+    assert errors_of(rows, "test_nrmse_worst") == {}
 
 
 def test_methods_are_ranked_on_the_tables_that_they_share() -> None:

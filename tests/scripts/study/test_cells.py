@@ -17,11 +17,11 @@ from scripts.records.rescored import verify_scores
 from scripts.stats.scored import Scored, balanced_rmse, error_scores, normalised_rmse
 from scripts.study import cells
 from scripts.study.cells import (
-    Record,
+    Report,
+    Runs,
     cells_done,
     known_runs,
     read_store,
-    to_record,
     train_cell,
     train_missing,
     write_cells,
@@ -51,13 +51,19 @@ def dataset_of(rules: Rules, cell: StudyCell) -> Any:
     return plan_job(compose_train(rules.words(cell))).dataset
 
 
-def chosen(record: Record, split: int) -> set[tuple[str, ...]]:
-    return {tuple(row["options"]) for row in record["seeds"] if row["split"] == split}
+def parted(runs: Runs) -> tuple[list[Report], list[Report]]:
+    """Return the reports of a cell's runs, and those of its trials."""
+    finals, trials = ([r for r, _ in runs if ("trial" in r["options"]) == tried] for tried in (False, True))
+    return finals, trials
 
 
-def best_trial(record: Record, seed: int) -> list[str]:
-    tried = [trial for trial in record["trials"] if trial["seed"] == seed]
-    return list(min(tried, key=lambda trial: trial["val"])["options"])
+def chosen(finals: list[Report], split: int) -> set[tuple[str, ...]]:
+    return {tuple(run["words"]) for run in finals if run["split"] == split}
+
+
+def best_trial(trials: list[Report], seed: int, metric: str = "nrmse") -> tuple[str, ...]:
+    tried = [trial for trial in trials if trial["seed"] == seed]
+    return tuple(min(tried, key=lambda trial: trial["scores"]["val"][metric])["words"])
 
 
 @pytest.mark.parametrize("condition", ["random", "grouped"])
@@ -84,27 +90,29 @@ def test_a_cell_trains_nothing_that_erm_has_trained_and_its_scores_follow_from_w
     monkeypatch.setattr(cells, "make_run", watched)
     std = dataset.table.y.std(axis=0)
     runs = train_cell(erm, short, load, std)
-    record = to_record(report for report, _ in runs)
+    finals, trials = parted(runs)
     weights = 3 if condition == "random" else 2
-    assert max(trial["val"] for trial in record["trials"]) < 10
-    assert min(row["test"] for row in record["seeds"]) > 1000
+    assert max(trial["scores"]["val"]["nrmse"] for trial in trials) < 10
+    assert min(run["scores"]["test"]["nrmse"] for run in finals) > 1000
     for split in range(2):
-        assert chosen(record, split) == {tuple(best_trial(record, 10 * split))}
+        assert chosen(finals, split) == {best_trial(trials, 10 * split)}
     assert sorted(trained) == sorted([0] * 3 + [10] * 3 + [s + w for s in (0, 10) for w in range(1, weights + 1)])
     write_cells(tmp_path, runs)
     known = known_runs(tmp_path, short, "dutch_school_tests", condition, load)
     assert len(known) == 6 + 2 * weights
     trained.clear()
     more = train_cell(ours, short, load, std, known)
-    second = to_record(report for report, _ in more)
-    rows = {(row["seed"], tuple(row["options"])) for row in record["seeds"]}
-    again = [row for row in second["seeds"] if (row["seed"], tuple(row["options"])) in rows]
+    second, _ = parted(more)
+    pairs = [(run["seed"], run["words"]) for run in finals]
+    again = [run for run in second if (run["seed"], run["words"]) in pairs]
     assert trained.count(0) == trained.count(10) == 1  # the one trial of a split that is not ERM's
-    assert len(trained) == 2 + len(second["seeds"]) - len(again)
-    assert len(second["seeds"]) == 4
+    assert len(trained) == 2 + len(second) - len(again)
+    assert len(second) == 4
     write_cells(tmp_path, more)
     stored = read_store(short, tmp_path)
-    assert [one["trials"] for one in stored] == [record["trials"], second["trials"]]
+    order = sorted((r for r, _ in (*runs, *more)), key=lambda r: (r["method"] != "erm", r["seed"], r["run"]))
+    assert stored["val_nrmse"].tolist() == [r["scores"]["val"]["nrmse"] for r in order]
+    assert stored["hyperparameters"].tolist() == [" ".join(r["words"]) for r in order]
     assert cells_done(tmp_path, short) == {erm.key, ours.key}
     verified = verify_scores(tmp_path)
     assert (verified.runs, verified.wrong) == (2 * weights + 4, [])
@@ -127,14 +135,14 @@ def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept
     write_cells(tmp_path, runs)
     more = train_cell(ours, short, dataset.load, std, known_runs(tmp_path, short, *ours.key[:2], dataset.load))
     write_cells(tmp_path, more)
-    first, second = (to_record(report for report, _ in each) for each in (runs, more))
+    (first, _), (second, trials) = parted(runs), parted(more)
     for split in range(2):
-        tried = [[trial["val"] for trial in one["trials"] if trial["seed"] == 10 * split] for one in (first, second)]
+        tried = [[r["scores"] for r in parted(each)[1] if r["seed"] == 10 * split] for each in (runs, more)]
         assert tried[0][:2] == tried[1][:2]  # ERM's, by likelihood
-        assert chosen(second, split) == {tuple(best_trial(second, 10 * split))}
-    assert {"test", "test_nll", "test_nll_rescaled", "test_crps", "test_coverage90"} <= second["seeds"][0].keys()
+        assert chosen(second, split) == {best_trial(trials, 10 * split, "nll")}
+    assert {"nrmse", "nll", "nll_rescaled", "crps", "coverage90"} <= second[0]["scores"]["test"].keys()
     n, scores, _, wrong, _ = verify_scores(tmp_path)
-    assert (n, wrong) == (len(first["seeds"]) + len(second["seeds"]), [])
+    assert (n, wrong) == (len(first) + len(second), [])
     assert scores == n * 2 * 8  # nrmse, balanced, and three of likelihood as they are and rescaled
 
 
@@ -146,9 +154,8 @@ def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_
     runs = train_cell(erm, short, dataset.load, std)
     write_cells(tmp_path, runs)
     known = known_runs(tmp_path, short, *erm.key[:2], dataset.load)
-    first = to_record(report for report, _ in runs)
-    second = to_record(report for report, _ in train_cell(mixup, short, dataset.load, std, known))
-    assert second["trials"] == first["trials"]
+    (_, first), (second, trials) = parted(runs), parted(train_cell(mixup, short, dataset.load, std, known))
+    assert [(r["words"], r["scores"]) for r in trials] == [(r["words"], r["scores"]) for r in first]
     rates = [word for word in best_trial(first, 0) if word.startswith("train.")]
     assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
 
@@ -174,7 +181,7 @@ def test_a_model_with_default_settings_is_fitted_to_training_rows_alone(tmp_path
         assert parts["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
     assert runs[0][0]["versions"].keys() == {"scikit-learn"}
     write_cells(tmp_path, runs)
-    assert [(one["method"], len(one["seeds"])) for one in read_store(short, tmp_path)] == [("ridge", 2)]
+    assert read_store(short, tmp_path)["method"].tolist() == ["ridge"] * 2
     assert verify_scores(tmp_path).wrong == []
 
 

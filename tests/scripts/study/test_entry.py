@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -128,14 +129,15 @@ def test_on_another_network_a_method_takes_the_rates_of_erm(
     finals = [r for r in published_reports(folder, ["study_network_x"]) if "trial" not in r["options"]]
     assert len(finals) == 2 * 2 * 2
     assert all("+method.options.share=0.1" in report["words"] for report in finals)  # the first value of its space
-    before = read_store(other, results)
+    before = read_store(other, results)["test_nrmse"].tolist()
     with pytest.raises(InputError, match="cannot be published"):  # of unknown code
         publish.publish_store(folder, results)
     monkeypatch.setattr(publish, "check_committed", lambda _: None)
     publish.publish_store(folder, results)
     after = read_store(other, results, entries=True)
-    assert [record for record in after if record["method"] != "flip"] == before
-    assert [record["entry"]["file"] for record in after if record["method"] == "flip"] == ["flip.py"] * 2
+    assert after.loc[after["method"] != "flip", "test_nrmse"].equals(pd.Series(before))
+    mine = after[(after["method"] == "flip") & after["trial"].isna()]
+    assert {shared["entry"]["file"] for shared in mine["shared"]} == {"flip.py"}
     assert verify_scores(results).wrong == []
 
 
@@ -220,14 +222,14 @@ def test_variance_mixup_keeps_the_variance_and_mixing_stops() -> None:
 
 def test_a_verdict_names_tables_mean_rank_and_degenerate_splits() -> None:
     shifts = {"erm": 0.0, "mixup": -0.05, "resample": 0.01}
-    records = [
-        {"table": table, "condition": "random", "method": method, "trials": [], "seeds": [
-            {"seed": 10 * s + w, "split": s, "test": 0.5 + shift + 0.01 * s + 0.001 * ((s * len(method + table)) % 3),
-             "options": ["method=erm", *(["+method.path=x"] if method == "mixup" and s else [])]}
-            for s in range(5) for w in (1, 2)]}
+    runs = pd.DataFrame([
+        {"table": table, "condition": "random", "method": method, "seed": 10 * s + w, "split": s, "trial": None,
+         "test_nrmse": 0.5 + shift + 0.01 * s + 0.001 * ((s * len(method + table)) % 3),
+         "hyperparameters": "method=erm" + (" +method.path=x" if method == "mixup" and s else "")}
         for table in ("one", "three") for method, shift in shifts.items() if (table, method) != ("one", "resample")
-    ]  # fmt: skip
-    text = method_verdict(records, "random", "mixup", 0.05, 1.0)
+        for s in range(5) for w in (1, 2)
+    ])  # fmt: skip
+    text = method_verdict(runs, "random", "mixup", 0.05, 1.0)
     assert max(map(len, text.splitlines())) <= 80
     row = next(line for line in text.splitlines() if line.startswith("  one "))
     assert row.endswith("  improves")
@@ -235,7 +237,7 @@ def test_a_verdict_names_tables_mean_rank_and_degenerate_splits() -> None:
     assert "The error improves by 1 % or more on 2 of the tables and worsens as much on none" in words
     assert "Rank by mean error 1 of 2: mixup " in words  # resampling lacks a table
     assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where tuning chose ERM itself.")
-    assert degenerate_splits(records, "erm") == (10, 10)
+    assert degenerate_splits(runs, "erm") == (10, 10)
     with pytest.raises(InputError, match="share no table of setting rows100"):
-        method_verdict(records, "rows100", "mixup", 0.05, 1.0)
+        method_verdict(runs, "rows100", "mixup", 0.05, 1.0)
     assert [chance_text(p) for p in (0.0099, 0.01, 0.99, 0.9901)] == ["below 0.01", "0.01", "0.99", "above 0.99"]

@@ -116,7 +116,7 @@ class PolicySearch:
                 if on_step:
                     on_step(step, self.options.outer)
             with torch.no_grad():
-                learned = self._each(policy(self.features).double().softmax(dim=-1))
+                learned = self._by_run(policy(self.features).double().softmax(dim=-1))
         for pairing, pi in zip(self.pairings, learned, strict=True):
             pairing.probabilities = pi
         return losses
@@ -142,7 +142,7 @@ class PolicySearch:
     ) -> tuple[list[np.ndarray], list[EpochBatches], list[dict[str, np.ndarray]]]:
         """Return for each run the options that its policy draws for `rows`, and its predictor's batches and draws."""
         chosen, orders, draws = list[np.ndarray](), list[EpochBatches](), list[dict[str, np.ndarray]]()
-        runs = zip(self.methods, self.pairings, self.rngs, rows, self._each(log_pi.double().exp()), strict=True)
+        runs = zip(self.methods, self.pairings, self.rngs, rows, self._by_run(log_pi.double().exp()), strict=True)
         for method, pairing, rng, examples, pi in runs:
             pairing.probabilities[examples] = pi
             chosen.append(pairing.choose(examples, rng))
@@ -168,7 +168,7 @@ class PolicySearch:
         """Return one array a run as one tensor on the device, with an axis of runs where there are several."""
         return torch.from_numpy(arrays[0] if len(arrays) == 1 else np.stack(arrays)).to(self.device)
 
-    def _each(self, values: Tensor) -> list[np.ndarray]:
+    def _by_run(self, values: Tensor) -> list[np.ndarray]:
         """Return the part `(B, n)` of each run."""
         return list(values.reshape(len(self.rngs), *values.shape[-2:]).cpu().numpy())
 

@@ -116,7 +116,7 @@ class BatchLoader:
         """Return inputs `(E * B, ...)` that were read for `index`, with their labels and domains."""
         count, flat = index.shape[1], (index + self._start).reshape(-1).to(self.device)
         y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
-        x = _each(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
+        x = _map_tensors(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
         y = self._shaped(y, count)
         return Batch(self.labels.scale_support(x), self.labels.scale(y), self._shaped(domain, count), labels=y)
 
@@ -256,6 +256,6 @@ def _read(x: Indexable, index: Tensor, view: Tensor | None) -> Any:
     return x.sample(index, view) if view is not None and isinstance(x, Sampled) else x[index]
 
 
-def _each(change: Callable[[Tensor], Tensor], x: Any) -> Any:
+def _map_tensors(change: Callable[[Tensor], Tensor], x: Any) -> Any:
     """Return `x`, a tensor or a named tuple of tensors, with each tensor changed."""
     return change(x) if isinstance(x, Tensor) else type(x)(*map(change, x))

@@ -344,8 +344,8 @@ def risks(run: Run, batch: Batch) -> list[float]:
     """The risk on each training domain, 0 where it is absent."""
     assert isinstance(run.method, GroupDRO)
     f, y = run.model(batch.x), batch.y
-    each = [batch.domain == d for d in run.data.train.domain.unique()]
-    return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in each]
+    masks = [batch.domain == d for d in run.data.train.domain.unique()]
+    return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in masks]
 
 
 @pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])

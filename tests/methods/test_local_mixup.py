@@ -72,12 +72,12 @@ def test_the_loss_is_the_weighted_mean(shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(0)
     prediction, target = torch.randn(2, *shape, 16, 2, generator=generator)
     weight = torch.rand(*shape, 16, generator=generator)
-    found = squared_error(prediction, target, weight)
+    actual = squared_error(prediction, target, weight)
     error = (prediction - target).square().mean(-1)
     expected = torch.as_tensor(np.average(error.double().numpy(), axis=-1, weights=weight.numpy())).float()
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=0)
     for scale in (1e-6, 0.1, 1e6):
-        torch.testing.assert_close(squared_error(prediction, target, scale * weight), found, rtol=1e-5, atol=0)
+        torch.testing.assert_close(squared_error(prediction, target, scale * weight), actual, rtol=1e-5, atol=0)
     torch.testing.assert_close(
         squared_error(prediction, target, torch.ones_like(weight)), squared_error(prediction, target)
     )

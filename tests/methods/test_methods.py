@@ -96,10 +96,10 @@ def test_diagnostics_are_medians_over_the_rows_of_the_definition() -> None:
     data = make_data(4)
     y = data.train.y.double()
     rows = torch.softmax(-((y - y.T) ** 2) / (2 * 0.3**2), dim=1)
-    found = train_one(composed("cmixup"), 4, data).diagnostics
+    actual = train_one(composed("cmixup"), 4, data).diagnostics
     effective = np.median((1 / rows.square().sum(dim=1)).numpy()) / 48
-    assert found["effective_fraction"] == pytest.approx(effective, rel=1e-9)
-    assert found["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
+    assert actual["effective_fraction"] == pytest.approx(effective, rel=1e-9)
+    assert actual["self_probability"] == pytest.approx(np.median(rows.diagonal().numpy()), rel=1e-9)
 
 
 test_bad_values_are_refused_by_name = refuses(

@@ -76,9 +76,9 @@ def test_the_policy_is_a_distribution_that_differs_between_rows() -> None:
     assert (pi > 0).all()
     assert np.ptp(pi, axis=0).max() > 1e-3
     assert len(method.history) == 8
-    found = method.diagnostics()
-    assert found["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
-    assert sum(share for name, share in found.items() if name.startswith("share")) == pytest.approx(1)
+    actual = method.diagnostics()
+    assert actual["mean_k"] == pytest.approx((pi @ [0, 1, 2, 4, 8, 16, 32]).mean())
+    assert sum(share for name, share in actual.items() if name.startswith("share")) == pytest.approx(1)
 
 
 def test_the_search_leaves_model_and_other_streams_and_starts_anew_each_step() -> None:
@@ -139,8 +139,8 @@ def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch)
 
     def share() -> float:
         """P(k <= 2), 2/3 before the search."""
-        found = [searched(data, seed, options=[1, 2, 60], outer=40, n_in=40) for seed in range(4)]
-        return float(np.mean([method.pairing.probabilities[:, :2].sum(axis=1).mean() for method in found]))
+        actual = [searched(data, seed, options=[1, 2, 60], outer=40, n_in=40) for seed in range(4)]
+        return float(np.mean([method.pairing.probabilities[:, :2].sum(axis=1).mean() for method in actual]))
 
     assert share() > 0.8
     score = PolicySearch.score

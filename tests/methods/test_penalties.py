@@ -49,12 +49,12 @@ def slope(f: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize("form", ["auto", "plain", "product"])
 def test_irm_equals_autograd(form: str, domain: Tensor, d_y: int) -> None:
     batch = outputs(domain, d_y)
-    each = []
+    by_domain = []
     for d in domain.unique():
         f, y = batch.prediction[domain == d], batch.y[domain == d]
         plain = form == "plain" or (form == "auto" and len(f) < 8)
-        each.append(slope(f, y) ** 2 if plain else slope(f[::2], y[::2]) * slope(f[1::2], y[1::2]))
-    torch.testing.assert_close(irm_penalty(batch, form), torch.stack(each).mean())
+        by_domain.append(slope(f, y) ** 2 if plain else slope(f[::2], y[::2]) * slope(f[1::2], y[1::2]))
+    torch.testing.assert_close(irm_penalty(batch, form), torch.stack(by_domain).mean())
 
 
 def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -75,8 +75,8 @@ def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
 def test_the_bottleneck_is_the_mean_unbiased_variance(domain: Tensor) -> None:
     batch = outputs(domain)
     assert batch.features is not None
-    each = [batch.features[domain == d].var(dim=0).mean() for d in domain.unique()]
-    torch.testing.assert_close(bottleneck_penalty(batch), torch.stack(each).mean())
+    by_domain = [batch.features[domain == d].var(dim=0).mean() for d in domain.unique()]
+    torch.testing.assert_close(bottleneck_penalty(batch), torch.stack(by_domain).mean())
 
 
 def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
@@ -86,8 +86,8 @@ def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
     more, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=3.0, ib_anneal=0, divide=False), MIXED)
     run = make_run(irm(2))
     split = make_split(len(MIXED), seed=9)
-    each = [run.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]
-    torch.testing.assert_close(more - ours, 3 * torch.stack(each).mean(), rtol=1e-4, atol=1e-6)
+    by_domain = [run.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]
+    torch.testing.assert_close(more - ours, 3 * torch.stack(by_domain).mean(), rtol=1e-4, atol=1e-6)
 
 
 # ---- V-REx

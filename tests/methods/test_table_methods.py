@@ -61,8 +61,11 @@ def test_resampling_fits_partners_with_their_own_labels() -> None:
 @pytest.mark.parametrize("lam", [0.0, 0.25, 1.0])
 def test_both_ends_count_by_lambda(lam: float) -> None:
     run, batch = first_batch(Resample(LabelDistance(0.2), Constant(lam), "both"))
-    own, other = squared_error(run.model(batch.x), batch.y), squared_error(run.model(batch.partner.x), batch.partner.y)
-    torch.testing.assert_close(run.method.loss(run.model, batch), lam * own + (1 - lam) * other)
+    label_weights, other = (
+        squared_error(run.model(batch.x), batch.y),
+        squared_error(run.model(batch.partner.x), batch.partner.y),
+    )
+    torch.testing.assert_close(run.method.loss(run.model, batch), lam * label_weights + (1 - lam) * other)
 
 
 def test_noise_of_a_width_moves_the_inputs_and_without_width_is_erm() -> None:
@@ -90,31 +93,31 @@ def quantile(level: float, tau: float) -> float:
 
 def test_lambda_is_warped_by_the_quantile_function_of_beta() -> None:
     lam, d = np.array([0.1, 0.5, 0.7, 0.9]), np.array([0.2, 3.0, 0.5, 1.1])
-    found = warp(lam, d, np.array([4]), 1.5, 0.8)
-    for level, relative, ours in zip(lam, d / d.mean(), found, strict=True):
+    actual = warp(lam, d, np.array([4]), 1.5, 0.8)
+    for level, relative, ours in zip(lam, d / d.mean(), actual, strict=True):
         tau = 1.5 * np.exp(-(relative - 1) / (2 * 0.8**2))
         assert ours == pytest.approx(quantile(level, tau), abs=2e-3)
 
 
 def test_distances_are_relative_to_those_of_the_batch() -> None:
     lam, d = np.full(6, 0.8), np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0])
-    found = warp(lam, d, np.array([3, 3]), 2.0, 0.5)
-    np.testing.assert_allclose(found[:3], found[3:])
-    assert found[0] < found[1] < found[2]  # near pairs come near 1/2, far ones stay at an end
+    actual = warp(lam, d, np.array([3, 3]), 2.0, 0.5)
+    np.testing.assert_allclose(actual[:3], actual[3:])
+    assert actual[0] < actual[1] < actual[2]  # near pairs come near 1/2, far ones stay at an end
     np.testing.assert_array_equal(warp(lam, np.zeros(6), np.array([6]), 1.0, np.inf), np.float32(0.8))
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_labels_may_have_a_weight_of_their_own(layer: str) -> None:
-    own = {"label_tau_max": 1.0, "label_tau_std": float("inf"), "tau_max": 1e4, "tau_std": float("inf")}
-    run, batch = first_batch(SKMixup(Uniform(), Beta(0.7), layer, distance="inputs", **own))
+    label_weights = {"label_tau_max": 1.0, "label_tau_std": float("inf"), "tau_max": 1e4, "tau_std": float("inf")}
+    run, batch = first_batch(SKMixup(Uniform(), Beta(0.7), layer, distance="inputs", **label_weights))
     assert set(batch.draws) == {"lam", "label_lam"}
     lam, weight = batch.draws["lam"][:, None], batch.draws["label_lam"][:, None]
     target = weight * batch.y + (1 - weight) * batch.partner.y
     if layer == "input":
         prediction = run.model(lam * batch.x + (1 - lam) * batch.partner.x)
     else:
-        states = [run.model.encode(each.x, "block1") for each in (batch, batch.partner)]
+        states = [run.model.encode(side.x, "block1") for side in (batch, batch.partner)]
         prediction = run.model.decode(lam * states[0] + (1 - lam) * states[1], "block1")
     torch.testing.assert_close(run.method.loss(run.model, batch), squared_error(prediction, target))
     assert not torch.equal(lam, weight)
@@ -214,8 +217,8 @@ def test_trailing_and_leading_singular_values_by_hand() -> None:
         (0.75, False, [6.0, 1.5, 0.5]), (0.75, True, [3.0, 3.0, 1.0]), (0.95, False, [6.0, 3.0, 0.5]),
         (0.5, True, [6.0, 3.0, 1.0]), (0.0, False, [3.0, 1.5, 0.5]), (1.0, False, [6.0, 3.0, 1.0]),
     ):  # fmt: skip
-        found = shrink(z, lam, rho, leading=leading)
-        torch.testing.assert_close(found, u @ torch.diag(torch.tensor(expected)) @ v[:3], atol=1e-5, rtol=1e-5)
+        actual = shrink(z, lam, rho, leading=leading)
+        torch.testing.assert_close(actual, u @ torch.diag(torch.tensor(expected)) @ v[:3], atol=1e-5, rtol=1e-5)
 
 
 def test_rho_1_chooses_nothing_however_sums_round() -> None:

@@ -104,10 +104,10 @@ def by_hand(run: Run, method: Mix, batch: Batch) -> tuple[Tensor, Tensor, Tensor
     student = student + squared_error(
         model(mask[:, None] * batch.x + (1 - mask[:, None]) * batch.partner.x), mix(batch.y, batch.partner.y, lam)
     )
-    own = mixing.block(maps[0], maps[2], other_lam, SIZE)
-    mixed = own[:, None] * batch.x + (1 - own[:, None]) * batch.other.x
+    block_mask = mixing.block(maps[0], maps[2], other_lam, SIZE)
+    mixed = block_mask[:, None] * batch.x + (1 - block_mask[:, None]) * batch.other.x
     learned = squared_error(mixing.copy(mixed), mix(batch.y, batch.other.y, other_lam))
-    return student, learned + 0.1 * mixing.mask_loss(own, other_lam), mask
+    return student, learned + 0.1 * mixing.mask_loss(block_mask, other_lam), mask
 
 
 @pytest.mark.parametrize("channels", [3, 8])

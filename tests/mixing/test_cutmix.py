@@ -92,12 +92,12 @@ def test_one_box_a_batch_or_an_example() -> None:
 
 def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
     first, second = pictures(20, lead=(3,)), pictures(20, seed=1, lead=(3,))
-    each = [drawn(20, seed) for seed in range(3)]
-    together = {name: torch.stack([draws[name] for draws in each]) for name in each[0]}
+    by_model = [drawn(20, seed) for seed in range(3)]
+    together = {name: torch.stack([draws[name] for draws in by_model]) for name in by_model[0]}
     mixed, weight = CutMix()(first, second, together)
     assert weight.shape == (3, 20)
     for e in range(3):
-        alone, share = CutMix()(first[e], second[e], each[e])
+        alone, share = CutMix()(first[e], second[e], by_model[e])
         assert torch.equal(mixed[e], alone)
         assert torch.equal(weight[e], share)
 

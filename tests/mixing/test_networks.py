@@ -42,8 +42,8 @@ class BySaliency(Mixing):
 
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         assert batch.partner is not None
-        found = {"saliency": self.of(stack.model, batch), "partner_saliency": self.of(stack.model, batch.partner)}
-        return super().step(loss, stack, replace(batch, draws={**batch.draws, **found}))
+        saliencies = {"saliency": self.of(stack.model, batch), "partner_saliency": self.of(stack.model, batch.partner)}
+        return super().step(loss, stack, replace(batch, draws={**batch.draws, **saliencies}))
 
     def of(self, model: nn.Module, rows: Batch) -> Tensor:
         x = rows.x.detach().requires_grad_()

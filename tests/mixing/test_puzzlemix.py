@@ -122,8 +122,8 @@ def test_the_energy_is_the_definition_up_to_a_constant() -> None:
             z = rng.integers(2, size=(n, n))
             ours = np.take_along_axis(unary[k], z[..., None], axis=-1).sum()
             ours += (down[k] * np.diff(z, axis=0) ** 2).sum() + (right[k] * np.diff(z, axis=1) ** 2).sum()
-            own = (pair[:, k].double().numpy(), salient[:, k].double().numpy(), float(draws["lam"][k]))
-            gaps.append(ours - slow_energy(z.astype(float), *own, mixing))
+            row = (pair[:, k].double().numpy(), salient[:, k].double().numpy(), float(draws["lam"][k]))
+            gaps.append(ours - slow_energy(z.astype(float), *row, mixing))
         assert np.ptp(gaps) < 1e-6
         assert (down[k] > 0).all()
 
@@ -165,14 +165,14 @@ def test_blocks_move_as_the_plan_says() -> None:
     for n in (2, 3, 5):
         salient, inside = rng.dirichlet(np.full(n * n, 0.3), 20), rng.random((20, n * n)) < 0.4
         for t_eps in (0.01, 0.1, 0.8):
-            found = move(torch.from_numpy(salient), torch.from_numpy(inside), t_eps).numpy()
+            actual = move(torch.from_numpy(salient), torch.from_numpy(inside), t_eps).numpy()
             for k in range(20):
                 plan = slow_move(salient[k], inside[k], t_eps)
                 assert plan.sum(axis=0).max() <= 1
                 assert plan.sum(axis=1).max() <= 1
                 expected = np.where(plan.any(axis=0), plan.argmax(axis=0), np.arange(n * n))
-                assert found[k].tolist() == expected.tolist()
-                moved += int((found[k] != np.arange(n * n)).sum())
+                assert actual[k].tolist() == expected.tolist()
+                moved += int((actual[k] != np.arange(n * n)).sum())
     assert moved > 100
 
 
@@ -204,15 +204,15 @@ def test_saliency_is_the_size_of_the_gradient_in_evaluation_mode() -> None:
     model, x = ConvNet(3, 2), pictures(5)
     model.norm1.running_mean.fill_(0.3)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = saliency(model, x)
+    actual = saliency(model, x)
     assert model.training
     assert all(p.grad is None for p in model.parameters())
     assert_states_equal(before, dict(model.state_dict()))
     model.eval()
     for k in range(5):
-        own = x[k : k + 1].clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(model(own).sum(), own)
-        torch.testing.assert_close(found[k], gradient[0].square().mean(dim=0).sqrt())
+        row = x[k : k + 1].clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(model(row).sum(), row)
+        torch.testing.assert_close(actual[k], gradient[0].square().mean(dim=0).sqrt())
 
 
 def test_a_row_that_is_predicted_exactly_has_a_saliency() -> None:

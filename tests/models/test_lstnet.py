@@ -69,8 +69,8 @@ def skip_features_by_hand(model: LSTNet, convolved: Tensor) -> Tensor:
     assert isinstance(model.branch, Skip)
     r = gru_by_hand(model.gru, convolved.permute(2, 0, 1))[-1]
     recent = convolved[:, :, -48:]
-    each = [gru_by_hand(model.branch.gru, recent[:, :, k::24].permute(2, 0, 1))[-1] for k in range(24)]
-    return torch.cat([r, *each], dim=1)
+    part = [gru_by_hand(model.branch.gru, recent[:, :, k::24].permute(2, 0, 1))[-1] for k in range(24)]
+    return torch.cat([r, *part], dim=1)
 
 
 def test_it_is_the_network_of_the_spec() -> None:
@@ -160,8 +160,8 @@ def test_a_stack_trains_as_its_models_alone(variant: str, score: str) -> None:
         ]
         torch.testing.assert_close(loss, torch.stack(alone))
         descend(loss, together.optimizer)
-        for each, single in zip(alone, singles, strict=True):
-            descend(each, single.optimizer)
+        for part, single in zip(alone, singles, strict=True):
+            descend(part, single.optimizer)
     stack = together.model
     assert isinstance(stack, LSTNet)
     for e, model in enumerate(models):
@@ -170,8 +170,8 @@ def test_a_stack_trains_as_its_models_alone(variant: str, score: str) -> None:
         torch.testing.assert_close(
             stack.head(stack.features(x))[e], model.head(model.features(x[e])), atol=1e-5, rtol=1e-4
         )
-        for mine, own in zip(stack.encode(x, "conv"), model.encode(x[e], "conv"), strict=True):
-            torch.testing.assert_close(mine[e], own, atol=1e-5, rtol=1e-4)
+        for mine, theirs in zip(stack.encode(x, "conv"), model.encode(x[e], "conv"), strict=True):
+            torch.testing.assert_close(mine[e], theirs, atol=1e-5, rtol=1e-4)
 
 
 def error_of_the_best_highway(model: LSTNet, x: Tensor, y: Tensor, form: str) -> float:

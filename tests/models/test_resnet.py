@@ -34,15 +34,15 @@ def test_it_is_torchvisions_network(depth: int) -> None:
 
 def test_channels_last_is_the_same_network_in_another_layout() -> None:
     """It starts from the same weights; states, and gradients of convolutions, lie in memory as asked for."""
-    x, found = torch.rand(4, *SHAPE), []
+    x, actual = torch.rand(4, *SHAPE), []
     for last in (False, True):
         torch.manual_seed(0)
         model = resnet18(SHAPE, 2, width=8, channels_last=last).double()
         state = model.encode(x.double(), "layer2")
         assert state.is_contiguous(memory_format=torch.channels_last) == last
         loss = model.decode(state, "layer2").square().sum()
-        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
-    for first, second in zip(*found, strict=True):
+        actual.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for first, second in zip(*actual, strict=True):
         torch.testing.assert_close(first, second)
 
 

@@ -50,8 +50,8 @@ def test_gradients_by_finite_differences(read: int) -> None:
     names = [name for name, _ in gru.named_parameters()]
 
     def run(x: Tensor, *weights: Tensor) -> Tensor:
-        found: Tensor = torch.func.functional_call(gru, dict(zip(names, weights, strict=True)), (x,))[read]
-        return found
+        actual: Tensor = torch.func.functional_call(gru, dict(zip(names, weights, strict=True)), (x,))[read]
+        return actual
 
     x = torch.randn(2, CHUNK + 2, 2, 2, dtype=torch.float64, requires_grad=True)
     weights = [torch.randn(2, *p.shape, dtype=torch.float64, requires_grad=True) for p in gru.parameters()]
@@ -89,25 +89,25 @@ def test_a_faded_gradient_has_no_subnormal_numbers() -> None:
 def test_a_stack_is_its_modules(module: nn.Module) -> None:
     torch.manual_seed(0)
     modules = [copy.deepcopy(module) for _ in range(3)]
-    for each in modules:
-        for parameter in each.parameters():
+    for single in modules:
+        for parameter in single.parameters():
             nn.init.normal_(parameter)
     together = stack_modules(modules).to("cpu")
     x = torch.randn(3, 5, 3, 3, requires_grad=True)
-    found = together(x)
-    found = found[0] if isinstance(found, tuple) else found
-    found.square().sum().backward()
-    for e, each in enumerate(modules):
+    actual = together(x)
+    actual = actual[0] if isinstance(actual, tuple) else actual
+    actual.square().sum().backward()
+    for e, single in enumerate(modules):
         alone = x.detach()[e].clone().requires_grad_()
-        one = each(alone)
+        one = single(alone)
         one = one[0] if isinstance(one, tuple) else one
-        torch.testing.assert_close(found[e], one)
+        torch.testing.assert_close(actual[e], one)
         one.square().sum().backward()
         assert x.grad is not None
         torch.testing.assert_close(x.grad[e], alone.grad)
-        for stacked, own in zip(together.parameters(), each.parameters(), strict=True):
+        for stacked, theirs in zip(together.parameters(), single.parameters(), strict=True):
             assert stacked.grad is not None
-            torch.testing.assert_close(stacked.grad[e], own.grad)
+            torch.testing.assert_close(stacked.grad[e], theirs.grad)
 
 
 @pytest.mark.parametrize(("channels", "kernel", "steps"), [(3, 6, 9), (1, 1, 4), (5, 4, 4)])

@@ -39,10 +39,10 @@ def test_width_and_depth_are_options(width: int, depth: int) -> None:
     torch.manual_seed(0)
     model, x = FCN3((5,), 2, width=width, depth=depth), torch.randn(7, 5)
     blocks = [getattr(model, f"linear{k}") for k in range(1, depth + 1)]
-    assert [tuple(each.weight.shape) for each in blocks] == [(width, 5), *[(width, width)] * (depth - 1)]
+    assert [tuple(part.weight.shape) for part in blocks] == [(width, 5), *[(width, width)] * (depth - 1)]
     expected = x
-    for each in blocks:
-        expected = nn.functional.leaky_relu(nn.functional.linear(expected, each.weight, each.bias), 0.1)
+    for part in blocks:
+        expected = nn.functional.leaky_relu(nn.functional.linear(expected, part.weight, part.bias), 0.1)
     torch.testing.assert_close(model(x), nn.functional.linear(expected, model.out.weight, model.out.bias))
     assert model.layers == ("input", *(f"block{k}" for k in range(1, depth + 1)))
     with pytest.raises(InputError, match=rf"layer must be one of input.*, got 'block{depth + 1}'"):
@@ -92,15 +92,15 @@ def made(**changes: Any) -> tuple[RealMLP, torch.Tensor]:
 def test_it_is_the_equations_of_the_paper() -> None:
     """Appendix A, a row and a feature at a time; softplus, tanh and cosine by Python's own mathematics."""
     model, x = made()
-    own, rows = model.embeddings, []
+    embed, rows = model.embeddings, []
     for row in x.tolist():
         state = []
         for j, value in enumerate(row):
-            pairs = zip(own.weight1()[j, 0].tolist(), own.bias1()[j, 0].tolist(), strict=True)
+            pairs = zip(embed.weight1()[j, 0].tolist(), embed.bias1()[j, 0].tolist(), strict=True)
             waves = [math.cos(2 * math.pi * w * value + b) for w, b in pairs]
             for n in range(3):
-                column = own.weight2()[j, :, n].tolist()
-                state.append(sum(a * b for a, b in zip(column, waves, strict=True)) + own.bias2()[j, 0, n].item())
+                column = embed.weight2()[j, :, n].tolist()
+                state.append(sum(a * b for a, b in zip(column, waves, strict=True)) + embed.bias2()[j, 0, n].item())
         state = [s * c for s, c in zip([*state, *row], model.scale().tolist(), strict=True)]
         for layer, activation in zip(model.hidden, model.activations, strict=True):
             sums = linear(layer, state)
@@ -141,7 +141,7 @@ def test_it_begins_as_the_paper_says() -> None:
         assert layer.bias().std().item() == pytest.approx(1, abs=0.2)
     assert model.embeddings.weight1().std().item() == pytest.approx(0.1, abs=0.03)
     assert bool((model(torch.randn(7, 6)) == 0).all())
-    ones = torch.cat([model.scale(), *(each() for each in model.activations)])
+    ones = torch.cat([model.scale(), *(part() for part in model.activations)])
     torch.testing.assert_close(ones, torch.ones_like(ones))
 
 
@@ -179,7 +179,7 @@ def test_only_the_first_adapter_begins_at_random_signs() -> None:
     model, _ = made_tabm(k=8)
     first, second = model.blocks
     assert set(first.r.flatten().tolist()) == {-1.0, 1.0}
-    assert all(bool((each == 1).all()) for each in (first.s, second.r, second.s))
+    assert all(bool((part == 1).all()) for part in (first.s, second.r, second.s))
     for block in model.blocks:
         assert bool((block.bias == block.bias[0]).all())
         assert block.weight.abs().max().item() <= block.weight.shape[1] ** -0.5
@@ -188,13 +188,13 @@ def test_only_the_first_adapter_begins_at_random_signs() -> None:
 def test_every_member_is_fitted_by_its_own_error() -> None:
     model, x = made_tabm()
     y = torch.randn(7, 2)
-    each = model.train()(x)
-    expected = torch.stack([squared_error(member, y) for member in each]).mean()
-    torch.testing.assert_close(squared_error(each, y), expected)
+    part = model.train()(x)
+    expected = torch.stack([squared_error(member, y) for member in part]).mean()
+    torch.testing.assert_close(squared_error(part, y), expected)
     weight = torch.rand(7)
-    torch.testing.assert_close(squared_error(each, y, weight), (weight * squared_errors(each, y)).sum() / weight.sum())
+    torch.testing.assert_close(squared_error(part, y, weight), (weight * squared_errors(part, y)).sum() / weight.sum())
     with pytest.raises(InputError, match="same shape"):
-        squared_error(each[..., :1], y)
+        squared_error(part[..., :1], y)
 
 
 # ---- both

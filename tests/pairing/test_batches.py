@@ -85,11 +85,11 @@ def test_candidates_of_both_batches_hold_the_row_itself() -> None:
 def test_the_released_second_batch_is_drawn_with_replacement_from_all_rows() -> None:
     """`np.random.choice(arange(N))` for each row of B1 (src/algorithm.py): repeated rows and those of B1 occur."""
     pairing, first, rng = fitted(20, 0.3, candidates="b1+b2"), np.arange(16), np.random.default_rng(0)
-    each = [pairing.second(first, 16, rng) for _ in range(500)]
-    assert {len(second) for second in each} == {16}
-    different = np.mean([len(set(second.tolist())) for second in each])
+    seconds = [pairing.second(first, 16, rng) for _ in range(500)]
+    assert {len(second) for second in seconds} == {16}
+    different = np.mean([len(set(second.tolist())) for second in seconds])
     assert different == pytest.approx(20 * (1 - (19 / 20) ** 16), rel=0.03)
-    p = p_value(np.concatenate(each), np.full(20, 1 / 20))
+    p = p_value(np.concatenate(seconds), np.full(20, 1 / 20))
     assert p is not None
     assert p > 1e-3
 
@@ -135,10 +135,10 @@ def test_each_block_gets_its_own_second_block_at_least_cost(k: int, metric: str)
     for rows in block_slices(k):
         mine, theirs, before = order.index[rows], partner[rows], unmatched[rows]
         assert sorted(theirs) == sorted(before)  # a bijection onto the second block
-        found = cost(train, mine, theirs, metric)
+        actual = cost(train, mine, theirs, metric)
         least = min(cost(train, mine, np.array(p), metric) for p in permutations(before))
-        assert found == pytest.approx(least, abs=1e-5)
-        better += found < cost(train, mine, before, metric) - 1e-4
+        assert actual == pytest.approx(least, abs=1e-5)
+        better += actual < cost(train, mine, before, metric) - 1e-4
     assert better > len(block_slices(k)) / 3
 
 

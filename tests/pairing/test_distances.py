@@ -97,9 +97,11 @@ class Straight(Backbone):
 
 
 def batch_of(n: int = 6, candidates: int = 24, d: int = 3) -> Batch:
-    own, pool = make_split(n, d, seed=1), make_split(candidates, d, seed=2)
+    batch_rows, pool = make_split(n, d, seed=1), make_split(candidates, d, seed=2)
     draws = {"level": torch.from_numpy(np.random.default_rng(0).random(n))}
-    return Batch(own.x, own.y, own.domain, None, draws, candidates=Batch(pool.x, pool.y, pool.domain))
+    return Batch(
+        batch_rows.x, batch_rows.y, batch_rows.domain, None, draws, candidates=Batch(pool.x, pool.y, pool.domain)
+    )
 
 
 def p_of(pairing: RepresentationDistance, matrix: Tensor, batch: Batch | None = None) -> np.ndarray:
@@ -140,7 +142,7 @@ def test_with_labels_scaled_for_the_loss_representations_and_inputs_compare_the_
     data = [make_data(seed) for seed in seeds]
     data = [replace(some, train=replace(some.train, y=7 * some.train.y + 100)) for some in data]
     method = [Mix(kind(2.0, labels=True), Beta(2.0)) for _ in seeds]
-    runs = [make_run(*each, lambda *_: StraightStack(torch.eye(3))) for each in zip(method, seeds, data, strict=True)]
+    runs = [make_run(*parts, lambda *_: StraightStack(torch.eye(3))) for parts in zip(method, seeds, data, strict=True)]
     training = make_training(runs, label_scaling="standard")
     orders = [run.method.order(run.data.train, 16, run.streams, drop_last=False) for run in runs]
     draws = [run.method.draw(order, run.streams) for run, order in zip(runs, orders, strict=True)]
@@ -168,9 +170,9 @@ def test_candidates_are_different_rows_from_outside_the_batch_drawn_with_the_epo
     order = shuffled(48, 16, np.random.default_rng(0), drop_last=False)
     drawn = pairing.named_draws(order, np.random.default_rng(1))
     assert drawn["candidates"].shape == (48, 2)
-    for rows, found in zip(order.batches(), np.split(drawn["candidates"], 3), strict=True):
-        assert not set(rows) & set(found.flat)
-        assert len(set(found.flat)) == 32
+    for rows, actual in zip(order.batches(), np.split(drawn["candidates"], 3), strict=True):
+        assert not set(rows) & set(actual.flat)
+        assert len(set(actual.flat)) == 32
     again = pairing.named_draws(order, np.random.default_rng(1))
     assert all(np.array_equal(drawn[name], again[name]) for name in drawn)
 
@@ -180,8 +182,8 @@ def test_few_rows_outside_the_batch_are_drawn_again(n: int, batch: int) -> None:
     pairing = RepresentationDistance(0.3, factor=40)  # so many draws that every row comes
     pairing.fit(make_split(n))
     order = shuffled(n, batch, np.random.default_rng(0), drop_last=True)
-    found = set(pairing.named_draws(order, np.random.default_rng(1))["candidates"].flat)
-    assert found == (set(range(n)) - set(order.index) or set(range(n)))
+    actual = set(pairing.named_draws(order, np.random.default_rng(1))["candidates"].flat)
+    assert actual == (set(range(n)) - set(order.index) or set(range(n)))
 
 
 class Noisy(Backbone):
@@ -253,10 +255,10 @@ N = 12
 
 def pool_batch(rows: np.ndarray, step: int = 0, n: int = N) -> tuple[Batch, Any]:
     split = make_split(n)
-    own = read_rows(split, rows)
+    batch_rows = read_rows(split, rows)
     level = torch.from_numpy(np.random.default_rng(3).random(len(rows)))
     draws = {"level": level, "row": torch.from_numpy(rows), "step": torch.full((len(rows),), step)}
-    return Batch(own.x, own.y, own.domain, draws=draws), split
+    return Batch(batch_rows.x, batch_rows.y, batch_rows.domain, draws=draws), split
 
 
 def fitted_whole_pool(split: Any, **options: Any) -> WholePool:

@@ -41,11 +41,11 @@ def test_rows_are_read_as_a_step_gets_them(seeds: tuple[int, ...]) -> None:
         for name in ("train", "val"):
             batch = training.read(name, rows)
             for e, run in enumerate(runs):
-                split, own = getattr(run.data, name), torch.from_numpy(rows if rows.ndim == 1 else rows[e])
+                split, index = getattr(run.data, name), torch.from_numpy(rows if rows.ndim == 1 else rows[e])
                 y = run.data.train.y
-                expected = split.x[own], (split.y[own] - y.mean()) / y.std(correction=0), split.domain[own]
-                for found, wanted in zip((batch.x, batch.y, batch.domain), expected, strict=True):
-                    torch.testing.assert_close(found if len(seeds) == 1 else found[e], wanted)
+                expected = split.x[index], (split.y[index] - y.mean()) / y.std(correction=0), split.domain[index]
+                for actual, wanted in zip((batch.x, batch.y, batch.domain), expected, strict=True):
+                    torch.testing.assert_close(actual if len(seeds) == 1 else actual[e], wanted)
 
 
 @pytest.mark.parametrize("seeds", [(3,), (3, 5)])
@@ -57,8 +57,8 @@ def test_an_epoch_predictions_and_scores_are_those_of_the_loop(seeds: tuple[int,
     results = train(again, settings(lr=1e-3, label_scaling="standard"))
     assert losses.double().mean(dim=0).reshape(-1).tolist() == [result.history[0]["train_loss"] for result in results]
     assert training.validate().tolist() == [result.history[0]["val_rmse"] for result in results]
-    found = training.predict("val").reshape(len(runs), -1, 1)
-    assert all(torch.equal(found[e], result.predictions["val"][""]) for e, result in enumerate(results))
+    actual = training.predict("val").reshape(len(runs), -1, 1)
+    assert all(torch.equal(actual[e], result.predictions["val"][""]) for e, result in enumerate(results))
 
 
 class Listening(ERM):
@@ -136,7 +136,7 @@ def test_a_bandwidth_that_changes_between_epochs_is_drawn_with_and_kept_by_a_che
         )
         again.fit(run.data.train)
         method: Any = run.method
-        drawn = [each.draw(order, np.random.default_rng(1)).tolist() for each in (method.pairing, again)]
+        drawn = [pairing.draw(order, np.random.default_rng(1)).tolist() for pairing in (method.pairing, again)]
         assert drawn[0] == drawn[1]
 
 

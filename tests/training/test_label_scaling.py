@@ -66,13 +66,13 @@ def test_scaling_and_back_is_exact_to_1e_6(form: str, unit: tuple[float, float])
 def test_every_run_of_a_stack_has_its_own() -> None:
     splits = [split_of(scale * torch.arange(4.0)[:, None] + scale) for scale in (1.0, 10.0)]
     labels = LabelScaling.fit("standard", splits)
-    each = [LabelScaling.fit("standard", [split]) for split in splits]
+    alone = [LabelScaling.fit("standard", [split]) for split in splits]
     together = torch.stack([split.y for split in splits])
     torch.testing.assert_close(
-        labels.scale(together), torch.stack([e.scale(s.y) for e, s in zip(each, splits, strict=True)])
+        labels.scale(together), torch.stack([e.scale(s.y) for e, s in zip(alone, splits, strict=True)])
     )
     torch.testing.assert_close(labels.to_labels(labels.scale(together)), together)
-    assert [labels.facts(e) for e in (0, 1)] == [one.facts(0) for one in each]
+    assert [labels.facts(e) for e in (0, 1)] == [one.facts(0) for one in alone]
 
 
 def test_tasks_have_one_label_whose_support_is_scaled_like_its_query() -> None:

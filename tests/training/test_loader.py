@@ -55,12 +55,12 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
         size = batch.x.shape[-2]
         assert batch.partner is not None
         for e in range(n_runs):
-            own = orders[e].index[start : start + size]
+            index = orders[e].index[start : start + size]
             partner = draws[e]["partner"][start : start + size]
             pick = (lambda t: t) if n_runs == 1 else (lambda t, e=e: t[e])
-            assert torch.equal(pick(batch.x), splits[e].x[own])
-            assert torch.equal(pick(batch.y), splits[e].y[own])
-            assert torch.equal(pick(batch.domain), splits[e].domain[own])
+            assert torch.equal(pick(batch.x), splits[e].x[index])
+            assert torch.equal(pick(batch.y), splits[e].y[index])
+            assert torch.equal(pick(batch.domain), splits[e].domain[index])
             assert torch.equal(pick(batch.partner.x), splits[e].x[partner])
             assert torch.equal(pick(batch.partner.y), splits[e].y[partner])
             assert pick(batch.draws["lam"]).tolist() == draws[e]["lam"][start : start + size].tolist()
@@ -152,8 +152,8 @@ def test_workers_read_the_views_that_were_drawn() -> None:
     view = np.arange(100).reshape(2, 50)
     drawn = {"partner": draws[0]["partner"], "view": view[0], "partner_view": view[1]}
     batches = list(BatchLoader([replace(split, x=Viewed(split.x))], CPU).batches(orders, [drawn]))
-    own, other = (torch.cat(parts) for parts in zip(*((b.x, b.partner.x) for b in batches), strict=True))
-    assert torch.equal(own, split.x[orders[0].index] + torch.from_numpy(view[0])[:, None])
+    rows, other = (torch.cat(parts) for parts in zip(*((b.x, b.partner.x) for b in batches), strict=True))
+    assert torch.equal(rows, split.x[orders[0].index] + torch.from_numpy(view[0])[:, None])
     assert torch.equal(other, split.x[drawn["partner"]] + torch.from_numpy(view[1])[:, None])
 
 

@@ -156,8 +156,8 @@ class Begins(ERM):
 
 def test_a_method_that_holds_something_for_the_whole_stack_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StackTraining, "part", lambda *_: pytest.fail("a part was taken"))
-    ended = train(rated([Begins() for _ in RATES]), settings(epochs=EPOCHS, patience=PATIENCE))
-    assert len({len(result.history) for result in ended}) > 1
+    results = train(rated([Begins() for _ in RATES]), settings(epochs=EPOCHS, patience=PATIENCE))
+    assert len({len(result.history) for result in results}) > 1
 
 
 @pytest.mark.parametrize("patience", [0, -1, 1.5])

@@ -80,9 +80,9 @@ def test_runs_whose_splits_have_equal_shapes_share_a_stack() -> None:
     mixed = train([make_run(composed("cmixup"), seed, data[seed]) for seed in data], settings())
     assert [result.stack for result in mixed] == [3, 2, 3, 2, 3]
     for kind in (0, 1):
-        own = [seed for seed in data if seed % 2 == kind]
-        apart = train([make_run(composed("cmixup"), seed, data[seed]) for seed in own], settings())
-        for seed, result in zip(own, apart, strict=True):
+        seeds = [seed for seed in data if seed % 2 == kind]
+        apart = train([make_run(composed("cmixup"), seed, data[seed]) for seed in seeds], settings())
+        for seed, result in zip(seeds, apart, strict=True):
             assert_states_equal(mixed[seed].state_dict, result.state_dict)
             assert mixed[seed].scores == result.scores
 
@@ -154,10 +154,10 @@ def sk(tau_max: float = 1.0, tau_std: float = 1.0, distance: str = "labels") -> 
     ids=["sk_mixup", "local_mixup"],
 )
 def test_a_stack_over_what_else_only_draws_equals_separate_runs(make: list[Callable[[], Method]]) -> None:
-    together = train([make_run(each(), 3) for each in make], settings(epochs=2))
+    together = train([make_run(made(), 3) for made in make], settings(epochs=2))
     assert {result.stack for result in together} == {len(make)}
-    for each, ours in zip(make, together, strict=True):
-        alone = train_one(each(), 3, epochs=2)
+    for made, ours in zip(make, together, strict=True):
+        alone = train_one(made(), 3, epochs=2)
         assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
         assert_diagnostics_close(ours.diagnostics, alone.diagnostics, 1e-9)
     assert all(states_differ(together[0].state_dict, other.state_dict) for other in together[1:])
@@ -253,8 +253,8 @@ def test_parameters_and_buffers_are_stacked_and_other_attributes_shared() -> Non
     assert isinstance(together, Outer)
     assert together is not modules[0]
     for name, value in together.state_dict().items():
-        each = [module.state_dict()[name] for module in modules]
-        assert torch.equal(value, torch.stack(each)), name
+        made = [module.state_dict()[name] for module in modules]
+        assert torch.equal(value, torch.stack(made)), name
     assert set(together.state_dict()) == {"scale", "total", "inner.weight", "inner.count"}
     assert {name for name, _ in together.named_parameters()} == {"scale", "inner.weight"}
     assert together.labels is modules[0].labels

@@ -50,9 +50,11 @@ def test_scores_are_those_of_the_returned_weights() -> None:
         for metric in data.metrics:
             expected = float(SCORES[metric].score(prediction, split.y))
             assert result.scores[name][metric] == pytest.approx(expected, rel=1e-9)
-        each = [float(SCORES["rmse"].score(prediction[split.domain == d], split.y[split.domain == d])) for d in (0, 1)]
-        assert result.scores[name]["worst_rmse"] == pytest.approx(max(each), rel=1e-9)
-        assert result.scores[name]["mean_rmse"] == pytest.approx(sum(each) / 2, rel=1e-9)
+        by_domain = [
+            float(SCORES["rmse"].score(prediction[split.domain == d], split.y[split.domain == d])) for d in (0, 1)
+        ]
+        assert result.scores[name]["worst_rmse"] == pytest.approx(max(by_domain), rel=1e-9)
+        assert result.scores[name]["mean_rmse"] == pytest.approx(sum(by_domain) / 2, rel=1e-9)
         assert set(result.scores[name]) == {*data.metrics, "worst_rmse", "worst_r", "mean_rmse", "mean_r"}
 
 
@@ -183,7 +185,7 @@ def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() 
 def test_on_search_hears_of_every_step_before_the_first_epoch(n_seeds: int) -> None:
     heard: list[tuple[int, ...]] = []
     runs = [make_run(composed("mixrl", outer=3, n_in=2), seed) for seed in range(n_seeds)]
-    train(runs, settings(epochs=1), on_search=lambda *told: heard.append(told), on_epoch=lambda *_: heard.append(()))
+    train(runs, settings(epochs=1), on_search=lambda *step: heard.append(step), on_epoch=lambda *_: heard.append(()))
     assert heard == [(1, 3), (2, 3), (3, 3), ()]
 
 

@@ -179,12 +179,10 @@ class PuzzleMix(Mixing):
             before, after = self._borders(pair, n, axis)
             # Over channels and the edge of each block, with 0 for the first image.
             from_both = {(u, v): (before[u] - after[v]).abs().mean(dim=(1, -1)) for u in (0, 1) for v in (0, 1)}
-            ahead, behind = (high.narrow(axis, k, n - 1) for k in (0, 1))
-            ahead += border / 2 * (from_both[0, 1] + from_both[0, 0])
-            behind += border / 2 * (from_both[1, 0] + from_both[0, 0])
-            ahead, behind = (low.narrow(axis, k, n - 1) for k in (0, 1))
-            ahead += border / 2 * (from_both[1, 0] + from_both[1, 1])
-            behind += border / 2 * (from_both[0, 1] + from_both[1, 1])
+            for image, cost in enumerate((high, low)):
+                same = from_both[image, image]
+                cost.narrow(axis, 0, n - 1).add_(border / 2 * (from_both[image, 1 - image] + same))
+                cost.narrow(axis, 1, n - 1).add_(border / 2 * (from_both[1 - image, image] + same))
             apart = from_both[0, 1] + from_both[1, 0] - from_both[0, 0] - from_both[1, 1]
             weights.append((smooth + border / 2 * apart).clamp_min(0) / (m - 1) ** 2)
         level = torch.arange(m, device=lam.device)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, PredictFn
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
@@ -94,9 +95,9 @@ class BatchLoader:
                 yield self.fetch(*key)
             return
         loader: DataLoader[Any] = DataLoader(
-            _Reader(self._x),
+            keys,  # type: ignore[arg-type]  # a list will do
             batch_size=None,  # a key is a whole batch
-            sampler=keys,
+            collate_fn=partial(_read_or_error, self._x),
             num_workers=workers,
             pin_memory=self.device.type == "cuda",
             generator=torch.Generator(),  # it draws a seed for its workers, which must not come from the global stream
@@ -237,18 +238,13 @@ def predict(
         return loss.to_labels(outputs, rows.labels)
 
 
-class _Reader(Dataset[Any]):
+def _read_or_error(x: Indexable, key: Key) -> Any:
     """The task of a worker process of a `DataLoader`; an `InputError` comes back as a value, to be raised unchanged."""
-
-    def __init__(self, x: Indexable):
-        self.x = x
-
-    def __getitem__(self, key: Key) -> Any:
-        index, view = key
-        try:
-            return _read(self.x, index.reshape(-1), None if view is None else view.reshape(-1))
-        except InputError as error:
-            return error
+    index, view = key
+    try:
+        return _read(x, index.reshape(-1), None if view is None else view.reshape(-1))
+    except InputError as error:
+        return error
 
 
 def _read(x: Indexable, index: Tensor, view: Tensor | None) -> Any:

@@ -24,6 +24,8 @@ class Backbone(nn.Module):
         default_layer: the point that `layer="hidden"` stands for (the released code's), or None.
         layer_choices: names that stand for several points, one of which is drawn for every batch; not for models that
             are stackable.
+        draws: set to False in a class that draws from no generator of PyTorch's in training, which trains faster then
+            (`cmixup.seeding.may_draw`); dropout is `cmixup.seeding.dropout` there.
         stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
         notes: facts for a reader of its results (weights it started from).
     """

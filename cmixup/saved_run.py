@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from cmixup.done import DONE, PREPROCESSING, checked, read_tensors
 from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, format_value
+from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 FORMAT = "cmixup model 1"  # first key of MODEL
@@ -205,7 +206,7 @@ def _make_model(given: Mapping[str, Any], folder: Path, *, trust: bool) -> nn.Mo
     kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
     if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):  # before anything is called
         raise InputError(f"{folder / MODEL} must name a model, got {given['model']['_target_']!r}")
-    with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
+    with torch_seed(0):  # its first weights are drawn, and replaced
         model = function(tuple(given["in_shape"]), given["out_features"] * given.get("outputs", 1), **options)
     assert isinstance(model, nn.Module)
     return model

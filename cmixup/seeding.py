@@ -8,12 +8,16 @@ data.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cmixup.errors import check_count
 
@@ -41,7 +45,7 @@ class Streams:
         lam: generator for the mixing weights lambda.
         mixing: generator for other draws of a mixing, such as boxes, masks and layers.
         views: generator for the view of every input that has several.
-        init: a whole-number seed for PyTorch's own generator, used with `torch_seed` while a model is initialised.
+        init: a whole-number seed, used with `torch_seed` while a model is initialised.
         training: the same while a model trains (dropout).
 
     Raises:
@@ -82,38 +86,137 @@ class StepRandom:
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu"):
         self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
-    def normal(self, like: torch.Tensor) -> torch.Tensor:
+    def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers of the shape and dtype of `like`, `(B, ...)`, or `(E, B, ...)` for E runs."""
         return self._each(torch.randn, like)
 
-    def uniform(self, like: torch.Tensor) -> torch.Tensor:
+    def uniform(self, like: Tensor) -> Tensor:
         """Return uniform numbers in [0, 1) of the shape and dtype of `like`, as `normal` does."""
         return self._each(torch.rand, like)
 
-    def _each(self, draw: Callable[..., torch.Tensor], like: torch.Tensor) -> torch.Tensor:
+    def _each(self, draw: Callable[..., Tensor], like: Tensor) -> Tensor:
         how = {"dtype": like.dtype, "device": like.device}
         if len(self._generators) == 1:
             return draw(like.shape, generator=self._generators[0], **how)
         return torch.stack([draw(like.shape[1:], generator=generator, **how) for generator in self._generators])
 
 
-def forked_torch(device: torch.device) -> contextlib.AbstractContextManager[None]:
-    """Return a context after which PyTorch's generators, the CPU's and the device's, are as they were before it."""
-    return torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type)
+class Draws(TorchDispatchMode):
+    """Draws of code that takes no generator, such as the initialisation of any `nn.Module` and dropout, from own ones.
+
+    The numbers are those that PyTorch's own generators would give after `torch.manual_seed(seed)`, but no generator of
+    PyTorch's is read or set: what other threads draw, and what this one draws outside the block, stays as it is.
+
+    Args:
+        seed: of the generator of each device.
+    """
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self._seed, self._generators, self._state = seed, dict[torch.device, torch.Generator](), dict[str, Tensor]()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else PyTorch imports its compiler at the first operation, which takes seconds
+
+    def generator(self, device: torch.device) -> torch.Generator:
+        """Return the generator of a device."""
+        if device.type != "cpu" and device.index is None:
+            device = torch.Generator(device).device
+        if device not in self._generators:
+            generator = self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+            if device.type in self._state:
+                generator.set_state(self._state[device.type])
+        return self._generators[device]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the states of the generators that were drawn from, by the type of their device."""
+        return self._state | {of.type: generator.get_state() for of, generator in self._generators.items()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from these states; on a type of device that has none the draws begin."""
+        self._generators, self._state = {}, dict(state)
+
+    @contextlib.contextmanager
+    def used(self, *, everywhere: bool = True) -> Iterator[Draws]:
+        """Let code of this thread draw from here inside the block.
+
+        Args:
+            everywhere: whether any code does, at a few microseconds an operation, or `dropout` and what else asks for
+                `generator_for` alone.
+        """
+        token = _USED.set(self)
+        try:
+            with self if everywhere else contextlib.nullcontext():
+                yield self
+        finally:
+            _USED.reset(token)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Do an operation, with a generator if it draws."""
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags or kwargs.get("generator") is not None:
+            return func(*args, **kwargs)
+        device = kwargs.get("device") or next((x.device for x in args if isinstance(x, Tensor)), "cpu")
+        if (device := torch.device(device)).type == "meta":
+            return func(*args, **kwargs)
+        if func.overloadpacket is torch.ops.aten.native_dropout:  # the one that takes no generator
+            x, p, _ = args
+            if device.type == "cuda":  # by the same kernel
+                dropped, mask = torch._fused_dropout(x, 1 - p, self.generator(device))  # noqa: SLF001
+                return dropped, mask.bool()
+            mask = torch.empty_like(x).bernoulli_(1 - p, generator=self.generator(device))
+            return x * mask / (1 - p), mask.bool()
+        return func.overloadpacket(*args, **kwargs, generator=self.generator(device))
+
+
+_USED: contextvars.ContextVar[Draws | None] = contextvars.ContextVar("draws of this thread", default=None)
+
+
+def torch_seed(seed: int) -> contextlib.AbstractContextManager[Draws]:
+    """Return a context in which code of this thread that takes no generator draws from ones with this seed."""
+    return Draws(seed).used()
+
+
+def generator_for(device: torch.device) -> torch.Generator | None:
+    """Return the generator that this thread draws from now, None for PyTorch's own."""
+    draws = _USED.get()
+    return None if draws is None else draws.generator(device)
+
+
+def dropout(x: Tensor, p: float, training: bool) -> Tensor:
+    """Return `x` with a random share p of it zero and the rest divided by 1 - p; as it is where not `training`."""
+    if not training or p == 0:
+        return x
+    return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator_for(x.device)).div_(1 - p)
 
 
 @contextlib.contextmanager
-def torch_seed(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed PyTorch's generators inside the block and put their states back after it.
+def drawn_again() -> Iterator[None]:
+    """Put the generators that this thread draws from back behind the block to where they were before it."""
+    draws = _USED.get()
+    state = draws.state_dict() if draws else {}
+    yield
+    if draws:
+        draws.load_state_dict(state)
 
-    This is for code that takes no generator: the initialisation of any `nn.Module`, and dropout.
+
+def has_dropout(module: nn.Module) -> bool:
+    """Return whether a module is one of PyTorch's that draw in training, by itself and not by those inside it."""
+    random = (nn.modules.dropout._DropoutNd, nn.RReLU, nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)  # noqa: SLF001
+    share = getattr(module, "dropout", 0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0
+    return isinstance(module, random) or share > 0
+
+
+def may_draw(model: nn.Module) -> bool:
+    """Return whether a model in training may draw from PyTorch's generators without asking for one.
+
+    PyTorch's modules with dropout do. A class of others may, unless it says `draws = False`, as those do here that have
+    no dropout or that of this file.
     """
-    device = torch.device(device)
-    with forked_torch(device):
-        # `torch.manual_seed` would seed every device, those that are not put back too.
-        torch.default_generator.manual_seed(seed)
-        if device.type != "cpu":
-            module = torch.get_device_module(device)
-            with module.device(device):
-                module.manual_seed(seed)
-        yield
+    kind = type(model)
+    if "draws" in vars(kind):
+        return bool(kind.draws)
+    if not kind.__module__.startswith(("torch.nn.", "cmixup.")):
+        return True
+    return has_dropout(model) or any(map(may_draw, model.children()))

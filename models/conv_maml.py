@@ -106,6 +106,7 @@ class ConvMAML(Blockwise):
 
     layers: ClassVar[tuple[str, ...]] = POINTS
     default_layer: ClassVar[str | None] = "encoder"
+    draws: ClassVar[bool] = False
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, width: int = 64):
         super().__init__()

@@ -81,6 +81,7 @@ class DeepDTA(Backbone):
 
     layers: ClassVar[tuple[str, ...]] = ("input", *POINTS)
     default_layer: ClassVar[str | None] = "conv"
+    draws: ClassVar[bool] = False
     layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"conv": tuple(POINTS)}
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, drug_length: int = 100):

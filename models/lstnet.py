@@ -26,10 +26,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, dropout
+from torch.nn.functional import cosine_similarity
 
 from cmixup.backbone import Backbone, StackLinear
 from cmixup.errors import InputError, check_choice, check_count
+from cmixup.seeding import dropout, generator_for
 from models.sequences import StackConv1d, StackGRU
 
 KERNEL, HIGHWAY, SKIP, SKIP_HIDDEN, DROPOUT = 6, 24, 24, 5, 0.2  # src/config.py
@@ -50,7 +51,8 @@ class Dropout(nn.Module):
         """Return x with a random part of it zero and the rest divided by 1 - p, in training mode."""
         if not self.training or x.device.type != "cpu":
             return dropout(x, self.p, self.training)
-        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+        numbers.random_(-(2**63), None, generator=generator_for(x.device))
         level = numbers.view(torch.int16)[: x.numel()].view(x.shape)
         return x * torch.where(level < round(self.p * 2**16) - 2**15, 0.0, 1 / (1 - self.p))
 
@@ -131,6 +133,7 @@ class LSTNet(Backbone):
 
     layers: ClassVar[tuple[str, ...]] = ("input", "conv")
     default_layer: ClassVar[str | None] = "conv"
+    draws: ClassVar[bool] = False
     stackable: ClassVar[bool] = True
 
     def __init__(

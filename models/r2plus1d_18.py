@@ -39,6 +39,7 @@ class R2Plus1D18(Staged):
 
     layers: ClassVar[tuple[str, ...]] = ("input", *STAGES)
     default_layer: ClassVar[str | None] = "layer2"
+    draws: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -21,9 +21,10 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, mish
+from torch.nn.functional import mish
 
 from cmixup.backbone import TableNetwork
+from cmixup.seeding import dropout
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1  # times the learning rate: of the scale; of biases, activations and embeddings
 FREQUENCIES, EMBEDDED = 16, 4  # of a feature's embedding, the feature itself included in the latter
@@ -97,6 +98,8 @@ class RealMLP(TableNetwork):
         out_features: label width d_y.
         width, depth, dropout: of the hidden layers, see `TableNetwork`.
     """
+
+    draws = False
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, width: int = 256, depth: int = 3, dropout: float = 0.15

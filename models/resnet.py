@@ -48,6 +48,7 @@ class ResNet(Staged):
 
     layers: ClassVar[tuple[str, ...]] = ("input", "stem", *STAGES)
     default_layer: ClassVar[str | None] = "layer4"
+    draws: ClassVar[bool] = False
 
     def __init__(
         self,

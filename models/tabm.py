@@ -18,10 +18,11 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, relu
+from torch.nn.functional import relu
 
 from cmixup.backbone import TableNetwork
 from cmixup.errors import check_count
+from cmixup.seeding import dropout
 
 
 class AdaptedLinear(nn.Module):
@@ -59,6 +60,8 @@ class TabM(TableNetwork):
         k: members; the paper has 32.
         width, depth, dropout: of the hidden layers, see `TableNetwork`.
     """
+
+    draws = False
 
     def __init__(
         self, in_shape: tuple[int, ...], out_features: int, k: int = 32, width: int = 512, *, depth: int = 3,

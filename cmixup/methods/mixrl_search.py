@@ -22,7 +22,7 @@ from cmixup.model_stack import stack_modules
 from cmixup.optim import Adam, descend
 from cmixup.order import EpochBatches
 from cmixup.pairing.neighbours import Neighbours
-from cmixup.seeding import torch_seed
+from cmixup.seeding import Draws, may_draw
 
 POLICY_WIDTH = 100  # of the policy's hidden layers
 BASELINE_STEPS = 20  # of the search, whose mean validation loss is the reward's baseline
@@ -93,14 +93,14 @@ class PolicySearch:
         losses: list[list[float]] = [[] for _ in self.rngs]
         rewards: list[list[float]] = [[] for _ in self.rngs]
         seeds = [int(rng.integers(2**62)) for rng in self.rngs]
-        # The generator that makes the first run's policy goes on to the dropout of the predictors, if they have any.
-        with torch_seed(seeds[0], self.device):
-            policies = [self._make_policy()]
-            for seed in seeds[1:]:
-                with torch_seed(seed):
-                    policies.append(self._make_policy())
-            policy = stack_modules(policies).to(self.device)
-            optimizer = Adam(policy.parameters(), self.options.policy_lr)
+        policies, random = [], [Draws(seed) for seed in seeds]
+        for draws in random:
+            with draws.used():
+                policies.append(self._make_policy())
+        policy = stack_modules(policies).to(self.device)
+        optimizer = Adam(policy.parameters(), self.options.policy_lr)
+        # The generator that made the first run's policy goes on to the dropout of the predictors, if they have any.
+        with random[0].used(everywhere=may_draw(self.predictor)):
             for step in range(1, self.options.outer + 1):
                 rows = [rng.permutation(n_rows)[: self.options.n_policy] for rng in self.rngs]
                 features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)

@@ -19,7 +19,7 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
-from cmixup.seeding import Streams
+from cmixup.seeding import Streams, generator_for
 
 START = -20.0  # of the scales, before the softplus: almost no noise
 
@@ -58,11 +58,14 @@ class MRMAML(MAML):
         return super().loss(model, batch) + self.beta * self.divergence(model)
 
     def encode(self, model: Any, x: Tensor) -> Tensor:
-        """Encode with weights drawn from PyTorch's generator; with the means in evaluation mode."""
+        """Encode with weights drawn from the run's stream for training; with the means in evaluation mode."""
         if not model.training:
             return super().encode(model, x)
         weights = zip(_means(model), model.rho, strict=True)
-        drawn = {name: mu + softplus(r) * torch.randn_like(mu) for (name, mu), r in weights}
+        drawn = {
+            name: mu + softplus(r) * torch.empty_like(mu).normal_(generator=generator_for(mu.device))
+            for (name, mu), r in weights
+        }
         return functional_call(model.encoder, drawn, (x,))
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:

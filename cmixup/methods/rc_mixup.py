@@ -38,7 +38,7 @@ from cmixup.mixing.lam import Lam
 from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
-from cmixup.seeding import Streams, forked_torch
+from cmixup.seeding import Streams, drawn_again
 
 
 class RCMixup(Mix):
@@ -152,7 +152,7 @@ class RCMixup(Mix):
         best, best_score = self.pairing.bandwidth, torch.tensor([self._metric.worst], dtype=torch.float64)
         for bandwidth in self.bandwidths:
             self.pairing.bandwidth = bandwidth
-            with forked_torch(stack.device):
+            with drawn_again():
                 for _ in range(self.trial_epochs):
                     order = self._clean_epoch(batch_size, streams, batching)
                     training.run_epoch([order], [self.draw(order, streams)])

@@ -93,7 +93,7 @@ def train_networks(
     best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
     losses: list[Tensor] = []
 
-    with threads(settings.threads), torch_seed(streams[0].training, settings.device), torch.enable_grad():
+    with threads(settings.threads), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
             orders, draws = [], []
             for own_method, run_streams, index in zip(methods, streams, trained_on, strict=True):

@@ -12,6 +12,7 @@ from torch.nn.functional import relu
 
 from cmixup.backbone import Backbone, StackLinear
 from cmixup.sampling.inputs import Floats
+from cmixup.seeding import torch_seed
 
 
 class Pieces:
@@ -101,7 +102,7 @@ def networks_of(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], t
     sizes = [coefs[0].shape[1] - len(pieces), *(coef.shape[1] for coef in coefs[1:]), intercepts[-1].shape[1]]
     networks = []
     for member in range(len(coefs[0])):
-        with torch.random.fork_rng(devices=[]):  # weights are drawn before they are overwritten
+        with torch_seed(0):  # weights are drawn before they are overwritten
             network = MLP(sizes, pieces)
         arrays = {f"linears.{k}.weight": coef[member].T for k, coef in enumerate(coefs)}
         arrays |= {f"linears.{k}.bias": intercept[member] for k, intercept in enumerate(intercepts)}

@@ -107,18 +107,3 @@ def _check_readable(name: str, value: Any) -> None:
         raise InputError(
             f"{name}: must be tensors and Python's numbers and words to be saved, got {format_value(value)}"
         )
-
-
-def random_state(device: torch.device) -> dict[str, torch.Tensor]:
-    """Return the states of PyTorch's generators: the CPU's, and that of the device that is trained on."""
-    state = {"cpu": torch.get_rng_state()}
-    return state | (
-        {} if device.type == "cpu" else {device.type: torch.get_device_module(device).get_rng_state(device)}
-    )
-
-
-def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Put the states of PyTorch's generators back; a run that goes on on another kind of device has none for it."""
-    torch.set_rng_state(state["cpu"])
-    if device.type != "cpu" and device.type in state:
-        torch.get_device_module(device).set_rng_state(state[device.type], device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from cmixup.label_scaling import LabelScaling
 from cmixup.metrics import lower_is_better, score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
-from cmixup.training.checkpoint import random_state, set_random_state
+from cmixup.seeding import Draws, has_dropout, may_draw
 from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.settings import TrainSettings
 from cmixup.training.share import Run, agree
@@ -49,6 +50,7 @@ class StackTraining(Training):
         self.resumed, self.on_search = resumed, on_search
         self.data, self.methods = [run.data for run in runs], [run.method for run in runs]
         self.streams = [run.streams for run in runs]
+        self._random = Draws(self.streams[0].training)
         self.rates = [settings.lr if run.lr is None else run.lr for run in runs]
         decays = [settings.weight_decay if run.weight_decay is None else run.weight_decay for run in runs]
         labels = LabelScaling.fit(settings.label_scaling, [data.train for data in self.data], device)
@@ -60,6 +62,11 @@ class StackTraining(Training):
         self.rows: dict[str, BatchLoader] = {}
         for name in ("train", "val", *settings.track):
             self.load(name)
+
+    def drawing(self) -> AbstractContextManager[Draws]:
+        """Return a context in which models draw from the first run's stream for training (dropout)."""
+        anywhere = may_draw(self.models.model) or any(map(has_dropout, self.method.modules()))
+        return self._random.used(everywhere=anywhere)
 
     @property
     def divisible(self) -> bool:
@@ -122,7 +129,7 @@ class StackTraining(Training):
             "streams": [streams.state_dict() for streams in self.streams],
             "methods": [method.state_dict() for method in self.methods],
             "stacked_method": self.method.state_dict(),
-            "random": random_state(self.stack.device),
+            "random": self._random.state_dict(),
         }
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
@@ -133,4 +140,4 @@ class StackTraining(Training):
             method.load_state_dict(state)
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
-        set_random_state(saved["random"], self.stack.device)
+        self._random.load_state_dict(saved["random"])

@@ -16,7 +16,6 @@ from cmixup.losses import joined, mean_names
 from cmixup.methods.base import check_alike, check_data
 from cmixup.metrics import evaluate, evaluate_normal, metric_of
 from cmixup.model_stack import unstack_modules
-from cmixup.seeding import torch_seed
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.share import check_share, draw_epoch
@@ -165,7 +164,7 @@ def _train_stack(
     metric = metric_of(training.selection)
     state = TrainState.start(len(runs), metric.worst)
 
-    with torch_seed(runs[0].streams.training, device):
+    with training.drawing():
         if saved:
             training.load_state_dict(saved)
             state = TrainState(**saved["train"])

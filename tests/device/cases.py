@@ -59,8 +59,6 @@ def _lstnet(in_shape: tuple[int, ...], out_features: int, **more: str) -> nn.Mod
     return made
 
 
-#: Methods whose steps draw from a generator of the device's own, which the pretended device does not have.
-DRAWS_THERE = ("input_noise",)
 #: By name: the shape of an input, how many labels, the network, and how its inputs are held.
 BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Callable[[Tensor], Any]]] = {
     "fcn3": ((5,), 2, FCN3, Tensor.clone),
@@ -87,8 +85,7 @@ def methods_of(backbone: str) -> list[str]:
     """Return the methods that a backbone is for; mixings of images go with images alone."""
     return [
         name for name in option_names("method")
-        if name not in DRAWS_THERE
-        and method_kind(name).tasks == (backbone in TASKS) and (backbone in IMAGES or not needs_images(name))
+        if method_kind(name).tasks == (backbone in TASKS) and (backbone in IMAGES or not needs_images(name))
         and not (name in BY_FEATURES and backbone in ("lstnet", "lst_attn"))  # a part of LSTNet passes them by
     ]  # fmt: skip
 
@@ -160,7 +157,7 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
     found, seen, turns = ([], set(), itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]))
     for name in sorted(option_names("method"), key=needs_images):  # those of images take longest
-        if parts(name) <= seen or name in DRAWS_THERE:
+        if parts(name) <= seen:
             continue
         seen |= parts(name)
         on = TASKS[0] if name in methods_of(TASKS[0]) else _image_backbone(name) if needs_images(name) else next(turns)

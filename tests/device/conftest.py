@@ -24,13 +24,14 @@ def _registered() -> torch.device:
 
 
 @pytest.fixture
-def device(_registered: torch.device) -> Iterator[torch.device]:
+def device(_registered: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """The device; while a test runs, tensors of the pretended one can be made."""
     if ASKED == "cuda":
         yield _registered
         return
-    from tests.device.pretended import PretendedDevice
+    from tests.device.pretended import DeviceGenerator, PretendedDevice
 
+    monkeypatch.setattr(torch, "Generator", DeviceGenerator)
     with PretendedDevice():
         yield _registered
 

@@ -57,7 +57,7 @@ def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, ste
     assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
 
 
-def test_dropout_draws_from_the_device_s_generator_and_goes_on(device: torch.device, tmp_path: Path) -> None:
+def test_dropout_draws_on_the_device_and_goes_on(device: torch.device, tmp_path: Path) -> None:
     def predictions(epochs: int, saved: Checkpoints | None = None) -> torch.Tensor:
         run = make_run("fcn3", make_method("erm"), 0)
         run.model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 2))

@@ -52,8 +52,8 @@ class CMixupRegressor(MemberMean):
     `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 bandwidth^2)` exactly (Yao et al. 2022, Eq. 6), and the loss is the squared
     error of the mixed label. Inputs and labels are standardised; a column that is constant in training is ignored, a
     missing number is the mean and has a column that says so, and a category is a column for each level. Predictions are
-    in label units. Two fits with the same `random_state` are equal on the same kind of processor; global random
-    generators are not touched.
+    in label units. Two fits with the same `random_state` are equal on the same kind of processor, in threads at a time,
+    too; global random generators are not touched.
 
     A row of `sample_weight` 2 is the same as the row given twice, one of 0 as no row, and the order of rows does not
     matter: equal rows are one with their weights' sum, an epoch is as many rows as there are different ones, and row i

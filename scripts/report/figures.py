@@ -128,56 +128,23 @@ def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> lis
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
 
-#: Of a method: its colour, its marker, and whether that is filled.
-LOOKS: dict[str, tuple[str, str, bool]] = {
-    "erm": (BLACK, "o", True),
-    "cmixup": (VERMILION, "D", True),
-    "cmixup_batch": (VERMILION, "s", False),
-    "cmixup_x": (VERMILION, "<", False),
-    "cmixup_h": (VERMILION, ">", False),
-    "cmixup_h_cosine": (VERMILION, "h", False),
-    "cmixup_h_pool": (VERMILION, "H", False),
-    "cmixup_xy": (VERMILION, "v", False),
-    "cmixup_hy": (VERMILION, "^", False),
-    "cmixup_meta": (VERMILION, "D", True),
-    "mixup": (BLUE, "s", True),
-    "manifold_mixup": (GREEN, "^", True),
-    "regmixup": (PURPLE, "P", True),
-    "k_mixup": (SKY, "v", True),
-    "local_mixup": (ORANGE, "<", True),
-    "mixrl": (SKY, "X", True),
-    "rc_mixup": (ORANGE, "X", True),
-    "ada": (GREEN, "d", True),
-    "foma": (PURPLE, "d", True),
-    "sk_mixup": (SKY, "p", True),
-    "cutmix": (GREEN, "p", True),
-    "puzzlemix": (PURPLE, "p", True),
-    "automix": (ORANGE, "p", True),
-    "input_noise": (GREY, "*", True),
-    "resample": (GREY, "p", True),
-    "irm": (SKY, "^", True),
-    "ib_irm": (SKY, "v", False),
-    "vrex": (ORANGE, "o", True),
-    "coral": (PURPLE, "o", True),
-    "group_dro": (GREEN, "o", True),
-    "fish": (GREY, "o", True),
-    "drnn": (GREY, "v", True),
-    "maml": (BLACK, "o", True),
-    "mr_maml": (SKY, "v", True),
-    "meta_aug": (GREEN, "^", True),
-    "metamix": (BLUE, "s", True),
-    "k_metamix": (PURPLE, "P", True),
-    "local_metamix": (ORANGE, "<", True),
-}
-COLOURS = {name: colour for name, (colour, _, _) in LOOKS.items()}
+#: Colour and marker of methods that stand in one figure with others; C-Mixup's forms are vermilion, and others grey.
+LOOKS = {
+    "erm": (BLACK, "o"), "cmixup": (VERMILION, "D"), "mixup": (BLUE, "s"), "manifold_mixup": (GREEN, "^"),
+    "irm": (SKY, "^"), "ib_irm": (SKY, "v"), "vrex": (ORANGE, "o"), "coral": (PURPLE, "o"), "group_dro": (GREEN, "o"),
+    "fish": (GREY, "o"), "drnn": (GREY, "v"),
+    "maml": (BLACK, "o"), "mr_maml": (SKY, "v"), "meta_aug": (GREEN, "^"), "metamix": (BLUE, "s"),
+    "k_metamix": (PURPLE, "P"), "local_metamix": (ORANGE, "<"), "cmixup_meta": (VERMILION, "D"),
+}  # fmt: skip
+COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
 #: Of series that are no methods, such as presets and datasets.
 SERIES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY]
 
 
 def method_look(name: str) -> dict[str, Any]:
-    """Return colour and marker of a method of configs/method, as options of `Axes.plot`; others are grey circles."""
-    colour, marker, filled = LOOKS.get(name, (GREY, "8", True))
-    return {"color": colour, "marker": marker} | ({} if filled else {"markerfacecolor": "white"})
+    """Return colour and marker of a method of configs/method, as options of `Axes.plot`."""
+    colour, marker = LOOKS.get(name, (VERMILION if name.startswith("cmixup") else GREY, "8"))
+    return {"color": colour, "marker": marker}
 
 
 ROOT = RESULTS.parent

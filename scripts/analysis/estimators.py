@@ -11,6 +11,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.kernels import Kernel
 
 Rows = NDArray[np.floating[Any]]  # float32 is enough for weights
+Sample = tuple[Rows, Floats]  # features (N, p) and labels (N,)
 
 #: Kernel weights that are held at once: 2 MiB in float64, which stay in a cache.
 WEIGHTS_PER_BLOCK = 1 << 18
@@ -77,13 +78,14 @@ def distance_spread(a: Rows, b: Rows, *, others: bool = False) -> float:
     return float(np.sqrt(squares / pairs - mean**2))
 
 
-def mixed_rows(first: Floats, second: Floats, partner: Ints, lam: Floats) -> Floats:
-    """Return lam first_i + (1 - lam) second_partner(i) for every copy, one below the other.
+def mixed_sample(first: Sample, second: Sample, partner: Ints, lam: Floats) -> Sample:
+    """Return lam first_i + (1 - lam) second_partner(i) for every copy, one below the other, of features and of labels.
 
-    `first` is (N,) or (N, d), `second` (M,) or (M, d), `partner` (C, N) indices into it, `lam` (C, N).
+    `partner` (C, N) are indices of rows of `second`, `lam` is (C, N).
     """
-    weight = lam.reshape(lam.shape + (1,) * (first.ndim - 1))
-    return (weight * first + (1 - weight) * second[partner]).reshape(-1, *first.shape[1:])
+    (x, y), (other_x, other_y), weight = first, second, lam[..., None]
+    mixed = weight * x + (1 - weight) * other_x[partner]
+    return mixed.reshape(-1, x.shape[1]), (lam * y + (1 - lam) * other_y[partner]).reshape(-1)
 
 
 def fit_direction(x: Rows, y: Floats) -> Floats:

@@ -16,10 +16,11 @@ import numpy as np
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.analysis.estimators import (
     Rows,
+    Sample,
     distance_spread,
     draw_partners,
     fit_direction,
-    mixed_rows,
+    mixed_sample,
     nadaraya_watson,
     ridge_fit,
 )
@@ -28,7 +29,6 @@ FEATURE = {"feature_1": 1.0, "feature_0.1": 0.1}  # the factor f of s_d by metho
 METHODS = ("erm", "mixup", *FEATURE, "cmixup")
 CLUSTERS, NONZERO, ALPHA, COPIES = 5, 5, 2.0, 2
 Z_STD, X_NOISE, Y_NOISE = 0.05, 0.25, 0.05  # of z in its cluster, of x around z, of y
-Sample = tuple[Rows, Floats]  # features (N, p) and labels (N,)
 
 
 class Finding(NamedTuple):
@@ -52,14 +52,10 @@ def sparse_theta(p: int) -> Floats:
     return theta
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """Rows of the single-index model y = a exp(b theta^T z) + noise, x = z + noise, z from a mixture of Gaussians.
 
-    Attributes:
-        x: (N, p).
-        y: (N,).
-        cluster: (N,) which Gaussian z comes from, 1 to 5: its mean is that number times theta.
+    x is (N, p), y (N,), and cluster (N,) which Gaussian z comes from, 1 to 5: its mean is that number times theta.
     """
 
     x: Floats
@@ -134,12 +130,12 @@ class Theorem1:
         spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else 0.0
         found = []
         for method in methods:
-            x, y = rows.x, rows.y
+            sample: Sample = rows.x, rows.y
             if method != "erm":
                 partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=True)
-                x, y = mixed_rows(rows.x, rows.x, partner, lam), mixed_rows(rows.y, rows.y, partner, lam)
+                sample = mixed_sample(sample, sample, partner, lam)
                 found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
-            found += _link_errors(method, (x, y), [((x, y), test)], sparse_theta(self.p), self.width)
+            found += _link_errors(method, sample, [(sample, test)], sparse_theta(self.p), self.width)
         return found
 
 
@@ -180,8 +176,8 @@ class Theorem2:
             if method == "erm":
                 rows[method] = np.concatenate([query.x, support.x]), np.concatenate([query.y, support.y])
                 continue
-            partner = _chosen_partners(method, (query.x, query.y), (support.x, support.y), self.bandwidth, level)
-            rows[method] = mixed_rows(query.x, support.x, partner, lam), mixed_rows(query.y, support.y, partner, lam)
+            partner = _chosen_partners(method, query[:2], support[:2], self.bandwidth, level)
+            rows[method] = mixed_sample(query[:2], support[:2], partner, lam)
             same[method] = float(np.mean(support.cluster[partner] == query.cluster))
         return rows, tested, same
 
@@ -263,14 +259,14 @@ class Theorem3:
         half = np.full((1, self.n), 0.5)
         found = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
-            if method.startswith("erm"):
-                both = method == "erm"
-                x = np.concatenate([d.x, d.other]) if both else d.x
-                y = np.concatenate([d.y, d.other_y]) if both else d.y
-            else:
+            x: Rows = d.x
+            y = d.y
+            if method == "erm":
+                x, y = np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y])
+            elif method != "erm_one_domain":
                 own = np.arange(self.n)[None]  # the pairing of the model
                 partner = own if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
-                x, y = mixed_rows(d.x, d.other, partner, half), mixed_rows(d.y, d.other_y, partner, half)
+                x, y = mixed_sample(d[:2], d[2:], partner, half)
                 found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == own))))
             error = ridge_fit(x, y, self.penalty) - theta
             found.append(Finding(method, "estimated", "theta_error", float(error @ error)))

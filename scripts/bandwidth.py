@@ -175,7 +175,7 @@ def look_at(given: Args) -> None:
         del given["dataset"]
     if ("dataset" in given) == ("table" in given):
         raise InputError("give either dataset=<name> or table=<file.npy or file.csv>")
-    title, wanted = given.get("dataset") or given["table"], []
+    title, wanted = given.get("dataset") or str(given.path("table")), []
     if "dataset" in given:
         labels, wanted = dataset_labels(title), published_bandwidths().get(title, [])
     else:

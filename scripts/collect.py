@@ -23,6 +23,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import lower_is_better
 from scripts.config.arguments import OUT, parse_args
+from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
@@ -218,7 +219,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, names=("folders",))
         if not (over := given.get("over")):
             raise InputError("over must name an option, such as over=method.bandwidth")
-        folders = [Path(folder) for folder in given.get("folders", str(given.out / "runs")).split(",")]
+        names_given = given.get("folders", str(given.out / "runs"))
+        folders = [Path(typed_path(name)) for name in split_names(names_given, lambda name: Path(name).is_dir())]
         reports, unfinished = find_reports(folders)
         mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
         groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method := given.get("method", ""))

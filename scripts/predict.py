@@ -22,8 +22,9 @@ from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers
-from datasets.common.table.reading import Format, read_table
+from datasets.common.table.reading import Format, column_named, read_table
 from scripts.config.arguments import parse_args
+from scripts.config.words import split_names
 from scripts.driver.cli import user_errors
 from scripts.records.records import plain_cell
 
@@ -63,15 +64,18 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     return lines
 
 
-def predict_table(run: SavedRun, table: Path, out: Path, ids: Sequence[str] = ()) -> None:
-    """Write the predictions for a table, after the columns `ids` of it."""
+def predict_table(run: SavedRun, table: Path, out: Path, wanted: str = "") -> None:
+    """Write the predictions for a table, after the columns of it that `wanted` names between commas."""
     if run.table is None:
         raise InputError(
             f"run {run.folder} was not trained on a table; cmixup.load_run(folder).predict(inputs) takes arrays"
         )
     if out.exists() and out.samefile(table):
         raise InputError(f"out must be another file than the table, got {out}")
-    frame = read_new(table, run, ids)
+    parts = wanted.split(",")
+    joined = [",".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+    frame = read_new(table, run, [" ".join(name.split()) for name in joined])
+    ids = [column_named(name, list(frame)) for name in split_names(wanted, lambda name: name in frame)]
     for name in ids:
         if name not in frame:
             raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
@@ -96,9 +100,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
         if "table" not in given:
             raise InputError("table must name a file to predict: table=new.csv")
-        ids = [name.strip() for name in given.get("id", "").split(",") if name.strip()]
-        run = load_run(Path(given["run"]), trust=given.switch("trust"))
-        predict_table(run, Path(given["table"]), Path(given.get("out", "predictions.csv")), ids)
+        run = load_run(given.path("run"), trust=given.switch("trust"))
+        out = given.path("out") if "out" in given else Path("predictions.csv")
+        predict_table(run, given.path("table"), out, given.get("id", ""))
 
 
 if __name__ == "__main__":

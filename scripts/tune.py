@@ -35,7 +35,6 @@ from scripts.config.compose import (
     TUNED_DEFAULT,
     base_preset,
     compose_train,
-    normalize_arguments,
     option_names,
     override_word,
     override_words,
@@ -45,6 +44,7 @@ from scripts.config.compose import (
     tune_command,
     tuned_path,
 )
+from scripts.config.words import hydra_words
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import LOCKS, holding_alone
@@ -239,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
-        words = normalize_arguments([f"{key}={value}" for key, value in given.items()])
+        words = hydra_words([f"{key}={value}" for key, value in given.items()])
         options = [word for word in words if word.startswith(OPTION)]
         if "dataset=csv" in words:
             given["dataset"] = "csv"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, format_value
+from scripts.config.words import take_folders, typed_path
 
 MOST_SEEDS = 100_000  # of one command
 SWITCH = {"0": False, "false": False, "1": True, "true": True}
@@ -61,7 +62,11 @@ class Args(dict[str, str]):
     @property
     def out(self) -> Path:
         """The folder of runs: the argument `out=`, else CMIXUP_OUT, else `outputs`."""
-        return Path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs")
+        return Path(typed_path(self.get("out") or os.environ.get("CMIXUP_OUT") or "outputs"))
+
+    def path(self, key: str) -> Path:
+        """Return the path that a key names."""
+        return Path(typed_path(self[key]))
 
 
 def near_hint(word: str, known: Sequence[str]) -> str:
@@ -85,16 +90,17 @@ def parse_args(
         InputError: another word, an unknown key, or a key twice.
         SystemExit: help was asked for.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    argv = take_folders(sys.argv[1:] if argv is None else argv)
     if {"-h", "--help"} & set(argv):
         print(format_help(about or "", keys))
         raise SystemExit(0)
     given, left, prefixes = Args(), list(names), tuple(key for key in keys if key.endswith("."))
     for word in argv:
         key, sign, value = word.partition("=")
-        if left and not word.startswith("-") and (not sign or "/" in key):  # a run's folder is named by its options
-            key, value = left.pop(0), word
-        elif not (sign and (key in keys or key.startswith(prefixes))):
+        known = sign and (key in keys or key.startswith(prefixes))
+        if left and not known and not word.startswith("-") and (not sign or "/" in key or os.path.exists(word)):  # noqa: PTH110
+            key, value = left.pop(0), word  # a run's folder is named by its options
+        elif not known:
             meant = key.lstrip("-").replace("-", "_")
             hint = f"; did you mean {meant}=?" if meant in keys else near_hint(meant, list(keys))
             raise InputError(f"option must be one of {'=, '.join(keys)}=, got {word!r}{hint}")

@@ -17,7 +17,6 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import MissingConfigException
 from omegaconf import DictConfig, OmegaConf, _utils, base
@@ -25,6 +24,15 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
+from scripts.config.words import (
+    check_words,
+    config_folders,
+    hydra_text,
+    hydra_words,
+    parse_word,
+    take_folders,
+    typed_path,
+)
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
@@ -38,12 +46,28 @@ TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 def option_names(group: str) -> list[str]:
     """Return the options of a config group, such as all datasets."""
-    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+    return sorted({path.stem for folder in part_folders() for path in (folder / group).glob("*.yaml")})
+
+
+def part_folders() -> tuple[Path, ...]:
+    """Return the folders that hold parts: configs/, and those of the user's."""
+    return (CONFIG_DIR, *map(Path, config_folders()))
+
+
+def part_path(group: str, name: str) -> Path:
+    """Return the file of one option of a group, in the first folder that has it, else in configs/."""
+    paths = [folder / group / f"{name}.yaml" for folder in part_folders()]
+    return next((path for path in paths if os.path.isfile(path)), paths[0])  # noqa: PTH113, a name of any length
+
+
+def is_group(key: str) -> bool:
+    """Return whether a folder of parts has files for `key=`."""
+    return any((folder / key).is_dir() for folder in part_folders())
 
 
 def part_file(group: str, name: str) -> dict[str, Any]:
     """Return what the file of one option of a group says, as it stands; read once a process, not to be changed."""
-    return _read(CONFIG_DIR / group / f"{name}.yaml")
+    return _read(part_path(group, name))
 
 
 def read_part(path: Path) -> dict[str, Any]:
@@ -52,7 +76,6 @@ def read_part(path: Path) -> dict[str, Any]:
 
 
 _read = functools.cache(read_part)
-_parsed = functools.lru_cache(1 << 10)(OverridesParser.create().parse_override)
 for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time that it is asked for: most of its work
     known.update({name: functools.lru_cache(1 << 10)(known[name]) for name in ("parse",) if name in known})
 
@@ -64,8 +87,9 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
         InputError: words that cannot be composed, or a tuned preset without tuned values.
     """
     with one_line():
-        cfg = _compose_words(overrides)
-        return _compose_words(with_tuned(cfg, cfg.preset, overrides)) if cfg.preset in TUNED_PRESETS else cfg
+        words = hydra_words(overrides)
+        cfg = _compose_words(words)
+        return _compose_words(with_tuned(cfg, cfg.preset, words)) if cfg.preset in TUNED_PRESETS else cfg
 
 
 @contextlib.contextmanager
@@ -104,22 +128,20 @@ def _compose_words(words: Sequence[str]) -> DictConfig:
     groups, values, experiment = list[str](), list[Override](), ""
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
     for word in {word.partition("=")[0]: word for word in words}.values():
-        given = _parsed(word)
+        given = parse_word(word)
         key = given.key_or_group
-        of_group = (
-            "/" in key or given.package is not None or (CONFIG_DIR / key).is_dir() or key.split(".")[0] == "hydra"
-        )
+        of_group = "/" in key or given.package is not None or is_group(key) or key.split(".")[0] == "hydra"
         sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
         if sets and not of_group and not given.is_sweep_override():
             values.append(given)
-        elif key == "experiment" and (CONFIG_DIR / key / f"{word.partition('=')[2]}.yaml").is_file():
+        elif key == "experiment" and os.path.isfile(part_path(key, word.partition("=")[2])):  # noqa: PTH113
             experiment = word  # its file refers to no other part, and is put in without Hydra
         else:
             groups.append(word)
     if any(word.startswith("debug=") for word in groups):  # which records under a name of its own
         groups, experiment = [*groups, *([experiment] if experiment else [])], ""
     inside = GlobalHydra.instance().is_initialized()
-    cfg = copy.deepcopy(_hydra_composed(CONFIG_DIR, tuple(sorted(groups)), inside))
+    cfg = copy.deepcopy(_hydra_composed(part_folders(), tuple(sorted(groups)), inside))
     if experiment:
         cfg.experiment = part_file("experiment", experiment.partition("=")[2])
     for one in values:
@@ -136,12 +158,15 @@ def _compose_words(words: Sequence[str]) -> DictConfig:
 
 
 @functools.cache
-def _hydra_composed(folder: Path, words: tuple[str, ...], inside: bool) -> DictConfig:
+def _hydra_composed(folders: tuple[Path, ...], words: tuple[str, ...], inside: bool) -> DictConfig:
     """Let Hydra compose; `inside` says whether its own command line has been read, which knows where to look."""
-    if inside:
-        return compose("train", overrides=list(words))
-    with initialize_config_dir(str(folder), version_base="1.3"):
-        return compose("train", overrides=list(words))
+    with contextlib.nullcontext() if inside else initialize_config_dir(str(folders[0]), version_base="1.3"):
+        return compose("train", overrides=[*words, *search_words(folders[1:])])
+
+
+def search_words(folders: Sequence[Path]) -> list[str]:
+    """Return the word by which Hydra finds parts in folders of the user's; none where there are none."""
+    return [f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"] if folders else []
 
 
 def table_options(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +175,7 @@ def table_options(config: Mapping[str, Any]) -> dict[str, Any]:
     if file.get("target") != "":
         return {}
     named = {key: options[key] for key in TABLE_KEYS if key in options}
-    return named | ({"path": os.path.realpath(Path(named["path"]).expanduser())} if named.get("path") else {})
+    return named | ({"path": os.path.realpath(typed_path(named["path"]))} if named.get("path") else {})
 
 
 def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
@@ -159,7 +184,7 @@ def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | No
     Each table of one's own has a file of its own below `out`.
     """
     if config is None or not (named := table_options(config)):
-        return CONFIG_DIR / preset / f"{dataset}.yaml"
+        return part_path("dataset", dataset).parents[1] / preset / f"{dataset}.yaml"
     name = re.sub(r"\W+", "_", Path(named.get("path") or named["item"]).stem)[:40]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
     return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
@@ -218,12 +243,10 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
 
     One that asks Hydra to show a configuration has the values that a tuned preset stands for.
     """
-    options = {"table": "dataset.path", "target": "dataset.target"}
-    split = [word.partition("=") for word in words]
-    keys = [key for key, _, _ in split]
-    chosen = ["dataset=csv"] if "table" in keys and "dataset" not in keys else []
-    words = [*(f"{options.get(key, key)}{sign}{value}" for key, sign, value in split), *chosen]
-    presets = [value for key, _, value in split if key == "preset" and value]
+    words = hydra_words(take_folders(words))
+    check_words(words)
+    words += search_words(part_folders()[1:])
+    presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
     if {"--cfg", "-c"} & set(words) and presets and presets[-1] in TUNED_PRESETS:
         first = next(k for k, word in enumerate(words) if "=" in word)
         cfg = compose_train([word for word in words if "=" in word and not word.startswith("preset=")])
@@ -234,10 +257,9 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
 def override_word(key: str, value: Any) -> str:
     """Return a command-line override that sets `key` to `value`; a part is chosen as a group by its name."""
     group = key.replace(".", "/")
-    if isinstance(value, str) and os.path.isfile(CONFIG_DIR / group / f"{value}.yaml"):  # noqa: PTH113, of any length
+    if isinstance(value, str) and os.path.isfile(part_path(group, value)):  # noqa: PTH113
         return f"{'+' if group == ADDED else ''}{group}={value}"
-    text = json.dumps(value)
-    return f"{key}={text if isinstance(value, str) else text.replace('Infinity', 'inf')}"  # as Hydra spells it
+    return f"{key}={hydra_text(value)}"
 
 
 def override_words(options: Mapping[str, Any]) -> list[str]:

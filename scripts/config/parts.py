@@ -20,13 +20,14 @@ from cmixup.methods.base import check_loss
 from cmixup.training.settings import TrainSettings
 from datasets.common.base import Dataset
 from scripts.config.compose import (
-    CONFIG_DIR,
     TUNED_PRESETS,
     compose_train,
+    is_group,
     one_line,
     option_names,
     override_words,
     part_file,
+    part_folders,
 )
 
 # Keys that say what something is or where it runs, not what is trained.
@@ -215,7 +216,7 @@ def check_part(
     hints |= shared
     for key, hint in hints.items():  # a word that stands for a part, which is chosen as a group
         group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
-        if isinstance(value, str) and str not in (hint, *typing.get_args(hint)) and (CONFIG_DIR / group).is_dir():
+        if isinstance(value, str) and str not in (hint, *typing.get_args(hint)) and is_group(group):
             names = ", ".join(option_names(group))
             raise InputError(f"{path}.{key} is chosen with {group}=, one of {names}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
@@ -295,22 +296,22 @@ def changed_options(plain: Mapping[str, Any], preset: str = "") -> dict[str, Any
     usual_config = _usual_config.__wrapped__ if preset in TUNED_PRESETS else _usual_config  # tuning writes values anew
     dataset, model, method = (plain[group]["name"] for group in GROUPS)
     words = [f"dataset={dataset}", f"method={method}", f"preset={preset}"]
-    usual = usual_config(CONFIG_DIR, *words)
+    usual = usual_config(part_folders(), *words)
     if usual["model"]["name"] != model:
         words = [*words, f"model={model}"]
-        usual = usual_config(CONFIG_DIR, *words)
+        usual = usual_config(part_folders(), *words)
     mine, theirs = _flat_options(plain), _flat_options(usual)
     parts = {f"method.{key}": value.get("name") for key, value in plain["method"].items() if is_part(value)}
     swapped = {key: name for key, name in parts.items() if theirs.get(key) != name}
     if swapped:
-        theirs = _flat_options(usual_config(CONFIG_DIR, *words, *override_words(swapped)))
+        theirs = _flat_options(usual_config(part_folders(), *words, *override_words(swapped)))
     changed = {key for key, value in mine.items() if key not in theirs or theirs[key] != value}
     return {key: value for key, value in mine.items() if key in swapped or (key in changed and key not in parts)}
 
 
 @functools.cache
-def _usual_config(_: Path, *words: str) -> Mapping[str, Any]:
-    """Return what words compose to, not to be changed; once a process for a folder of files."""
+def _usual_config(_: tuple[Path, ...], *words: str) -> Mapping[str, Any]:
+    """Return what words compose to, not to be changed; once a process for the same folders of files."""
     return resolve_config(compose_train(words))
 
 

@@ -25,6 +25,7 @@ from scripts.config.parts import (
     resolve_config,
     target_of,
 )
+from scripts.config.words import typed_path
 from scripts.driver.devices import pick_device
 from scripts.driver.runs import folder_name, is_done, read_report
 
@@ -83,7 +84,7 @@ def plan_job(cfg: DictConfig) -> Job:
     plain = resolve_config(cfg)
     for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:
-            plain["dataset"][key] = os.path.realpath(Path(path).expanduser())  # however it is spelt, it is one table
+            plain["dataset"][key] = os.path.realpath(typed_path(path))  # however it is spelt, it is one table
     settings, dataset, model, method = check_config(plain)
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
     options = named = changed_options(plain)

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import rich.console
 from rich import box
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -48,7 +49,9 @@ class ProgressDisplay(Progress):
     def __init__(self, total: int, title: str, unit: str = "epochs"):
         console = Console(file=sys.stderr)
         super().__init__(
-            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            ),
             BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
             console=console, transient=True, expand=True, disable=not console.is_terminal,
         )  # fmt: skip
@@ -148,7 +151,9 @@ def print_table(
         used += GAP + size
     for part in parts:
         name = title if part is parts[0] else f"{title} (continued)"
-        grid = Table(title=name, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        grid = Table(
+            title=escape(name), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+        )
         for k in part:
             grid.add_column(head[k], justify="left" if k < left else "right", overflow="fold")
         for row, style in zip(rows, styles or [None] * len(rows), strict=True):

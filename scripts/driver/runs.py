@@ -46,14 +46,15 @@ def folder_name(preset: str, options: Mapping[str, Any]) -> str:
     parts = [f"{key.removeprefix('method.')}={value}" for key, value in sorted(options.items())]
     written = ",".join([preset, *parts])
     name = re.sub(r"[^\w=,.+-]", "_", written)
-    if name == written and len(name) <= LONGEST_NAME:
+    short = name.encode()[:LONGEST_NAME].decode(errors="ignore")  # disks count bytes
+    if name == written == short:
         # Of texts that others could be taken for: in another case, on disks that have none, or as several options.
         unlike = [value for value in options.values() if isinstance(value, str) and re.search("[A-Z,=]", value)]
         if not unlike:
             return name
         written += repr(unlike)
     digest = hashlib.sha256(written.encode()).hexdigest()[:12]
-    return f"{name[:LONGEST_NAME]}-{digest}"
+    return f"{short}-{digest}"
 
 
 def begin_run(folder: Path, config: Mapping[str, Any]) -> None:
@@ -165,11 +166,21 @@ def set_damage_aside(folder: Path) -> None:
 
 def read_report(folder: Path) -> dict[str, Any]:
     """Return the report of a run's folder; a number that is not finite, which JSON lacks, is one again."""
-    report = json.loads(checked(folder / REPORT).read_text())
+    report = json.loads(checked(folder / REPORT).read_text(), object_hook=_with_infinity)
     not_finite = {value: float(word) for word, value in STRICT.items()}
     for values in (*report["scores"].values(), report["facts"]):
         values.update({k: not_finite[value] for k, value in values.items() if value is None or isinstance(value, str)})
     return report
+
+
+def _with_infinity(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a report in which infinity is a number, such as a bandwidth's; names of columns stay."""
+    words = {
+        key
+        for key, value in node.items()
+        if isinstance(value, str) and value in ("inf", "-inf") and not key.startswith("dataset.")
+    }
+    return node | {key: float(node[key]) for key in words - {"target", "group"}}
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:

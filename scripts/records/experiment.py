@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cmixup.errors import InputError
-from scripts.config.compose import CONFIG_DIR, option_names, read_part
+from scripts.config.compose import CONFIG_DIR, option_names, part_path, read_part
 from scripts.config.parts import checked_arguments
 from scripts.records import names
 from scripts.records.records import read_csv
@@ -87,7 +87,7 @@ def load_experiment(name: str) -> Experiment:
     Raises:
         InputError: no such experiment, or a key of it is unknown or of the wrong type.
     """
-    path = CONFIG_DIR / "experiment" / f"{name}.yaml"
+    path = part_path("experiment", name)
     if not path.is_file():
         known = ", ".join(option_names("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")

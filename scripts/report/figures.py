@@ -104,7 +104,13 @@ def labels_figure(
         if reports:
             x, values = [r.bandwidth for r in reports], [getattr(r, name) for r in reports]
             axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
-    axis.set(xscale="log", xlabel="bandwidth, in label units", ylabel="share", ylim=(-0.03, 1.03), title=title)
+    axis.set(
+        xscale="log",
+        xlabel="bandwidth, in label units",
+        ylabel="share",
+        ylim=(-0.03, 1.03),
+        title=title.replace("$", r"\$"),
+    )
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()

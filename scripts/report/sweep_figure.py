@@ -99,7 +99,8 @@ def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
     for axis, sweep in zip(axes.flat, sweeps, strict=False):
         shows, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
         handles |= _draw_panel(axis, shows, method)
-        axis.set_title(f"{sweep.title}: {shows.finding}" if shows.finding else sweep.title, fontsize=10)
+        title = f"{sweep.title}: {shows.finding}" if shows.finding else sweep.title
+        axis.set_title(title.replace("$", r"\$"), fontsize=10)
         axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.finding else f"{score}, 95 % t band")
     if len(handles) > 1:
         legend_below(figure, handles)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from scripts.config import compose
 from scripts.config import parts as config
+from scripts.config.compose import CONFIG_DIR
+from scripts.config.words import take_folders
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 
@@ -81,7 +81,7 @@ CONFIGS = {
 
 def on_the_page() -> Iterator[tuple[str, str]]:
     """The files that docs/new_method.md shows, path and text: a block's file is the one named last before it."""
-    root = config.CONFIG_DIR.parent
+    root = CONFIG_DIR.parent
     page = (root / "docs" / "new_method.md").read_text().partition("## To a checkout")[2]
     for target, source in re.findall(r"`(cmixup/[\w/]+\.py)` is a copy of `(examples/[\w/]+\.py)`", page):
         yield target, (root / source).read_text()
@@ -92,24 +92,24 @@ def on_the_page() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the project's configs and new parts: a module and a config each."""
+    """A folder of one's own with new parts: a module and a config each."""
     tmp_path = tmp_path_factory.mktemp("project")
-    shutil.copytree(config.CONFIG_DIR, tmp_path / "configs")
     (tmp_path / "parts").mkdir()
     for name, text in CODE.items():
         lines = [line.removeprefix("        ") for line in text.splitlines()]
         (tmp_path / "parts" / f"{name}.py").write_text("from __future__ import annotations\n" + "\n".join(lines) + "\n")
     for name, text in CONFIGS.items():
+        (tmp_path / "configs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "configs" / name).write_text(text)
     for name, text in on_the_page():
         place = tmp_path / (name if name.endswith(".yaml") else f"parts/{Path(name).name}")
-        place.parent.mkdir(exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(
             re.sub(r"_target_: (?!cmixup\.methods\.mix\b).*\.(\w+\.\w+)$", r"_target_: parts.\1", text, flags=re.M)
         )
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for module in (compose, config):
-            monkeypatch.setattr(module, "CONFIG_DIR", tmp_path / "configs")
+        monkeypatch.setenv("CMIXUP_CONFIG", "")
+        take_folders(["--config-dir", str(tmp_path / "configs")])
         monkeypatch.syspath_prepend(str(tmp_path))
         yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "parts"]:

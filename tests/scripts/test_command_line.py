@@ -128,7 +128,9 @@ def test_the_command_takes_every_line(
     for page, *words in lines:
         if module == "scripts.train":
             plain = [word for word in words if not word.startswith(("hydra/launcher", "hydra.launcher"))]  # of plugins
-            compose_train([re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in normalize_arguments(plain)])
+            compose_train(
+                [re.sub(r"range\((\d+).*|,(?!.*\]).*", r"\1", word) for word in normalize_arguments(["-m", *plain])[1:]]
+            )
             continue
         for first in words[0].split("|") if words else [""]:
             with pytest.raises(SystemExit) as stop:

@@ -103,7 +103,7 @@ def test_ids_go_into_the_predictions_as_they_are(own: tuple[Job, Path], tmp_path
 def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(own: tuple[Job, Path], tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("=1+1;size;age;state\n=cmd();1;25;s1\n-7;2;25;s1\n@x;3;25;s1\n")
     out = tmp_path / "out.csv"
-    predict.predict_table(load_run(own[0].run_folder(0)), tmp_path / "new.csv", out, ["=1+1"])
+    predict.predict_table(load_run(own[0].run_folder(0)), tmp_path / "new.csv", out, "=1+1")
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
 

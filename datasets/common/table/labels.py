@@ -9,7 +9,7 @@ import numpy as np
 from cmixup.errors import InputError, format_value, nearest
 from cmixup.tables.columns import checked_numbers
 from datasets.common.damaged import naming
-from datasets.common.table.reading import Format, read_table
+from datasets.common.table.reading import Format, column_named, read_table
 
 LONGEST = 200  # characters of the names of columns in a message
 
@@ -32,7 +32,7 @@ def file_labels(path: Path, column: str) -> np.ndarray:
         raise InputError(f"table must be a .npy or .csv file, got {str(path)!r}")
     frame = read_table(path, Format())
     header = [str(name) for name in frame]
-    column = column or (header[0] if len(header) == 1 else "")
+    column = column_named(column, header) if column else header[0] if len(header) == 1 else ""
     if column not in header:
         near = nearest(column, header)[:LONGEST] if column else f"; there are {', '.join(header)[:LONGEST]}"
         raise InputError(f"target must name a column of {path}, got {format_value(column)}{near}")

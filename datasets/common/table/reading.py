@@ -113,6 +113,13 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
     return frame
 
 
+def column_named(name: str, known: Sequence[str]) -> str:
+    """Return the column that a name means: as headers are read, and with quotes or brackets that may be its own."""
+    plain = " ".join(name.split())
+    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1])
+    return next((spelling for spelling in spellings if spelling in known), name)
+
+
 def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
     """Let pandas parse the file, and say its complaints in one line."""
     try:

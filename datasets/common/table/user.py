@@ -19,6 +19,7 @@ from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers
 from cmixup.tables.preprocessing import Preprocessing, fit
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems
+from datasets.common.table.reading import column_named
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 SYNTHETIC_ROWS = 400
@@ -186,6 +187,9 @@ class UserTable(Dataset):
         frame, name = source.frame, source.name
         known = [str(column) for column in frame]
         frame = frame.set_axis(known, axis=1)
+        for option in ("targets", "categorical", "drop", "keep"):
+            setattr(self, option, tuple(column_named(column, known) for column in getattr(self, option)))
+        self.group = self.group and column_named(self.group, known)
         if not self.targets:
             raise InputError(f"target must name a column of {name}: {shortened(known)}")
         options = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
@@ -193,7 +197,9 @@ class UserTable(Dataset):
         for option, columns in options.items():
             for column in columns:
                 if column not in known:
-                    raise InputError(f"{option} {format_value(column)} is no column of {name}{nearest(column, known)}")
+                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
+                    hint = f"{nearest(column, known)}{several}"
+                    raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
         y = np.column_stack([checked_numbers(frame[target], name) for target in self.targets])
         usable, notes = ~np.isnan(y).any(axis=1), []
         if self.log_target and (wrong := y[usable] <= 0).any():

@@ -1,0 +1,174 @@
+"""Words of a command line as Hydra reads them: names mean what was typed, and folders of parts are one's own, too.
+
+Names of files, folders and columns are quoted before Hydra sees them. What its grammar is needed for stays its own:
+lists in brackets, the values of a sweep between commas (`-m`), what somebody has put into quotes, and `${oc.env:...}`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob, Override, Quote, QuotedString
+from hydra.errors import HydraException
+
+from cmixup.errors import InputError, format_value
+
+FOLDERS = "CMIXUP_CONFIG"  # environment: folders like configs/ with parts of one's own
+PARSER = OverridesParser.create()
+SHORT = {"table": "dataset.path", "target": "dataset.target"}  # words for options of the dataset csv
+FILES = ("dataset.path", "out")
+SINGLE = (*FILES, "dataset.group", "dataset.package", "dataset.item")  # no list, and never null
+SEVERAL = ("dataset.target", "dataset.categorical", "dataset.drop", "dataset.keep", "dataset.missing")
+QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
+ITEM = re.compile(rf"\s*(?:{QUOTED}|\[[^\]]*\])\s*(?=,|$)|[^,]+")  # of a list or a sweep
+MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
+FUNCTION = re.compile(r"(choice|glob|interval|range|shuffle|sort|tag)\(.*\)")  # of a sweep
+TEXT = re.compile(r"(?!(true|false|null|inf|nan)$)[a-z_./][\w./]*", re.ASCII | re.IGNORECASE)  # needs no quotes
+KNOWN_TO_HYDRA = re.compile(r"[\w/\-\\+.$%*@?|: ]", re.ASCII)  # of a value without quotes
+
+
+def typed_path(text: str) -> str:
+    """Return the path that a word names: quotes around the whole are none of it, and ~ is the user's folder."""
+    inside = text[1:-1] if re.fullmatch(QUOTED, text) and not os.path.exists(text) else text  # noqa: PTH110
+    return os.path.expanduser(inside)  # noqa: PTH111, which raises where a name begins so
+
+
+def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
+    """Return the names between commas; one that holds commas itself is a name where `known` says so."""
+    parts, found = text.split(","), list[str]()
+    while parts:
+        ends = [k for k in range(len(parts), 0, -1) if known(",".join(parts[:k]).strip())]
+        size = ends[0] if ends else 1
+        found.append(",".join(parts[:size]).strip())
+        parts = parts[size:]
+    return [name for name in found if name]
+
+
+def hydra_words(words: Sequence[str]) -> list[str]:
+    """Return words of a command line with every name as Hydra reads it; `table=my.csv` chooses the dataset csv, too."""
+    sweeps = bool(MULTIRUN & set(words))
+    made, keys = [], [word.partition("=")[0] for word in words]
+    for word in words:
+        key, sign, value = word.partition("=")
+        option = SHORT.get(key, key)
+        names = sign and (option.lstrip("+") == "out" or option.lstrip("+").startswith("dataset."))
+        made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
+    return [*made, *(["dataset=csv"] if "table" in keys and "dataset" not in keys else [])]
+
+
+def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:
+    if re.fullmatch(QUOTED, text) and not (key in FILES and os.path.exists(text)):  # noqa: PTH110
+        return text
+    if (
+        not text
+        or (text == "null" and lists and key not in (*SINGLE, "dataset.target"))
+        or "${oc." in text
+        or (sweeps and FUNCTION.fullmatch(text))
+    ):
+        return text
+    if sweeps and len(items := ITEM.findall(text)) > 1:
+        return ",".join(_hydra_value(key, item.strip(), sweeps=False) for item in items)
+    if lists and key not in SINGLE and text.startswith("[") and text.endswith("]"):
+        items = [item.strip() for item in ITEM.findall(text[1:-1])]
+        return f"[{','.join(_hydra_value(key, item, sweeps=False, lists=False) for item in items)}]"
+    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL) and _reads(f"{key}={text}")):
+        return text
+    return hydra_quoted(typed_path(text) if key in FILES else text)
+
+
+def hydra_quoted(text: str) -> str:
+    """Return a text as Hydra and OmegaConf read it as it stands."""
+    return QuotedString(re.sub(r"(\\*)\$\{", r"\1\1\\${", text), Quote.double).with_quotes()
+
+
+def hydra_text(value: Any) -> str:
+    """Return a value as Hydra reads it on a command line."""
+    if isinstance(value, str):
+        return hydra_quoted(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(hydra_text, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf")
+
+
+def _reads(word: str) -> bool:
+    try:
+        return not parse_word(word).is_sweep_override()
+    except InputError:
+        return False
+
+
+@functools.lru_cache(1 << 10)
+def parse_word(word: str) -> Override:
+    """Return a word of a command line as Hydra reads it.
+
+    Raises:
+        InputError: it cannot; the message names the sign at which it stops, and the remedy.
+    """
+    try:
+        return PARSER.parse_override(word)
+    except HydraException:
+        key, _, value = word.partition("=")
+        sign = next((sign for sign in value if not KNOWN_TO_HYDRA.match(sign)), "")
+        stops = f"cannot read {sign} here: put the value into quotes" if sign else "finds no whole value: it may be"
+        raise InputError(f"{key}={value}: Hydra {stops}, '{key}={hydra_quoted(value or 'value')}'") from None
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise `InputError` where Hydra cannot read a word, or several values of one are no sweep."""
+    for word in words:
+        if "=" not in word or word.startswith("-"):
+            continue
+        given = parse_word(word)
+        if not given.is_sweep_override() or given.is_hydra_override():
+            continue
+        if not MULTIRUN & set(words):
+            raise InputError(f"{word}: several values are a sweep, which needs -m: python -m scripts.train -m {word}")
+        if isinstance(given.value(), Glob) and "." in given.key_or_group:
+            raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
+
+
+def take_folders(words: Sequence[str]) -> list[str]:
+    """Return words without `--config-dir` and `hydra.searchpath`, whose folders hold parts from now on (`FOLDERS`).
+
+    Raises:
+        InputError: one of them is no folder, or no package that is installed.
+    """
+    left, folders, rest = list[str](), list[str](), iter(words)
+    for word in rest:
+        key, _, value = word.partition("=")
+        if key in ("--config-dir", "-cd"):
+            folders.append(value or next(rest, ""))
+        elif key.lstrip("+") == "hydra.searchpath":
+            folders += [typed_path(item.strip()) for item in ITEM.findall(value.removeprefix("[").removesuffix("]"))]
+        else:
+            left.append(word)
+    if folders:
+        os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys([*map(_folder, folders), *config_folders()]))
+    return left
+
+
+def config_folders() -> list[str]:
+    """Return the folders of parts beside configs/, which the environment names to this process and those it starts."""
+    return [folder for folder in os.environ.get(FOLDERS, "").split(os.pathsep) if folder]
+
+
+def _folder(place: str) -> str:
+    kind, sign, name = place.rpartition("://")
+    if sign and kind == "pkg":
+        package, *inside = name.replace("/", ".").split(".")
+        spec = importlib.util.find_spec(package)
+        places = [Path(found, *inside) for found in (spec and spec.submodule_search_locations) or ()]
+    else:
+        places = [Path(typed_path(name))]
+    for path in places:
+        if path.is_dir():
+            return str(path.resolve())
+    raise InputError(f"--config-dir and hydra.searchpath must name folders, got {format_value(place)}")

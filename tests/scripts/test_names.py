@@ -1,0 +1,254 @@
+"""Names of files, folders and columns work as typed in every command, and a word that Hydra needs stays Hydra's."""
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+
+from cmixup.errors import InputError
+from scripts import bandwidth, collect, predict, reproduce, train, tune
+from scripts.config.arguments import parse_args
+from scripts.config.compose import compose_train, normalize_arguments, override_word
+from scripts.config.words import hydra_text, hydra_words, parse_word, split_names
+from scripts.driver.job import Job, plan_job
+from scripts.driver.runs import folder_name
+from scripts.records.experiment import load_experiment
+
+NAMES = (
+    "two words", "my list (2)", "prüf", "preis in €", "price=net", "my price ($)", "it's", 'say "hi"', "~home", "a,b",
+    "x\\y", "end\\", "a\\'b", "[mm]", "[a", "{k}", "${x}", "a${b}c$", "😀 smile", "👨‍👩‍👧", "#1!", "<a|b>",
+    "007", "1e3", "null", "名前", "a:b;c", "*?", "-dash", "+plus", "@at & co", "'quoted'", '"dq"', "glob(*)", "é" * 90,
+)  # fmt: skip
+ROWS = 40
+LISTS = ("target", "categorical", "drop", "keep", "missing")
+LITERAL = {"null": ("None",), "007": ("7",), "1e3": ("1000.0",), "true": ("True",)}  # of an option that is no name
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CMIXUP_OUT", raising=False)
+    return tmp_path
+
+
+def write_table(path: Path, target: str) -> None:
+    rng = np.random.default_rng(0)
+    values = {"a": rng.normal(size=ROWS).round(3), target: np.arange(ROWS) % 7 + 0.5, "kind": np.arange(ROWS) % 3}
+    pd.DataFrame(values).to_csv(path, index=False)
+
+
+def composed_by_train(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[DictConfig]:
+    """Return the configurations that `python -m scripts.train` trains, which it does not."""
+    seen: list[DictConfig] = []
+    monkeypatch.setattr(train, "run_training", seen.append)
+    monkeypatch.setattr("hydra._internal.logging_config.configure_logging", lambda _: None)  # this process goes on
+    monkeypatch.setattr("sys.argv", ["scripts.train", *normalize_arguments(words)])
+    GlobalHydra.instance().clear()
+    train.main()
+    return seen
+
+
+def check_job(job: Job, name: str, here: Path) -> None:
+    """Hold a job to a table, a column and a folder of one name, and to a folder of a run that a disk takes."""
+    dataset: Any = job.dataset
+    assert job.config["dataset"]["path"] == str(here / f"{name}.csv")
+    assert job.config["out"] in (name, name[1:-1])  # quotes around the whole mean the name inside, if nothing is there
+    assert dataset.load(0).extras
+    assert dataset.targets == (name,)
+    assert all(len(part.encode()) <= 255 for part in job.folder.parts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_train_takes_a_name_as_typed(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(here / f"{name}.csv", name)
+    words = [f"table={name}.csv", f"target={name}", f"out={name}", "method=erm", "logger=none"]
+    by_hydra = name in ("preis in €", "a,b", "it's", "~home", "end\\", "${x}", "👨‍👩‍👧")  # which takes longer
+    cfg = composed_by_train(monkeypatch, *words)[0] if by_hydra else compose_train(words)
+    check_job(plan_job(cfg), name, here)
+
+
+@pytest.mark.parametrize("option", ["out", *(f"dataset.{key}" for key in LISTS), "dataset.group", "dataset.folder"])
+def test_every_option_of_names_takes_them(option: str) -> None:
+    """As typed, in a list, and as the words that a command prints or stores."""
+    for name in NAMES:
+        if (
+            option == "dataset.folder" and "${" in name
+        ):  # an option that is not known to take names may refer to another
+            continue
+        item = f'"{name}"' if "," in name else name
+        lists = [f"[{item}]", f"[ {item} , a]"] if option.endswith(LISTS) else []
+        for typed in (name, *lists, override_word(option, name).partition("=")[2]):
+            (word,) = hydra_words([f"{option}={typed}"])
+            assert hydra_words([word]) == [word]
+            cfg = OmegaConf.create({"value": parse_word(word).value()})
+            value = OmegaConf.to_container(cfg, resolve=True)["value"]  # type: ignore[call-overload, index]
+            spelt = (name, name[1:-1]) if name[0] in "'\"[" else (name,)  # which the columns of a table tell apart
+            assert str(value[0] if isinstance(value, list) else value) in (*spelt, *LITERAL.get(name, ()))
+
+
+def test_columns_are_those_of_the_table_where_quotes_or_brackets_are_their_own(here: Path) -> None:
+    columns = ("[mm]", "'quoted'", '"dq"', "a,b", "b", "c")
+    pd.DataFrame({name: np.arange(ROWS) % (k + 3) for k, name in enumerate(columns)}).to_csv("t.csv", index=False)
+    words = ["table=t.csv", "target=[mm]", "dataset.group='quoted'", 'dataset.drop=["dq",b]', "dataset.categorical=a,b"]
+    dataset: Any = plan_job(compose_train(words)).dataset
+    assert list(dataset.table.features) == ["a,b", "c"]
+    assert (dataset.targets, dataset.group, dataset.drop) == (("[mm]",), "'quoted'", ('"dq"', "b"))
+    with pytest.raises(
+        InputError, match=r"drop 'b,c' is no column of .*; of several make a list, dataset.drop=\[a,b\]"
+    ):
+        plan_job(compose_train([*words[:2], "dataset.drop=b,c"])).dataset.load(0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tune_takes_it(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(here / f"{name}.csv", name)
+    planned: list[tune.Trial] = []
+
+    def plan(_: Any, given: Any, *more: Any, **__: Any) -> None:
+        planned.extend(tune.make_trials("csv", "erm", given, 1))
+
+    monkeypatch.setattr(tune, "tune_cells", plan)
+    tune.main([f"table={name}.csv", f"target={name}", "method=erm", f"out={name}"])
+    check_job(planned[0].job, name, here)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bandwidth_takes_it(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(here / f"{name}.csv", name)
+    monkeypatch.setattr(bandwidth, "bandwidth_grid", lambda _: [1.0])
+    if name != "a${b}c$":  # one picture is drawn
+        monkeypatch.setattr(bandwidth, "labels_figure", lambda *_: None)
+        monkeypatch.setattr(bandwidth, "to_png", lambda _: b"")
+    bandwidth.main([f"table={name}.csv", f"target={name}", f"out={name}"])
+    assert [path.name for path in here.rglob("*.png")] == [f"{name}.png"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two finished runs on a table."""
+    folder = tmp_path_factory.mktemp("runs")
+    write_table(folder / "t.csv", "y")
+    words = [f"table={folder / 't.csv'}", "target=y", "method=erm", "train.epochs=1", "logger=none", "model.hidden=[2]"]
+    for rate in (0.1, 0.2):
+        with contextlib.redirect_stdout(None):
+            train.run_training(compose_train([*words[:-1], f"train.lr={rate}", f"out={folder / 'out'}"]))
+    return folder / "out" / "runs"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predict_takes_it(name: str, runs: Path, here: Path) -> None:
+    (run, _) = sorted(runs.rglob("seed=0"))
+    shutil.copytree(run, here / name / "seed=0")
+    pd.DataFrame({"a": [0.1, 0.2], "kind": [1, 2], name: ["p", "q"], "b": [3, 4]}).to_csv(f"{name}.csv", index=False)
+    predict.main([f"run={name}/seed=0", f"table={name}.csv", f"id={name},b", f"out={name}/{name}.out"])
+    made = pd.read_csv(here / name / f"{name}.out", keep_default_na=False)
+    assert list(made)[1:] == ["b", "y"]
+    assert made.columns[0].lstrip("'") == name.lstrip("'")  # a formula of a spreadsheet as text
+    assert made.iloc[:, 0].tolist() == ["p", "q"]
+    if not name.startswith("-"):
+        predict.main([f"{name}/seed=0", f"table={name}.csv"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_collect_and_reproduce_take_it(name: str, runs: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(runs, here / name)
+    monkeypatch.setattr(collect, "to_png", lambda _: b"")
+    monkeypatch.setattr(collect, "draw_panels", lambda *_: None)
+    collect.main([f"folders={name}", "over=train.lr", f"out={name}"])
+    assert len(list((here / name / "collected").iterdir())) == 3
+    given = parse_args([f"out={name}"], reproduce.KEYS)
+    assert reproduce.choice_of(load_experiment("table1"), given).out == name
+
+
+def test_names_in_a_sweep(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("my prüf.csv", "b [1].csv"):
+        write_table(here / name, "preis in €")
+    words = ["-m", "table=my prüf.csv,b [1].csv", "target=preis in €,'a'", "out=ergebnis ü", "method=erm"]
+    configs = composed_by_train(monkeypatch, *words)
+    assert [(cfg.dataset.path, cfg.dataset.target) for cfg in configs] == [
+        ("my prüf.csv", "preis in €"), ("my prüf.csv", "a"), ("b [1].csv", "preis in €"), ("b [1].csv", "a"),
+    ]  # fmt: skip
+    assert {cfg.out for cfg in configs} == {"ergebnis ü"}
+    assert (here / "ergebnis ü" / "sweeps").is_dir()
+
+
+def test_the_users_folder_is_meant_by_a_wave(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(here))
+    write_table(here / "t.csv", "y")
+    config = plan_job(compose_train(["table=~/t.csv", "target=y", "out=~/x"])).config
+    assert (config["dataset"]["path"], config["out"]) == (str(here / "t.csv"), str(here / "x"))
+    assert parse_args(["out=~/x"], {"out": ""}).out == here / "x"
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("dataset.drop=[a,b]", ["a", "b"]),
+        ("dataset.drop=[größe (m),'x,y', \"z\"]", ["größe (m)", "x,y", "z"]),
+        ('dataset.target="my price"', "my price"),
+        ("out=${oc.env:CMIXUP_NOWHERE,there}", "${oc.env:CMIXUP_NOWHERE,there}"),
+        ("dataset.max_rows=30", 30),
+        ("dataset.together=true", True),
+        ("dataset.drop=null", None),
+        ("dataset.scaling=minmax", "minmax"),
+        ("dataset.group=a b", "a b"),
+    ],
+)
+def test_what_hydra_is_needed_for_stays_its_own(typed: str, read: Any) -> None:
+    (word,) = hydra_words([typed])
+    assert parse_word(word).value() == read
+    assert hydra_words([word]) == [word]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        (
+            "experiment=prüf",
+            "experiment=prüf: Hydra cannot read ü here: put the value into quotes, 'experiment=\"prüf\"'",
+        ),
+        ("method.layer=a(b)", "method.layer=a(b): Hydra cannot read ( here: put"),
+        ("train.lr=", None),
+        ("train.track=[a", "train.track=[a: Hydra"),
+        ("method=erm,", "method=erm,: Hydra"),
+        (
+            "method=erm,mixup",
+            "method=erm,mixup: several values are a sweep, which needs -m: python -m scripts.train -m",
+        ),
+        ("method.bandwidth=glob(*)", "method.bandwidth=glob(*): "),
+    ],
+)
+def test_a_value_that_hydra_cannot_read_names_sign_and_remedy(word: str, message: str | None) -> None:
+    if message is None:
+        assert normalize_arguments([word]) == [word]
+        return
+    for words in ([word], ["-m", word]):
+        if words[0] == "-m" and "mixup" in word:
+            continue
+        with pytest.raises(InputError) as caught:
+            normalize_arguments(words)
+        assert str(caught.value).startswith(message)
+        assert "\n" not in str(caught.value)
+
+
+def test_names_between_commas_may_hold_commas() -> None:
+    assert split_names("a, b,c , d", {"b,c"}.__contains__) == ["a", "b,c", "d"]
+    assert split_names("x,y", {"x,y", "x"}.__contains__) == ["x,y"]
+    assert split_names("", bool) == []
+
+
+def test_values_are_spelt_as_hydra_reads_them() -> None:
+    for value in ("prüf", 'a "b" \\', ["é", "ü x"], 1e-5, True, None, float("inf"), [1, 2.5]):
+        assert parse_word(f"x={hydra_text(value)}").value() == value
+    assert "\\u" not in hydra_text(["prüf", "€"])
+
+
+def test_a_folder_of_a_run_fits_a_disk() -> None:
+    assert len(folder_name("default", {"dataset.path": "名" * 200}).encode()) <= 255
+    assert folder_name("default", {"train.lr": 0.1}) == "default,train.lr=0.1"

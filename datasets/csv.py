@@ -1,4 +1,4 @@
-"""A table of your own, from a CSV file."""
+"""A table of your own, from a CSV file, packed or not, or a Parquet, Feather or Excel file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from datasets.common.table.user import Source, UserTable, as_names
 
 
 class Csv(UserTable):
-    """Any table in a text file: `dataset=csv dataset.path=my.csv dataset.target=price`.
+    """Any table in a file: `dataset=csv dataset.path=my.csv dataset.target=price`.
 
     Origin: the user's. y: the columns named by `target`, in their own units. x: the other columns as numbers.
     Shapes: x (N, features), y (N, targets); split 60 / 20 / 20 anew for every run seed, by whole domains if `group`
@@ -23,7 +23,7 @@ class Csv(UserTable):
 
     Args:
         path: the file; `datasets.common.table.reading` says by which rules it is read.
-        separator, decimal, encoding, missing: see `Format`.
+        separator, decimal, encoding, missing, thousands, skip: see `Format`.
         options: see `UserTable`.
     """
 
@@ -31,7 +31,7 @@ class Csv(UserTable):
     unit: ClassVar[str] = "the table's own"
     place: ClassVar[str] = "a file of your own: dataset.path="
     user_files: ClassVar[tuple[str, ...]] = ("path",)
-    reads_dates: ClassVar[bool] = True
+    reads_text: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class Csv(UserTable):
         decimal: str = "auto",
         encoding: str = "utf-8",
         missing: str | int | list | None = None,
+        thousands: str = "auto",
+        skip: str | int = "auto",
         **options: Any,
     ):
         super().__init__(**options)
         self.path = path
-        self.format = Format(separator, decimal, encoding, as_names(missing))
+        self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip)
 
     @cached_property
     def _checksum(self) -> str:

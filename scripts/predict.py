@@ -21,7 +21,7 @@ from cmixup.done import checked
 from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
-from cmixup.tables.columns import as_numbers
+from cmixup.tables.columns import as_numbers, read_column, written_numbers
 from datasets.common.table.reading import Format, column_named, read_table
 from scripts.config.arguments import parse_args
 from scripts.config.words import split_names
@@ -42,7 +42,7 @@ def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFram
     if not path.is_file():
         raise InputError(f"table must be a text file with a header, got {path}: no such file")
     config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
-    options = {key: config[key] for key in ("separator", "decimal", "encoding") if key in config}
+    options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
     given = config.get("missing") or []
     missing = tuple(map(str, given if isinstance(given, list) else [given]))
     return read_table(path, Format(**options, missing=missing), (*text, *(run.table.text if run.table else ())))
@@ -53,7 +53,9 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     lines = []
     for name in predicted:
         if name in frame:
-            truth, _ = as_numbers(frame[name])
+            signs = frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", ".")
+            form = read_column(frame[name], *signs).form
+            truth, _ = written_numbers(frame[name], form) if form else as_numbers(frame[name])
             known = np.isfinite(truth)
             residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import MAX_SHOWN, InputError, format_value, shortened
+from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
 from cmixup.tables.levels import places_of, unknown_line
+from cmixup.tables.written import DURATION, ISO, PLAIN, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
 
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>", "NaT")
@@ -21,11 +23,6 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None",
 NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
 #: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.
 MIN_ID_ROWS, MIN_LEVEL_ROWS = 20, 5
-#: Spellings of dates that are tried in turn: of 03/04/2024 the day comes first, unless some day of the column cannot.
-DATES = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
-    *("%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y"),
-)
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -111,44 +108,86 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Date(Number):
-    """A column of dates, which are days since 1970 as a numeric column.
+class Written(Number):
+    """A column of text that is a number or a time (`cmixup.tables.written`), or of times of any class, as days.
 
     Attributes:
-        form: how they are spelt, as `strptime` has it.
+        form: how it is written.
     """
 
-    kind: ClassVar[str] = "date"
-    form: str = "%Y-%m-%d"
+    kind: ClassVar[str] = "written"
+    form: str = PLAIN
 
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
         """Write the features of `values: (N,)`, as `Number` does.
 
         Raises:
-            InputError: a value that is no date of this form.
+            InputError: a value that is not of this form, nor a number where one belongs.
         """
-        days, (codes, words) = as_days(values, self.form), as_words(values)
-        known = np.array([word is not None for word in (*words, None)])[codes]
-        if (wrong := known & np.isnan(days)).any():
-            raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is no date like {self.form}")
-        super().encode(pd.Series(days, values.index, name=values.name), out, source)
+        numbers, wrong = written_numbers(values, self.form)
+        if wrong.any():
+            kind = {"1": "number", "t": "time", "d": "duration"}.get(self.form[0], "date")
+            raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is no {kind} like {self.form}")
+        super().encode(pd.Series(numbers, values.index, name=values.name), out, source)
 
 
-def as_days(values: pd.Series, form: str) -> np.ndarray:
-    """Return a column of dates as days since 1970, `(N,)` float64, NaN where there is none of this form."""
-    codes, words = as_words(values)
-    dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
-    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return np.append(days.to_numpy(np.float64), np.nan)[codes]
-
-
-def date_form(values: pd.Series) -> str:
-    """Return how a column spells dates, the first of `DATES` in which all known values are; empty if it holds none."""
+def read_column(values: pd.Series, thousands: str = "auto", decimal: str = ".") -> Reading:
+    """Return how a column is written, of no form where it is read as it stands; see `reading_of`."""
+    if (times := days_of(values)) is not None:
+        return Reading({DATES: ISO, DURATIONS: DURATION, TIMES: TIME}[times[1]])
     if pd.api.types.is_numeric_dtype(values):
-        return ""
-    words = pd.Series([word for word in as_words(values)[1] if word is not None], dtype=object)
-    forms = [form for form in DATES if len(words) and not np.isnan(as_days(words[:1], form)).any()]
-    return next((form for form in forms if not np.isnan(as_days(words, form)).any()), "")
+        return Reading("")
+    words = [word for word in as_words(values)[1] if word is not None]
+    plain = not as_numbers(pd.Series(words, dtype=object))[1].any()
+    if plain and not any(THOUSANDS.get(thousands, "no sign") in word for word in words):
+        return Reading("")
+    return reading_of(words, thousands, decimal)
+
+
+def written_numbers(values: pd.Series, form: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column of a form as `(N,)` float64, NaN where nothing is known, and `(N,)` bool: where it has another.
+
+    Numbers may be written with other signs for thousands and decimals than those of the form, or stand as they are.
+    """
+    if (times := days_of(values)) is not None:
+        return times[0], np.zeros(len(values), dtype=bool)
+    if pd.api.types.is_numeric_dtype(values):
+        numbers, _ = as_numbers(values)
+        return numbers, np.full(len(values), form[0] != "1") & ~np.isnan(numbers)
+    codes, words = as_words(values)
+    known = [word for word in words if word is not None]
+    numbers = parsed(known, form) if known else np.empty(0)
+    if form[0] == "1" and np.isnan(numbers).any():
+        _, decimal, unit = signs_of(form)
+        other = reading_of(known, decimal=decimal).form
+        if other[:1] == "1" and signs_of(other)[2] in ("", unit):
+            numbers = parsed(known, other)
+    every = np.full(len(words) + 1, np.nan)
+    every[[k for k, word in enumerate(words) if word is not None]] = numbers
+    missing = np.array([word is None for word in (*words, None)])
+    return every[codes], (np.isnan(every) & ~missing)[codes]
+
+
+def label_column(
+    values: pd.Series, source: str, thousands: str = "auto", decimal: str = "."
+) -> tuple[np.ndarray, Reading]:
+    """Return a column of labels as `(N,)` float64, NaN where nothing is known, and how it is written.
+
+    Raises:
+        InputError: dates, a value that is no number, or one too large for float32.
+    """
+    reading = read_column(values, thousands, decimal)
+    if reading.form[:1] == "1" or reading.form in (TIME, DURATION):
+        numbers, _ = written_numbers(values, reading.form)
+        return checked_numbers(pd.Series(numbers, values.index, name=values.name), source), reading
+    wrong = as_numbers(values)[1] if not reading.form else values.notna().to_numpy()
+    if wrong.any():
+        first = cell(values, int(np.argmax(wrong)), source)
+        if reading.form:
+            raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
+        cure = "mend it, or say how numbers are written: thousands=, decimal=, missing=[...]"
+        raise InputError(f"{first} is not a number; {cure}")
+    return checked_numbers(values, source), reading
 
 
 def as_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
@@ -233,8 +272,8 @@ def holds_categories(values: pd.Series, source: str) -> bool:
         raise InputError(f"{first} is not a number, as most of the column are; {cure}")
     if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
         raise InputError(
-            f"{first} looks like a number: give decimal=comma or decimal=point, remove what groups thousands, "
-            f"or give categorical=[{shortened([name])}]"
+            f"{first} looks like a number, but others are written otherwise: mend them, or give thousands=, decimal= "
+            f"or categorical=[{shortened([name])}]"
         )
     return True
 

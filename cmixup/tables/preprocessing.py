@@ -13,9 +13,10 @@ import pandas as pd
 
 from cmixup.done import PREPROCESSING, TABLE_FORMAT
 from cmixup.errors import InputError, format_value, nearest, shortened
-from cmixup.tables.columns import Category, Date, Number, as_days, fit_category, fit_number
+from cmixup.tables.columns import Category, Number, Written, fit_category, fit_number, written_numbers
 
-KINDS = {kind.kind: kind for kind in (Number, Date, Category)}
+KINDS = {kind.kind: kind for kind in (Number, Written, Category)}
+KINDS["date"] = Written  # of runs of earlier versions
 #: What a value of a field may be, by the field's type as it is written.
 RIGHT: dict[Any, Callable[[Any], bool]] = {
     "str": lambda value: isinstance(value, str),
@@ -53,7 +54,7 @@ class Preprocessing:
     @property
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
-        return [column.name for column in self.columns if isinstance(column, Category | Date)]
+        return [column.name for column in self.columns if isinstance(column, Category | Written)]
 
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
@@ -138,7 +139,7 @@ def fit(
     group: str,
     categorical: Collection[str],
     *,
-    dates: Mapping[str, str] | None = None,
+    forms: Mapping[str, str] | None = None,
     keep: Collection[str] = (),
     log_target: bool = False,
     rare: float = 0.01,
@@ -151,7 +152,7 @@ def fit(
         train: the columns to make features of; targets and group are not among them.
         targets, group, log_target, scaling: see `Preprocessing`.
         categorical: columns that hold categories.
-        dates: spelling by column, of those that hold dates.
+        forms: how a column is written, of those that are text but hold numbers or times.
         keep: columns that stay even if they seem to number the rows.
         rare: share of the rows below which levels are merged.
         source: how errors call the table.
@@ -162,11 +163,14 @@ def fit(
     columns: list[Number | Category] = []
     dropped: dict[str, str] = {}
     for name in train:
-        values, form = train[name], (dates or {}).get(str(name), "")
-        if form:  # dates may well be in order
-            days = pd.Series(as_days(values, form), values.index, name=name)
-            number = fit_number(days, scaling, keep=True, source=source)
-            column: Number | Category | str = number if isinstance(number, str) else Date(**asdict(number), form=form)
+        values, form = train[name], (forms or {}).get(str(name), "")
+        if form:
+            numbers = pd.Series(written_numbers(values, form)[0], values.index, name=name)
+            keeps = name in keep or form[0] != "1"  # dates may well be in order
+            number = fit_number(numbers, scaling, keeps, source)
+            column: Number | Category | str = (
+                number if isinstance(number, str) else Written(**asdict(number), form=form)
+            )
         elif name in categorical:
             column = fit_category(values, rare)
         else:

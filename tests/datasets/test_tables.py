@@ -100,13 +100,107 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
         (b"a;b\n1;x\n2;\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8"),
         (b"\xe9,b\n1,x\n", "t.csv, header: byte 0xe9 is not utf-8"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv, header: byte 0xff is not utf-8; .* such as cp1252 or utf-16"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0), "t.csv, header: byte 0x8b is not utf-8"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], r"t.csv cannot be unpacked \(gzip\): Compressed file ended"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(content: str | bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         table(tmp_path, content)
     assert "\n" not in str(caught.value)
+
+
+COMMENTS = "# exported by hand, 2024\n\n# units: CHF\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "form", "line"),
+    [
+        (
+            COMMENTS + "price,size,fuel\n1.5,10,gas\n2.25,20,oil\n",
+            {},
+            "the header is line 4, 'price,size,fuel'; dataset.skip=",
+        ),
+        ("# a, b, c\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}, "the header is line 2, "),
+        ("Exported by hand\n\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {"skip": 1}, ""),
+        ("# made\nprice;size;fuel\n1,5;10;gas\n2,25;20;oil\n", {}, "the header is line 2, "),
+    ],
+)
+def test_lines_before_the_header(content: str, form: dict[str, Any], line: str, tmp_path: Path) -> None:
+    found = table(tmp_path, content, **form)
+    pd.testing.assert_frame_equal(found, PLAIN)
+    assert found.attrs.get("header", "").startswith(line)
+    assert bool(line) == ("header" in found.attrs)
+
+
+def test_a_header_that_begins_with_the_sign_of_comments(tmp_path: Path) -> None:
+    found = table(tmp_path, "# made by hand\n#price,size,fuel\n1.5,10,gas\n2.25,20,oil\n")
+    assert list(found) == ["#price", "size", "fuel"]
+    assert found.attrs["header"].startswith("the header is line 2, '#price,size,fuel'; dataset.skip=")
+    with pytest.raises(
+        InputError, match=r"row 1: 3 cells, but .* 1 columns \('Exported by hand'\); dataset.skip= says"
+    ):
+        table(tmp_path, "Exported by hand\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n")
+    with pytest.raises(InputError, match="skip must be auto or a number of lines, 0 or more, got -1"):
+        Format(skip=-1)
+
+
+TEXT = b"price;size;fuel\n1,5;10;gas\n2,25;20;oil\n"
+
+
+@pytest.mark.parametrize("module", ["gzip", "bz2", "lzma", "zstandard"])
+def test_packed_files_are_read_whatever_their_name(module: str, tmp_path: Path) -> None:
+    packer = pytest.importorskip(module)
+    pd.testing.assert_frame_equal(table(tmp_path, packer.compress(TEXT)), PLAIN)
+    with pytest.raises(InputError, match=r"row 1, column 'fuel': byte 0xe9 is not utf-8; encoding= names another"):
+        table(tmp_path, packer.compress(TEXT.replace(b"gas", b"\xe9")))
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("to_parquet", "pyarrow"), ("to_feather", "pyarrow"), ("to_excel", "openpyxl")]
+)
+def test_tables_of_other_programs_are_read_with_their_types(name: str, package: str, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    frame = PLAIN.reset_index(drop=True).assign(
+        day=pd.to_datetime(["2020-01-01", "2020-01-02"]), flag=[True, False], code=[-9.0, 1.0]
+    )
+    getattr(frame, name)(tmp_path / "t", **({"index": False, "engine": "openpyxl"} if package == "openpyxl" else {}))
+    found = read_table(tmp_path / "t", Format(missing=("-9",)))
+    pd.testing.assert_frame_equal(found[["price", "size", "fuel"]], PLAIN, check_dtype=False)
+    assert found["code"].isna().tolist() == [True, False]
+    many = pd.concat([frame] * 20, ignore_index=True).assign(
+        price=np.arange(40.0), day=pd.date_range("2020-01-01", periods=40)
+    )
+    getattr(many, name)(tmp_path / "t", **({"index": False, "engine": "openpyxl"} if package == "openpyxl" else {}))
+    dataset = Csv(str(tmp_path / "t"), target="price", drop="code", scaling="none")
+    data = dataset.load(0)
+    assert made(data).features == ["size", "fuel=gas", "fuel=oil", "day", "flag"]
+    np.testing.assert_array_equal(data.test.x[:, 3], 18262 + data.test.y[:, 0])
+    assert "read as days: day (ISO 8601)" in dataset.problems()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PAR1\xe0\x8b" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file"),
+        (b"PK\x03\x04 and no more", "is an Excel file"),
+        (b"\x28\xb5\x2f\xfd and no more", "is packed by zstd, which needs zstandard|cannot be unpacked"),
+        (b"\x89HDF\r\n", "is an HDF5 file; what can be read is text"),
+        (b"SQLite format 3\0", "is an SQLite data base"),
+    ],
+)
+def test_files_that_are_no_text_are_called_what_they_are(content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        table(tmp_path, content)
+    assert "encoding" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyarrow", "openpyxl", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for content, package in ((b"PAR1", "pyarrow"), (b"ARROW1", "pyarrow"), (b"\x28\xb5\x2f\xfd", "zstandard")):
+        with pytest.raises(InputError, match=package):
+            table(tmp_path, content)
 
 
 @pytest.mark.timeout(20)
@@ -493,7 +587,7 @@ def test_dates_become_days(tmp_path: Path, form: str) -> None:
     known = data.train.y[:, 0] != 3
     expected = (days - pd.Timestamp(0)).days.to_numpy()[data.train.y[known, 0].long()]
     np.testing.assert_allclose(data.train.x[known, 0], expected)
-    assert f"dates, as days: sold ({form})" in data.notes
+    assert f"read as days: sold ({form})" in dataset.problems()
     again = type(made(data)).from_json(made(data).to_json())
     new = pd.DataFrame({"sold": ["2020-01-01 x"], "size": [1]})
     with pytest.raises(InputError, match="is no date like"):

@@ -63,12 +63,10 @@ def test_labels_from_files(tmp_path: Path) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("a\nx\n")
-    (tmp_path / "y.txt").write_text("1")
     np.save(tmp_path / "y.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     for name, column, message in (
         ("y.csv", "b", "target must name a column of .* got 'b'; there are a"),
         ("y.csv", "a", "row 1, column .a.: .x. is not a number"),
-        ("y.txt", "", "must be a .npy or .csv"),
         ("y.npy", "", "not an array of numbers"),
     ):
         with pytest.raises(InputError, match=message):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cmixup.errors import InputError, format_value, nearest
-from cmixup.tables.columns import checked_numbers
+from cmixup.tables.columns import label_column
 from datasets.common.damaged import naming
 from datasets.common.table.reading import Format, column_named, read_table
 
@@ -15,7 +15,7 @@ LONGEST = 200  # characters of the names of columns in a message
 
 
 def file_labels(path: Path, column: str) -> np.ndarray:
-    """Return labels from a `.npy` array or one column of a `.csv` with a header.
+    """Return labels from a `.npy` array or one column of a table (`read_table`).
 
     Raises:
         InputError: no such file, another kind of file, no such column, or a value that is no number.
@@ -28,15 +28,13 @@ def file_labels(path: Path, column: str) -> np.ndarray:
             if array.dtype.kind not in "biuf":
                 raise InputError(f"labels {path} is not an array of numbers: its dtype is {array.dtype}")
             return np.array(array, dtype=np.float64)
-    if path.suffix != ".csv":
-        raise InputError(f"table must be a .npy or .csv file, got {str(path)!r}")
     frame = read_table(path, Format())
     header = [str(name) for name in frame]
     column = column_named(column, header) if column else header[0] if len(header) == 1 else ""
     if column not in header:
         near = nearest(column, header)[:LONGEST] if column else f"; there are {', '.join(header)[:LONGEST]}"
         raise InputError(f"target must name a column of {path}, got {format_value(column)}{near}")
-    numbers = checked_numbers(frame[column], str(path))
+    numbers, _ = label_column(frame[column], str(path), decimal=frame.attrs.get("decimal", "."))
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers))) + 1
         raise InputError(f"{path}, row {row}, column {format_value(column)} holds no value")

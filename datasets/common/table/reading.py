@@ -1,40 +1,60 @@
-"""Text tables (CSV) as frames, by rules that leave nothing to chance.
+"""Tables in files as frames, by rules that leave nothing to chance: text (CSV), packed or not, and what pandas reads.
 
 - Rows are counted from 1 below the header; blank lines are none. Errors name file, row and column.
-- The header is the first line that is not blank. Blanks and line breaks in names become one blank, and none around
-  them; a column without a name is called "column 3" by its place; two of one name are refused.
+- `skip=auto` passes over lines before the header that begin with #; the header is the first other line that is not
+  blank, or the last one with # if it has as many cells as the line below it, of which one is a number. Blanks and line
+  breaks in names become one blank, and none around them; a column without a name is called "column 3" by its place; two
+  of one name are refused.
 - `separator=auto` takes the one of tab, semicolon, bar and comma that stands most often in the header outside quotes,
   the first of these on a tie.
 - `decimal=auto` takes the comma if the separator is another, some column of the first 1,000 rows holds numbers only
-  when it is read so, and none only when it is read with a point. Else it takes the point.
+  when it is read so, and none only when it is read with a point. Else it takes the point. A column may be written
+  otherwise: `cmixup.tables.written` says how such text becomes numbers.
+- `thousands=auto` takes 1.234 for a number with decimals, and notes the doubt in the frame's `attrs` where all values
+  of a column could have groups of thousands.
 - A cell that holds nothing or one of `MISSING` is unknown, and so are cells that a short row lacks. A row with more
   cells than the header is refused.
 - A byte-order mark is skipped, and line breaks and separators inside double quotes belong to their cell.
+- Files packed by gzip, bzip2, xz or zstd are unpacked. Parquet, Feather and Excel files (the first sheet) are read by
+  pandas.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError, check_choice, format_value
+from cmixup.errors import InputError, check_choice, check_count, format_value
 from cmixup.tables.columns import MISSING
+from cmixup.tables.written import THOUSANDS
 
 #: By name, in order of preference where the header holds several as often.
 SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
 DECIMALS = {"point": ".", "comma": ","}
+#: By their first bytes: the modules that unpack files, and readers of pandas with what they are called.
+PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+BINARY = {b"PAR1": ("read_parquet", "a Parquet file"), b"ARROW1": ("read_feather", "a Feather file"),
+          b"FEA1": ("read_feather", "a Feather file"), b"PK\x03\x04": ("read_excel", "an Excel file"),
+          b"\xd0\xcf\x11\xe0": ("read_excel", "an old Excel file")}  # fmt: skip
+OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF": "a PDF", b"<stata": "a Stata file",
+          b"$FL2": "an SPSS file", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a pickle", b"\x80\x05": "a pickle",
+          b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
 CURE = "encoding= names another, such as cp1252 or utf-16"
 SAMPLE_ROWS = 1000
 LONGEST_NAME = 1000  # characters of a column's name
+Kind = TypeVar("Kind")
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
 
@@ -47,6 +67,8 @@ class Format:
         decimal: auto, or one of `DECIMALS` by name or as it is.
         encoding: a codec of Python, such as utf-8 or cp1252.
         missing: texts that stand for an unknown value beside `MISSING`.
+        thousands: auto, none, or what groups thousands: one of `THOUSANDS` by name.
+        skip: auto, or how many lines stand before the header.
 
     Raises:
         InputError: another separator, decimal sign or encoding.
@@ -56,8 +78,13 @@ class Format:
     decimal: str = "auto"
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ()
+    thousands: str = "auto"
+    skip: str | int = "auto"
 
     def __post_init__(self) -> None:
+        check_choice("thousands", self.thousands, ("auto", "none", *THOUSANDS))
+        if self.skip != "auto":
+            check_count("skip", self.skip, what="auto or a number of lines")  # type: ignore[arg-type]
         check_choice("separator", self.separator, ("auto", *SEPARATORS, *SEPARATORS.values()))
         check_choice("decimal", self.decimal, ("auto", *DECIMALS, *DECIMALS.values()))
         try:
@@ -86,27 +113,21 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"path: no such file {path}")
     if not path.is_file():  # a pipe would wait for ever
         raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
+    if what := _by_start(path, OTHERS) or (zipfile.is_zipfile(path) and not _is_workbook(path) and "an archive"):
+        raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
+    binary, packed = _by_start(path, BINARY), _by_start(path, PACKED)
     try:
-        with path.open(encoding=form.codec, newline="") as stream:
-            record = _first_record(stream, path)
-        separator = _pick_separator(record, form.separator)
-        names = _check_names(next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True)), path)
-        options: dict[str, Any] = {
-            "sep": separator, "encoding": form.codec, "names": names, "header": 0, "index_col": False,
-            "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
-        }  # fmt: skip
-        decimal = DECIMALS.get(form.decimal, form.decimal)
-        if decimal == "auto":
-            decimal = (
-                "." if separator == "," else _pick_decimal(_parse(path, form, options | {"nrows": SAMPLE_ROWS}, names))
-            )
-        frame = _parse(path, form, options | {"decimal": decimal}, [name for name in names if name in text])
+        frame = _read_binary(path, *binary, form.missing) if binary else _read_text(path, form, text)
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
     except UnicodeError as error:  # such as UTF-16 without its mark
         raise InputError(f"{path} is not {form.encoding}: {error}; {CURE}") from None
     except csv.Error as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+    except Exception as error:  # a damaged file can raise anything
+        if not packed or isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} cannot be unpacked ({packed}): {error}") from None
     if not len(frame):
         raise InputError(f"{path} has a header and no rows")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
@@ -120,12 +141,74 @@ def column_named(name: str, known: Sequence[str]) -> str:
     return next((spelling for spelling in spellings if spelling in known), name)
 
 
+def _read_binary(path: Path, reader: str, what: str, missing: Sequence[str]) -> pd.DataFrame:
+    """Return the table of a file that pandas reads, whose columns have types of their own."""
+    try:
+        frame: pd.DataFrame = getattr(pd, reader)(path)
+    except ImportError as error:
+        package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in what else "openpyxl"
+        raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
+    except Exception as error:  # a damaged file can raise anything
+        raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
+    frame = frame.reset_index() if frame.index.names != [None] else frame
+    frame = frame.set_axis(_check_names([str(name) for name in frame], path), axis=1)
+    numbers = [float(text) for text in missing if re.fullmatch(NUMBER.format(r"\."), text)]
+    return frame.mask(frame.isin([*missing, *numbers])) if missing else frame
+
+
+def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
+    with _open(path, form.codec) as stream:
+        skip, record, header = _find_header(stream, path, form)
+    separator = _pick_separator(record, form.separator)
+    names = _check_names(next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True)), path)
+    options: dict[str, Any] = {
+        "sep": separator, "encoding": form.codec, "names": names, "header": 0, "index_col": False, "skiprows": skip,
+        "keep_default_na": False, "na_values": [*MISSING, *form.missing], "skipinitialspace": True,
+    }  # fmt: skip
+    grouped, decimal = THOUSANDS.get(form.thousands, ""), DECIMALS.get(form.decimal, form.decimal)
+    if decimal == "auto" and grouped in DECIMALS.values():
+        decimal = "," if grouped == "." else "."
+    if decimal == "auto":
+        sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS}, names) if separator != "," else pd.DataFrame()
+        decimal = _pick_decimal(sample)
+    frame = _parse(path, form, options | {"decimal": decimal}, names if grouped else [n for n in names if n in text])
+    frame.attrs |= {"decimal": decimal, "thousands": form.thousands} | header
+    if form.thousands == "auto" and (doubtful := [name for name in frame if _may_be_grouped(frame[name])]):
+        sample = _parse(path, form, options | {"nrows": SAMPLE_ROWS, "usecols": doubtful}, doubtful)
+        frame.attrs["doubts"] = _doubts(sample, decimal)
+    return frame
+
+
+def _may_be_grouped(column: pd.Series) -> bool:
+    """Return whether numbers with decimals could be whole ones of up to six digits whose thousands are grouped."""
+    known = column.dropna().abs() if pd.api.types.is_float_dtype(column) else column[:0]
+    return bool(
+        len(known) and ((known >= 1) & (known < 1000)).all() and np.isclose(known * 1000 % 1, [[0], [1]]).any(0).all()
+    )
+
+
+def _doubts(sample: pd.DataFrame, decimal: str) -> dict[str, str]:
+    """Return a line, by the columns that it is on, if the texts of some columns read otherwise with thousands."""
+    grouped = {}
+    for name in sample:
+        words = sample[name].dropna().str.strip()
+        if words.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}").all():
+            grouped[str(name)] = words.iloc[0]
+    if not grouped:
+        return {}
+    word, option = next(iter(grouped.values())), "point" if decimal == "." else "comma"
+    whole = word.replace(decimal, "")
+    line = f"{word!r} is taken for {word.replace(decimal, '.')}; dataset.thousands={option} takes it for {whole}"
+    return {", ".join(grouped): line}
+
+
 def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[str]) -> pd.DataFrame:
     """Let pandas parse the file, and say its complaints in one line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # it drops cells beyond the header
-            return pd.read_csv(path, dtype=dict.fromkeys(as_text, str), low_memory=False, **options)
+            with _open(path) as stream:
+                return pd.read_csv(stream, dtype=dict.fromkeys(as_text, str), low_memory=False, **options)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty") from None
     except pd.errors.ParserWarning:
@@ -138,18 +221,60 @@ def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
 
 
-def _first_record(stream: Any, path: Path) -> str:
-    """Return the first line that is not blank, with the lines that its quotes go on to."""
-    record = ""
+def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
+    """Return what stands for the first bytes of a file, None if nothing does."""
+    with path.open("rb") as stream:
+        start = stream.read(8)
+    return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
+
+
+def _is_workbook(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return any(name.startswith("xl/") for name in archive.namelist())
+
+
+def _open(path: Path, codec: str = "", errors: str = "strict") -> Any:
+    """Open a file, packed or not, as text of a codec, or as bytes where none is given."""
+    stream: Any = path.open("rb")
+    if module := _by_start(path, PACKED):
+        try:
+            with stream, importlib.import_module(module).open(stream, "rb") as unpacked:
+                stream = io.BytesIO(unpacked.read())  # not every packing goes back to its begin
+        except ImportError:
+            raise InputError(f"path {path} is packed by zstd, which needs {module}: pip install {module}") from None
+    return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
+
+
+def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[str, str]]:
+    """Return how many lines stand before the header, the header's record, and a line on it if some are comments."""
+    lines = list[str]()
     for line in stream:
-        if not record and not line.strip():
+        lines.append(line)
+        if line.strip() and not (form.skip == "auto" and line.startswith("#")):
+            break
+    comments = [k for k, line in enumerate(lines) if line.startswith("#")] if form.skip == "auto" else []
+    skip = 0 if form.skip == "auto" else int(form.skip)
+    if comments:
+        cells = [re.split(r"[\t;|,]", lines[k]) for k in (comments[-1], -1)]
+        numbers = any(re.fullmatch(NUMBER.format("[.,]"), cell.strip().strip('"')) for cell in cells[1])
+        named = len(lines) - 1 in comments or (len(cells[0]) == len(cells[1]) > 1 and numbers)
+        skip = comments[-1] if named else len(lines) - 1
+    stream.seek(0)
+    record, number = "", 0
+    for number, line in enumerate(stream, start=1):
+        if number <= skip or (not record and not line.strip()):
             continue
         record += line
         if record.count('"') % 2 == 0:
-            return record
-    if not record:
-        raise InputError(f"{path} is empty")
-    raise InputError(f"{path}, header: a quote is opened and not closed")
+            break
+    else:
+        if not record:
+            raise InputError(f"{path} is empty")
+        raise InputError(f"{path}, header: a quote is opened and not closed")
+    shown = (
+        f"the header is line {number}, {format_value(record.strip())}; dataset.skip= says how many lines are before it"
+    )
+    return skip, record, {"header": shown} if comments else {}
 
 
 def _pick_separator(record: str, given: str) -> str:
@@ -191,9 +316,12 @@ def _records(path: Path, form: Format) -> Iterator[tuple[int, list[str], list[st
 
     Bytes that are no text become surrogates.
     """
-    with path.open(encoding=form.codec, errors="surrogateescape", newline="") as stream:
-        separator = _pick_separator(_first_record(stream, path), form.separator)
+    with _open(path, form.codec, "surrogateescape") as stream:
+        skip, record, _ = _find_header(stream, path, form)
+        separator = _pick_separator(record, form.separator)
         stream.seek(0)
+        for _ in range(skip):
+            stream.readline()
         filled = (cells for cells in csv.reader(stream, delimiter=separator, skipinitialspace=True) if cells)
         header = next(filled)
         yield 0, header, header
@@ -203,7 +331,8 @@ def _records(path: Path, form: Format) -> Iterator[tuple[int, list[str], list[st
 def _long_row(path: Path, form: Format) -> str:
     for row, header, cells in _records(path, form):
         if len(cells) > len(header):
-            return f"{path}, row {row}: {len(cells)} cells, but the header names {len(header)} columns"
+            what = f"{path}, row {row}: {len(cells)} cells, but the header names {len(header)} columns"
+            return f"{what} ({', '.join(header)[:80]!r}); dataset.skip= says how many lines are before it"
     return f"{path} has rows with more cells than the header names columns"
 
 

@@ -15,8 +15,17 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
-from cmixup.tables.columns import Date, as_days, as_words, cell, checked_numbers, date_form, holds_categories
+from cmixup.tables.columns import (
+    as_words,
+    cell,
+    checked_numbers,
+    holds_categories,
+    label_column,
+    read_column,
+    written_numbers,
+)
 from cmixup.tables.preprocessing import Preprocessing, fit
+from cmixup.tables.written import Reading, signs_of
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems
 from datasets.common.table.reading import column_named
@@ -51,7 +60,9 @@ class Table:
         categorical: names of the features that hold categories.
         source: the table as it was read.
         notes: what was left out.
-        dates: how the features that hold dates spell them (`strptime`), by name.
+        forms: how the features are written that are text but hold numbers or times, by name (`cmixup.tables.written`).
+        readings: a line on each way in which text was read.
+        units: of the targets, such as "%" or "days".
     """
 
     features: pd.DataFrame
@@ -60,14 +71,17 @@ class Table:
     categorical: frozenset[str]
     source: Source
     notes: tuple[str, ...]
-    dates: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+    readings: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
 
 class UserTable(Dataset):
     """A table of which the user says what its columns are.
 
-    Columns of numbers are numeric features, dates become days since 1970 where `reads_dates`, and columns of which half
-    or more of the known values are no numbers hold categories. Rows without a target or group are left out and counted.
+    Columns of numbers are numeric features, also those of text that is a number or a time to a person, where
+    `reads_text` (`cmixup.tables.written`). Other columns of which half or more of the known values are no numbers hold
+    categories. Rows without a target or group are left out and counted.
     All else is fitted on the training rows alone (medians, scales, levels, which columns are of no use:
     `cmixup.tables.columns`), and the run keeps it as preprocessing.json.
 
@@ -90,7 +104,7 @@ class UserTable(Dataset):
         InputError: a value of another kind or range.
     """
 
-    reads_dates: ClassVar[bool] = False  # the study's tables were published with dates as categories
+    reads_text: ClassVar[bool] = False  # the study's tables were published with dates as categories
 
     def __init__(
         self,
@@ -137,11 +151,15 @@ class UserTable(Dataset):
         return self._synthetic() if self.synthetic else self._usable(self.read())
 
     def problems(self) -> tuple[str, ...]:
-        """Return a line for each problem that the table seems to have, see `find_problems`; the stand-in has none."""
+        """Return how text was read, and a line for each problem that the table seems to have (`find_problems`).
+
+        The stand-in has none.
+        """
         if self.synthetic:
             return ()
         table, labels = self.table, np.exp(self.table.y) if self.log_target else self.table.y
-        return tuple(find_problems(_in_days(table), labels, self.targets, table.categorical, self.keep))
+        found = find_problems(_in_numbers(table), labels, self.targets, table.categorical, self.keep)
+        return (*table.readings, *found)
 
     def load(self, seed: int) -> RegressionData:
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
@@ -149,7 +167,7 @@ class UserTable(Dataset):
         rng, source = np.random.default_rng(seed), table.source.name
         targets = self.targets or ("y",)  # the stand-in's
         if self.group or self.together:
-            parts = table.domain if self.group else equal_groups(_in_days(table), table.categorical)
+            parts = table.domain if self.group else equal_groups(_in_numbers(table), table.categorical)
             rows = split_groups(parts, rng, source)
         else:
             rows = split_rows(len(table.y), rng, source)
@@ -159,7 +177,7 @@ class UserTable(Dataset):
                 rows[part] = np.sort(few) if self.group else few
         made = fit(
             table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
-            dates=table.dates, keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling,
+            forms=table.forms, keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling,
             source=source,
         )  # fmt: skip
         x = made.apply(table.features, source)
@@ -168,7 +186,9 @@ class UserTable(Dataset):
             for part in SPLITS
         )
         data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
-        unit = "log " * self.log_target + ", ".join(targets)
+        units = table.units or ("",) * len(targets)
+        named = (f"{target} in {unit}" if unit else target for target, unit in zip(targets, units, strict=True))
+        unit = "log " * self.log_target + ", ".join(named)
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
 
     def _drawn(self, table: Table, seed: int) -> Table:
@@ -200,7 +220,12 @@ class UserTable(Dataset):
                     several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
                     hint = f"{nearest(column, known)}{several}"
                     raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
-        y = np.column_stack([checked_numbers(frame[target], name) for target in self.targets])
+        signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
+        if self.reads_text:
+            labels, readings = zip(*(label_column(frame[target], name, *signs) for target in self.targets), strict=True)
+        else:
+            labels, readings = [checked_numbers(frame[target], name) for target in self.targets], ()
+        y = np.column_stack(labels)
         usable, notes = ~np.isnan(y).any(axis=1), []
         if self.log_target and (wrong := y[usable] <= 0).any():
             row, column = np.argwhere(wrong)[0]
@@ -218,11 +243,13 @@ class UserTable(Dataset):
             usable &= domain >= 0
         features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
         notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
-        forms = {c: date_form(features[c]) for c in features if self.reads_dates and c not in self.categorical}
-        dates = {c: form for c, form in forms.items() if form}
-        kinds = self._categories(features.drop(columns=list(dates)), name)
+        read = {c: read_column(features[c], *signs) for c in features if self.reads_text and c not in self.categorical}
+        forms = {c: reading.form for c, reading in read.items() if reading.form}
+        kinds = self._categories(features.drop(columns=list(forms)), name)
         y = np.log(y[usable]) if self.log_target else y[usable]
-        return Table(features, y, domain[usable], kinds, source, tuple(notes), dates)
+        lines = reading_lines(dict(zip(self.targets, readings, strict=False)) | read, frame.attrs)
+        units = tuple(unit_of(reading.form) for reading in readings)
+        return Table(features, y, domain[usable], kinds, source, tuple(notes), forms, tuple(lines), units)
 
     def _categories(self, features: pd.DataFrame, name: str) -> frozenset[str]:
         return frozenset(c for c in features if c in self.categorical or holds_categories(features[c], name))
@@ -242,9 +269,33 @@ class UserTable(Dataset):
         return Table(frame, y, domain, frozenset({"heating", "country"}), Source(frame, "the stand-in", {}), ())
 
 
-def _in_days(table: Table) -> pd.DataFrame:
-    """Return a table's features, those that hold dates as days."""
-    return table.features.assign(**{c: as_days(table.features[c], form) for c, form in table.dates.items()})
+def _in_numbers(table: Table) -> pd.DataFrame:
+    """Return a table's features, those of text that holds numbers or times as numbers."""
+    return table.features.assign(**{c: written_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
+
+
+def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> list[str]:
+    """Return a line on the columns that were read as numbers, one on those read as days, and one on each doubt.
+
+    Args:
+        readings: of the columns of text.
+        attrs: what the table's reader noted in its frame: `header` and `doubts`, a line by column.
+    """
+    kinds = {"numbers": list[str](), "days": list[str]()}
+    for name, (form, _) in readings.items():
+        if form:
+            kinds["numbers" if form[0] == "1" else "days"].append(f"{name} ({form})")
+    doubts = {name: doubt for name, (_, doubt) in readings.items() if doubt} | attrs.get("doubts", {})
+    return [
+        *([attrs["header"]] if "header" in attrs else []),
+        *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),
+        *(f"{name}: {doubt}" for name, doubt in doubts.items()),
+    ]
+
+
+def unit_of(form: str) -> str:
+    """Return the unit of a column of a form; nothing where none is known."""
+    return signs_of(form)[2] if form[:1] == "1" else "days" if form else ""
 
 
 def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
@@ -279,8 +330,7 @@ def as_names(given: Any) -> tuple[str, ...]:
 def notes_on(made: Preprocessing) -> list[str]:
     """Return what a reader of the results must know of the features."""
     dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
-    dates = ", ".join(f"{column.name} ({column.form})" for column in made.columns if isinstance(column, Date))
-    return [f"dropped: {dropped}"] * bool(dropped) + [f"dates, as days: {dates}"] * bool(dates)
+    return [f"dropped: {dropped}"] * bool(dropped)
 
 
 def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:

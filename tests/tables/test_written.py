@@ -1,0 +1,180 @@
+"""Numbers and times as people write them are read with their values; what agrees on no reading stays text."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmixup.errors import InputError
+from cmixup.tables.columns import Written, read_column, written_numbers
+from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
+from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of, units_of
+from datasets.csv import Csv
+
+DAY = pd.Timedelta(days=1)
+
+
+def days(*dates: str) -> list[float]:
+    return [(pd.Timestamp(date) - pd.Timestamp(0)) / DAY for date in dates]
+
+
+#: Texts of a column, its form and its values.
+WRITTEN: dict[str, tuple[list[str], str, list[float]]] = {
+    "percent": (["12.5%", "3 %", "-0.5 %"], "1234.5 %", [12.5, 3, -0.5]),
+    "unit": (["3.1 kg", "2kg", "1.5e3 kg"], "1234.5 kg", [3.1, 2, 1500]),
+    "unit of several": (["5 m/s", "12.5 m/s"], "1234.5 m/s", [5, 12.5]),
+    "degrees": (["20 \u00b0C", "\u22123.5 \u00b0C"], "1234.5 \u00b0C", [20, -3.5]),
+    "plural": (["1 year", "3 years"], "1234.5 year", [1, 3]),
+    "comma": (["1,234.5", "12", "1,000,000"], "1,234.5", [1234.5, 12, 1e6]),
+    "point": (["10.450,00", "1,5"], "1.234,5", [10450, 1.5]),
+    "blank": (["10\u00a0450,00", "10 450,50"], "1 234,5", [10450, 10450.5]),
+    "narrow blank": (["1\u202f234", "12"], "1 234.5", [1234, 12]),
+    "apostrophe": (["10'450.00", "1\u2019234.5"], "1'234.5", [10450, 1234.5]),
+    "Indian": (["1,23,456", "12,34,567"], "1,234.5", [123456, 1234567]),
+    "decimal comma": (["0,5", "12,25"], "1234,5", [0.5, 12.25]),
+    "currency before": (["$10.45", "-$3", "$1,200"], "1,234.5 $", [10.45, -3, 1200]),
+    "currency behind": (["10,45 \u20ac", "1.200,5 \u20ac"], "1.234,5 \u20ac", [10.45, 1200.5]),
+    "currency code": (["CHF 1'200.-", "CHF 5.50"], "1'234.5 CHF", [1200, 5.5]),
+    "money and none": (["(1,234.5)", "2", "($3)"], "", []),
+    "parentheses": (["($1,234.5)", "$2"], "1,234.5 $", [-1234.5, 2]),
+    "accounts": (["(5)", "7", "3-"], "1234.5", [-5, 7, -3]),
+    "Unicode minus": (["\u22125", "\u20133", "2"], "1234.5", [-5, -3, 2]),
+    "time of day": (["10:45", "9:30", "00:00"], TIME, [10.75 / 24, 9.5 / 24, 0]),
+    "time with seconds": (["10:45:30", "26:00:00.5"], TIME, [38730 / 86400, 93600.5 / 86400]),
+    "am and pm": (["10:45 PM", "12:15 am", "9 a.m."], TIME, [22.75 / 24, 0.25 / 24, 9 / 24]),
+    "offsets of summer time": (["2021-03-28 01:00:00+0100", "2021-03-28 03:00:00+0200"], ISO,
+                               days("2021-03-28 00:00", "2021-03-28 01:00")),
+    "offsets and fractions": (["2021-03-28T01:00:00.5Z", "2021-03-28T03:00+02:00"], ISO,
+                              days("2021-03-28 01:00:00.5", "2021-03-28 01:00")),
+    "German with time": (["28.03.2021 01:30", "01.12.2021 00:00"], "%d.%m.%Y %H:%M",
+                         days("2021-03-28 01:30", "2021-12-01")),
+    "weeks": (["2021-W05", "2020-W53"], WEEK, days("2021-02-01", "2020-12-28")),
+    "quarters": (["2021Q1", "Q4 2021", "2020-Q2"], QUARTER, days("2021-01-01", "2021-10-01", "2020-04-01")),
+    "durations": (["2 days", "1 day 12:00:00"], "duration", [2, 1.5]),
+    "ISO durations": (["P1DT12H", "PT6H"], "duration", [1.5, 0.25]),
+    "units that differ": (["5 kg", "300 g"], "", []),
+    "ranks": (["1st", "2nd", "3rd"], "", []),
+    "numbered names": (["zone 1", "zone 2"], "", []),
+    "house numbers": (["12a", "7b"], "", []),
+    "limits": (["<5", "7"], "", []),
+    "groups of two": (["12,34.5", "1"], "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "form", "values"), WRITTEN.values(), ids=WRITTEN)
+def test_a_column_is_read_where_all_of_it_agrees(words: list[str], form: str, values: list[float]) -> None:
+    assert reading_of(words).form == form
+    if form:
+        np.testing.assert_allclose(parsed(words, form), values, rtol=1e-12)
+        column = pd.Series([None, *words, *words], dtype=object)
+        numbers, wrong = written_numbers(column, form)
+        np.testing.assert_allclose(numbers, [np.nan, *values, *values], rtol=1e-12)
+        assert not wrong.any()
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "value", "other", "option"),
+    [
+        (["1.234 kg", "5.678 kg"], {}, 1.234, 1234, "point"),
+        (["1,234", "5,678"], {}, 1234, 1.234, "none"),
+        (["1,234", "5,678"], {"decimal": ","}, 1.234, 1234, "comma"),
+        (["1.234 kg", "0.5 kg"], {}, 1.234, None, ""),  # no group begins with 0
+        (["1.234 kg", "5.678 kg"], {"thousands": "point"}, 1234, None, ""),
+        (["1,234", "5,678"], {"thousands": "none"}, 1.234, None, ""),
+    ],
+)
+def test_a_doubt_names_both_readings_and_the_option(
+    words: list[str], options: dict[str, str], value: float, other: float | None, option: str
+) -> None:
+    form, doubt = reading_of(words, **options)
+    assert parsed(words, form)[0] == value
+    expected = (
+        f"{words[0]!r} is taken for {value:g}; dataset.thousands={option} takes it for {other:g}" if other else ""
+    )
+    assert doubt == expected
+
+
+def write(folder: Path, columns: dict[str, list[Any]], separator: str = ",") -> str:
+    pd.DataFrame(columns).to_csv(folder / "t.csv", index=False, sep=separator)
+    return str(folder / "t.csv")
+
+
+A = np.random.default_rng(0).normal(50, 20, 90).round(2)
+SPELLINGS = {
+    "%": lambda v: f"{v:.2f}%",
+    " kg": lambda v: f"{v:.2f} kg",
+    "$": lambda v: f"${v:,.2f}" if v >= 0 else f"(${-v:,.2f})",
+    "thousands": lambda v: f"{1000 * v:,.2f}",
+    "time": lambda v: f"{int(abs(v)) % 24:02d}:{int(abs(60 * v)) % 60:02d}",
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_text_trains_and_predicts_as_the_numbers_that_it_says(tmp_path: Path, name: str) -> None:
+    """As a feature and as the target, in a file and in a frame, with the line on it before training."""
+    words = [SPELLINGS[name](v) for v in A]
+    form = reading_of(words).form
+    values = parsed(words, form)
+    plain = Csv(write(tmp_path, {"y": A + 1, "b": A % 7, "x": values}), target="y").load(0)
+    dataset = Csv(write(tmp_path, {"y": A + 1, "b": A % 7, "x": words}), target="y")
+    data = dataset.load(0)
+    np.testing.assert_array_equal(data.train.x, plain.train.x)
+    kind = "days" if name == "time" else "numbers"
+    assert f"read as {kind}: x ({form})" in dataset.problems()
+    assert not data.notes
+    made = Preprocessing.from_json(data.extras[PREPROCESSING])
+    assert isinstance(made.columns[1], Written)
+    assert made.text == ["x"]
+    rows = pd.DataFrame({"b": A[:5] % 7, "x": words[:5]})
+    np.testing.assert_array_equal(made.apply(rows), made.apply(rows.assign(x=pd.Series(words[:5], dtype="string"))))
+    if name != "time":
+        np.testing.assert_array_equal(made.apply(rows), made.apply(rows.assign(x=values[:5])))
+    with pytest.raises(InputError, match=r"t.csv, row 2, column 'x': '3 ells' is no (number|time) like"):
+        made.apply(pd.DataFrame({"b": [1, 1], "x": [words[0], "3 ells"]}, index=[1, 2]), "t.csv")
+    target = Csv(write(tmp_path, {"y": words, "b": A % 7}), target="y").load(0)
+    expected = Csv(write(tmp_path, {"y": values, "b": A % 7}), target="y").load(0)
+    np.testing.assert_array_equal(target.test.y, expected.test.y)
+    assert target.unit == {"%": "y in %", " kg": "y in kg", "$": "y in $", "time": "y in days"}.get(name, "y")
+
+
+def test_doubts_of_a_whole_file_name_the_option_and_it_takes_the_other(tmp_path: Path) -> None:
+    table = {"y": A, "b": A % 7, "x": [f"{k}.{k}{k + 1}{k + 2}" for k in range(1, 8)] * 12 + ["9.999"] * 6}
+    path = write(tmp_path, table)
+    (line,) = [line for line in Csv(path, target="y").problems() if "thousands" in line]
+    assert line == "x: '1.123' is taken for 1.123; dataset.thousands=point takes it for 1123"
+    found = [Csv(path, target="y", thousands=name, scaling="none").table.features["x"] for name in ("none", "auto")]
+    assert found[0].tolist() == found[1].tolist() == [float(word) for word in table["x"]]
+    whole = Csv(
+        write(tmp_path, table | {"y": [f"{v:.2f}".replace(".", ",") for v in A]}, ";"), target="y", thousands="point"
+    )
+    assert written_numbers(whole.table.features["x"], whole.table.forms["x"])[0][0] == 1123
+    np.testing.assert_allclose(whole.table.y[:, 0], A)
+    grouped = Csv(write(tmp_path, {"y": ["1,234"] * 45 + ["5,678"] * 45, "x": range(90)}, ";"), target="y")
+    assert grouped.table.y[0, 0] == 1.234
+    assert any("dataset.thousands=comma takes it for 1234" in line for line in grouped.problems())
+    other = Csv(grouped.path, target="y", thousands="comma").table
+    assert (other.y[0, 0], other.features["x"].astype(float).tolist()) == (1234, list(range(90)))
+
+
+def test_dates_as_targets_and_targets_that_are_no_numbers_name_a_remedy(tmp_path: Path) -> None:
+    dates = pd.date_range("2020-01-01", periods=90).strftime("%d.%m.%Y").tolist()
+    with pytest.raises(InputError, match=r"row 1, column 'y': '01.01.2020' is a date: a label must be a number"):
+        Csv(write(tmp_path, {"y": dates, "x": A}), target="y").load(0)
+    with pytest.raises(
+        InputError, match=r"row 1, column 'y': 'tall' is not a number; .*thousands=, decimal=, missing="
+    ):
+        Csv(write(tmp_path, {"y": ["tall", *A[1:]], "x": A}), target="y").load(0)
+
+
+def test_units_that_differ_and_typed_columns() -> None:
+    assert units_of(["5 kg", "300 g", "2 kg"]) == ["kg", "g"]
+    assert units_of(["5 kg", "some"]) == []
+    for column, form in (
+        (pd.Series(pd.date_range("2020-01-01", periods=3)), ISO),
+        (pd.Series(pd.to_timedelta([1, 2], unit="h")), "duration"),
+        (pd.Series([1.5, 2.0]), ""),
+        (pd.Series(["1", " 2e3", "true"]), ""),
+    ):
+        assert read_column(column).form == form

@@ -63,12 +63,22 @@ class TrainState:
         if epoch == selects_from:
             self.best = torch.full_like(self.best, worst)
 
-    def note_losses(self, epoch: int, losses: Tensor) -> None:
-        """Note the first step of each run whose training loss is not finite; `losses: (steps, E)`."""
-        bad = ~torch.isfinite(losses)
+    def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
+        """Note where a run's numbers stop being finite.
+
+        Args:
+            epoch: counted from 1.
+            losses: `(steps, E)` on the CPU, of its steps.
+            prediction: `(..., N, d_y)`, on validation after them.
+        """
+        steps, count = losses.shape
+        after = torch.isfinite(prediction).reshape(count, -1).all(dim=1).cpu()
+        bad = ~torch.cat([torch.isfinite(losses), after[None]])
         for k in torch.nonzero(bad.any(dim=0)).flatten().tolist():
-            step = int(bad[:, k].int().argmax()) + 1
-            self._fail(k, (epoch, step, "the training loss"))
+            first = int(bad[:, k].int().argmax())
+            if self.going[k] not in self.stopped:
+                what = "the training loss" if first < steps else "a prediction on val"
+                self.failed.setdefault(self.going[k], (epoch, min(first + 1, steps), what))
 
     def note_epoch(self, epoch: int, score: Tensor, better: Tensor, columns: Mapping[str, Tensor]) -> None:
         """Note the end of an epoch: the selection score of each run, where it is better, and a row of every history.
@@ -82,12 +92,6 @@ class TrainState:
             if place not in self.stopped:
                 row = {"epoch": epoch, **{name: float(values[k]) for name, values in columns.items()}}
                 self.history[place].append(row)
-
-    def note_predictions(self, epoch: int, steps: int, prediction: Tensor) -> None:
-        """Note the runs with a validation prediction that is not finite; `prediction: (..., N, d_y)`."""
-        finite = torch.isfinite(prediction).reshape(len(self.going), -1).all(dim=1)
-        for k in torch.nonzero(~finite).flatten().tolist():
-            self._fail(k, (epoch, steps, "a prediction on val"))
 
     def end_impatient(self, patience: int | None, selects_from: int) -> None:
         """End the runs without a better score in `patience` epochs, of those that may be selected."""
@@ -106,10 +110,6 @@ class TrainState:
     def open(self) -> Tensor:
         """Which of the runs that the stack has left may still have a better epoch, `(len(going),)` bool."""
         return torch.tensor([place not in self.stopped for place in self.going])
-
-    def _fail(self, k: int, where: tuple[int, int, str]) -> None:
-        if self.going[k] not in self.stopped:
-            self.failed.setdefault(self.going[k], where)
 
     def failure(self, place: int, selection: str) -> Failure | None:
         """Return why the run at `place` has failed, if so; a run without any finite `selection` score has, too."""

@@ -176,13 +176,11 @@ def _train_stack(
             orders, draws = zip(*(draw_epoch(run, settings) for run in training.runs), strict=True)
             losses = training.run_epoch(orders, draws)
             losses = losses.reshape(len(losses), len(training.runs)).double().cpu()
-            state.note_losses(epoch, losses)
-
             scores = {}
             for name in ("val", *settings.track):
                 prediction = training.predict(name)
                 if name == "val":
-                    state.note_predictions(epoch, len(losses), prediction)
+                    state.note_failures(epoch, losses, prediction)
                 scores[name] = training.score(name, prediction)
             better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
             better &= state.open

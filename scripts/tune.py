@@ -89,17 +89,13 @@ def choose_trial(reports: Sequence[Report | None]) -> int:
     return min(scores, key=lambda k: sign * scores[k][0])
 
 
-def read_trials(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file, or none where it does not exist."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-
-
 def add_trial(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to those of a file, unless it is there already; others may do so meanwhile."""
+    """Add a record to the lines of a file, unless it is there already; others may do so meanwhile."""
+    line = f"{json.dumps(record)}\n"
     with holding_alone(path.parent / LOCKS, path.name):
-        lines = [json.dumps(one) for one in read_trials(path)]
-        if (line := json.dumps(record)) not in lines:
-            write_atomically(path, "".join(f"{one}\n" for one in [*lines, line]))
+        text = path.read_text() if path.is_file() else ""
+        if line not in text:
+            write_atomically(path, text + line)
 
 
 def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:

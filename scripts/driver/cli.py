@@ -8,7 +8,6 @@ in the first process once all jobs have ended, reads them.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import math
 import os
@@ -31,7 +30,7 @@ from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
 from scripts.driver.runs import read_report
 
-PRINTED = "printed"  # folder below a sweep's, of a file for each line that is printed once
+_PRINTED: set[str] = set()  # lines that this process has printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
 # Verdicts on a bandwidth with which C-Mixup is another method.
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
@@ -87,16 +86,11 @@ def in_sweep() -> bool:
 
 
 def print_once(lines: Iterable[str]) -> None:
-    """Print lines on stderr, each once a command: the jobs of a sweep leave in its folder what has been printed."""
+    """Print lines on stderr, each once, also where a process runs several jobs of a sweep."""
     for line in dict.fromkeys(lines):
-        if in_sweep():
-            mark = Path(HydraConfig.get().sweep.dir) / PRINTED / hashlib.sha256(line.encode()).hexdigest()[:24]
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                mark.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-        print(line, file=sys.stderr)
+        if not in_sweep() or line not in _PRINTED:
+            print(line, file=sys.stderr)
+        _PRINTED.add(line)
 
 
 def guarded_job(job: Callable[[], float]) -> float:

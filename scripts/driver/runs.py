@@ -146,11 +146,10 @@ def find_damage(folder: Path) -> tuple[Path, str] | None:
         return folder / DONE, "lists no report"
     for name, size in sizes.items():
         path = folder / name
-        if not path.is_file():
-            if name == REPORT:
-                return path, "is not there"
-        elif path.stat().st_size != size:
+        if path.is_file() and path.stat().st_size != size:
             return path, f"has {path.stat().st_size} bytes, not {size}"
+        if name == REPORT and not path.is_file():
+            return path, "is not there"
     return None
 
 

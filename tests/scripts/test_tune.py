@@ -1,5 +1,6 @@
 """Tuning: which trials, which of them wins, and the preset that its file makes."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
+def read_trials(path: Path) -> list[dict[str, Any]]:
+    """The records of a file, a line each."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 # ---- trials
 
 
@@ -68,7 +74,7 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     given = [*own, "train.epochs=1", f"out={tmp_path}"]
     tune.tune_cells([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
-    (record,) = tune.read_trials(tmp_path / tune.FILE)
+    (record,) = read_trials(tmp_path / tune.FILE)
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
@@ -132,7 +138,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
     said = capsys.readouterr().out
     assert said.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
-    (record,) = tune.read_trials(tmp_path / "results" / tune.FILE)
+    (record,) = read_trials(tmp_path / "results" / tune.FILE)
     assert [one["val"] for one in record["trials"]].index(best["scores"]["val"]["rmse"]) == record["best"]
     assert record["trials"][record["best"]]["options"] == wanted
     assert (record["command"], record["commit"]) == ("python -m scripts.tune dataset=no2 method=cmixup", "c0ffee")
@@ -140,10 +146,10 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     text = tuned.read_text()  # a second call trains nothing and adds nothing; a rerun does
     tune.tune_cells([("no2", "cmixup")], given, budget=3)
     assert tuned.read_text() == text
-    assert tune.read_trials(tmp_path / "results" / tune.FILE) == [record]
+    assert read_trials(tmp_path / "results" / tune.FILE) == [record]
     tune.tune_cells([("no2", "cmixup")], [*given, "rerun=true"], budget=2)
     assert here == [3, 0, 2]
-    first, second = tune.read_trials(tmp_path / "results" / tune.FILE)
+    first, second = read_trials(tmp_path / "results" / tune.FILE)
     assert (first, len(second["trials"])) == (record, 2)
 
 

@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 
 from cmixup.metrics import metric_of
-from scripts import tune as trials
 from scripts.config import compose
 from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT
 from scripts.records.experiment import RESULTS
-from scripts.tune import TRIALS, grid_points
-from tests.scripts.test_tune import planned
+from scripts.tune import FILE, TRIALS, grid_points
+from tests.scripts.test_tune import planned, read_trials
 
 #: The last tuning of every preset, dataset and method.
-TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in trials.read_trials(RESULTS / trials.FILE)}
+TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in read_trials(RESULTS / FILE)}
 
 
 def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:

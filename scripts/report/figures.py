@@ -19,18 +19,13 @@ from scripts.records.experiment import RESULTS
 from scripts.report.register import draws
 
 IDLE = 0.99  # where rows are their own partners with this probability, nothing is mixed
-MARKERS = "os^vPX<>dph*"  # of series; "D" is the paper's own value
+MARKERS = "os^vPX<>dph*"  # of series that are no methods
 
 
 def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **shared: Any) -> tuple[Figure, Any]:
     """Return a new figure and its axes `(n_rows, n_columns)`; no global state of pyplot holds it."""
     figure = Figure(figsize=figsize)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
-
-
-def series_looks(n: int) -> list[dict[str, Any]]:
-    """Return colours and markers of `n` series that are no methods; after six the colours come again."""
-    return [{"color": SERIES[k % len(SERIES)], "marker": MARKERS[k % len(MARKERS)]} for k in range(n)]
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None = None) -> None:
@@ -62,7 +57,8 @@ def bandwidth_figure(
         datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
     """
     figure, ((left, right),) = new_subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
-    for (title, (along, marked, spread)), look in zip(datasets.items(), series_looks(len(datasets)), strict=True):
+    for k, (title, (along, marked, spread)) in enumerate(datasets.items()):  # after six the colours come again
+        look = {"color": SERIES[k % len(SERIES)], "marker": MARKERS[k % len(MARKERS)]}
         every = sorted([*along, *marked], key=lambda report: report.bandwidth)
         x, at = ([r.bandwidth / spread for r in reports] for reports in (every, marked))
         for axis, name in ((left, "effective_fraction"), (right, "self_probability")):

@@ -169,14 +169,10 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
     there = set(zip(records["dataset"], records["method"], strict=True))
     lines = []
     for dataset in experiment.datasets:
-        reasons: dict[str, list[str]] = {}
         cells = selected_methods(experiment, dataset, experiment.methods)
-        for method in cells:
-            if (dataset, method) not in there:
-                reasons.setdefault(why_missing(dataset, preset), []).append(names.method_title(method))
-        for reason, methods in reasons.items():
-            which = "" if len(methods) == len(cells) else f", {', '.join(methods)}"
-            lines.append(f"{names.dataset_title(dataset)}{which}: {reason}")
+        if missing := [names.method_title(method) for method in cells if (dataset, method) not in there]:
+            which = "" if len(missing) == len(cells) else f", {', '.join(missing)}"
+            lines.append(f"{names.dataset_title(dataset)}{which}: {why_missing(dataset, preset)}")
     return lines
 
 

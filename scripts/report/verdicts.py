@@ -32,26 +32,6 @@ IDLE = "degenerate"  # equals ERM: every row is its own partner
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One comparison that decides, "first is better than second", where no pair of methods in a table does.
-
-    Attributes:
-        where: what it is about, as a dataset's title.
-        of: the query that both sides share, see `scripts.report.evidence`.
-        first, second: what each changes of it; a list in `second` is one comparison for each of its values.
-        paper: the queries of the paper's numbers of both, where it prints some.
-        runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
-    """
-
-    where: str
-    of: dict = field(default_factory=dict)
-    first: dict = field(default_factory=dict)
-    second: dict = field(default_factory=dict)
-    paper: list = field(default_factory=list)
-    runs: dict = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Artefact:
     """A table, figure or theorem of the paper: an entry of results/artefacts.yaml, whose head says what each key is."""
 
@@ -181,7 +161,7 @@ class Pair:
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
-    pairs = [pair for node in artefact.compare for pair in _of_comparison(node)]
+    pairs = [pair for node in artefact.compare for pair in compare_queries(**node)]
     name = artefact.experiment or artefact.sweep
     datasets = dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in]) if name else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
@@ -194,15 +174,24 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     return [finding for pair in pairs if (finding := _judge_pair(pair, evidence))]
 
 
-def _of_comparison(node: dict) -> Iterator[Pair]:
-    """Yield the comparisons of an entry of `compare`; lower is better in all of them."""
-    one = Comparison(**checked_arguments(f"{FILE}: compare", node, Comparison))
-    planned = _planned_seeds(one.runs["experiment"], one.runs["dataset"]) if one.runs else 0
-    lists = {key: value for key, value in one.second.items() if isinstance(value, list)}
+def compare_queries(
+    *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query] = (), runs: Query | None = None
+) -> Iterator[Pair]:
+    """Yield the pairs of an entry of `compare`, which has these arguments; lower is better in all of them.
+
+    Args:
+        where: what it is about, as a dataset's title.
+        of: the query that both sides share, see `scripts.report.evidence`.
+        first, second: what each changes of it; a list in `second` is one comparison for each of its values.
+        paper: the queries of the paper's numbers of both, where it prints some.
+        runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
+    """
+    planned = _planned_seeds(runs["experiment"], runs["dataset"]) if runs else 0
+    lists = {key: value for key, value in second.items() if isinstance(value, list)}
     for values in itertools.product(*lists.values()):
-        second = {**one.of, **one.second, **dict(zip(lists, values, strict=True))}
-        about = Finding(one.where, label=", ".join(map(str, values)))
-        yield Pair(about, {**one.of, **one.first}, second, one.paper, [one.runs] if one.runs else (), planned)
+        other = {**of, **second, **dict(zip(lists, values, strict=True))}
+        about = Finding(where, label=", ".join(map(str, values)))
+        yield Pair(about, {**of, **first}, other, paper, [runs] if runs else (), planned)
 
 
 def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Pair]:

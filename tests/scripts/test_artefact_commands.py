@@ -49,11 +49,11 @@ def test_a_command_runs_whole(
 ) -> None:
     dataset, methods, _ = SHORT[name]
     monkeypatch.setattr(reproduce, "load_experiment", short)
-    monkeypatch.setattr(cells, "published_reports", lambda *_: [])
+    monkeypatch.setattr(cells, "_published_cpu", lambda *_: [])
     monkeypatch.setattr(cells, "_published", list)
     monkeypatch.setattr(dataset_class(dataset), "fetch", lambda _: [])
-    words = ["--seeds", "1", "--datasets", dataset, "--methods", ",".join(methods), "--preset", "paper"]
-    reproduce.main([name, *words, "--device", "cpu", "--out", str(tmp_path)])
+    words = ["seeds=1", f"datasets={dataset}", f"methods={','.join(methods)}", "preset=paper", "device=cpu"]
+    reproduce.main([name, *words, f"out={tmp_path}"])
     printed = capsys.readouterr().out
     assert f"{tmp_path}" in printed
     assert len(list(tmp_path.rglob("DONE"))) == (3 if name == "figure_bandwidth" else 2)

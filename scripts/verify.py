@@ -31,6 +31,7 @@ from scripts.records.records import to_csv
 from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
 from scripts.report import rendering
 
+Checked = tuple[list[str], str]  # a line for everything that is wrong, and in words how much was compared
 CHECKS = ("data", "scores", "pages", "cells")
 KEYS = {
     "what": f"all, {', '.join(CHECKS)}, or rescore",
@@ -47,8 +48,8 @@ KEYS = {
 }
 
 
-def check_data() -> str:
-    """Name raw files whose SHA-256 is another one; return in words how many were compared."""
+def check_data() -> Checked:
+    """Compare the SHA-256 of raw files that are here."""
     wrong, same, absent, unknown = list[str](), set[Path](), 0, 0
     for kind in map(dataset_class, option_names("dataset")):
         unknown += len(kind.folders)
@@ -61,15 +62,11 @@ def check_data() -> str:
                 else:
                     wrong.append(f"{path} has SHA-256 {sha256_of(path)}, expected {file.sha256}")
     line = f"{len(same)} raw files have their SHA-256; {absent} are not here, {unknown} folders have no public checksum"
-    return print_wrong(list(dict.fromkeys(wrong)), line)
+    return list(dict.fromkeys(wrong)), line
 
 
-def check_scores(results: Path) -> str:
-    """Name every score that its predictions do not give; return in words how many were computed.
-
-    Raises:
-        Broken: a score differs, or there is none.
-    """
+def check_scores(results: Path) -> Checked:
+    """Compute every score from its predictions."""
     again = verify_scores(results)
     for group, n in sorted(again.without.items()):
         print(f"no predictions are kept of {n} runs: {group}", file=sys.stderr)
@@ -78,26 +75,22 @@ def check_scores(results: Path) -> str:
         f"{again.scores - len(again.wrong)} of {again.scores} scores of {again.runs} runs are what their predictions "
         f"give: {again.exact} to the last bit, {near} within {NEAR:.3%} (R within {NEAR_R:g})"
     )
-    return print_wrong(again.wrong if again.runs else ["no run has predictions"], line)
+    return again.wrong if again.runs else ["no run has predictions"], line
 
 
-def check_pages(results: Path) -> str:
-    """Name every rendered file that is not what the records render to.
+def check_pages(results: Path) -> Checked:
+    """Compare rendered files with what the records render to.
 
     Raises:
         InputError: another folder than results/, whose pages are not rendered.
     """
     if results.resolve() != RESULTS.resolve():
         raise InputError(f"pages are those of {RESULTS}, got results={results}")
-    return print_wrong(rendering.stale_texts(), "every rendered text is what the records render to")
+    return rendering.stale_texts(), "every rendered text is what the records render to"
 
 
-def check_cells(results: Path, given: Args) -> str:
-    """Train published cells again and name those that differ by more than noise; return in words how many agree.
-
-    Raises:
-        Broken: a cell differs, or nothing could be decided.
-    """
+def check_cells(results: Path, given: Args) -> Checked:
+    """Train published cells again and compare them within noise."""
     known = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
     datasets, experiments = given.listed("datasets", option_names("dataset")), given.listed("experiments", known)
     models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
@@ -111,24 +104,7 @@ def check_cells(results: Path, given: Args) -> str:
     decided = {name for name, cell in found.items() if cell.decided} | wrong.keys()
     lines = [f"{name}: {line}" for name, line in wrong.items()]
     agree = f"{len(decided) - len(wrong)} of {len(decided)} cells agree within noise"
-    return print_wrong(lines if decided else ["nothing could be decided"], agree)
-
-
-class Broken(Exception):
-    """Something differs; the message is what was found in words."""
-
-
-def print_wrong(wrong: Sequence[str], line: str) -> str:
-    """Print a line for everything that is wrong, and return `line` where nothing is.
-
-    Raises:
-        Broken: something is.
-    """
-    for one in wrong:
-        print(f"DIFFERS {one}", file=sys.stderr)
-    if wrong:
-        raise Broken(line)
-    return line
+    return lines if decided else ["nothing could be decided"], agree
 
 
 def write_scores(metric: str, results: Path, out: Path) -> None:
@@ -145,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, names=("what",))
         what = check_choice("what", given.get("what", ""), ("all", *CHECKS, "rescore"))
         results = Path(given.get("results") or RESULTS)
-        checks: dict[str, Callable[[], str]] = {
+        checks: dict[str, Callable[[], Checked]] = {
             "data": check_data,
             "scores": lambda: check_scores(results),
             "pages": lambda: check_pages(results),
@@ -155,11 +131,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             write_scores(given.get("metric", ""), results, given.out)
             return
         for name in checks if what == "all" else [what]:
-            try:
-                print(f"{name}: {checks[name]()}", flush=True)
-            except Broken as error:
-                print(f"{name}: {error}")
-                raise SystemExit(1) from None
+            wrong, line = checks[name]()
+            for one in wrong:
+                print(f"DIFFERS {one}", file=sys.stderr)
+            print(f"{name}: {line}", flush=True)
+            if wrong:
+                raise SystemExit(1)
 
 
 if __name__ == "__main__":

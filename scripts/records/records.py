@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -113,13 +112,7 @@ def plain_cell(value: Any) -> Any:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, every value as text; a file is read again only once it has been written."""
-    about = path.stat()
-    return list(_csv_rows(path, about.st_mtime_ns, about.st_size))
-
-
-@functools.lru_cache(maxsize=4)
-def _csv_rows(path: Path, written: int, size: int) -> list[dict[str, str]]:  # noqa: ARG001, keys
+    """Return the rows of a CSV file, every value as text."""
     with path.open(newline="") as stream:
         return list(csv.DictReader(stream))
 

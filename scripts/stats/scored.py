@@ -17,7 +17,6 @@ from cmixup.metrics import evaluate_normal
 
 BINS = 10  # of the label, as wide as each other
 LEAST_ROWS = 30  # of a domain that counts as the worst
-NRMSE = "nrmse"
 BITS = 12  # of a prediction's mantissa that are kept
 
 

@@ -46,29 +46,19 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A real table: how `dataset=rdataset` loads it.
+    """A real table.
 
     Attributes:
         name: in `tables.csv`.
         rows: that have every target.
-        targets: columns to predict.
-        words: of the command line, all but those of columns that are no features.
-        drop: columns that are no features.
+        options: of the dataset `rdataset`: where the table is, and its columns.
         group: the column of domains, or "".
     """
 
     name: str
     rows: int
-    targets: int
-    words: tuple[str, ...]
-    drop: tuple[str, ...] = ()
+    options: Mapping[str, Any]
     group: str = ""
-
-    def words_of(self, *, grouped: bool) -> list[str]:
-        """Return the words that load the table, split at random or by whole domains."""
-        dropped = [*self.drop, *([self.group] if self.group and not grouped else [])]
-        columns = {"dataset.drop": dropped} if dropped else {}
-        return [*self.words, *override_words(columns | ({"dataset.group": self.group} if grouped else {}))]
 
 
 @dataclass(frozen=True)
@@ -264,14 +254,18 @@ class Rules:
 
     def words(self, cell: StudyCell) -> list[str]:
         """Return the words of scripts.train that all trials of a cell share: the rows, and how they are trained on."""
-        rows, grouped = dict(cell.condition.rows), cell.condition.grouped
-        if "label_noise" in rows and cell.table.targets > 1:
+        table, condition = cell.table, cell.condition
+        rows = {**table.options, "max_rows": self.max_rows, **condition.rows}
+        if condition.grouped:
+            rows["group"] = table.group
+        elif table.group:
+            rows["drop"] = [*rows["drop"], table.group]
+        if "label_noise" in rows and len(rows["target"]) > 1:
             rows["label_noise_per"] = "target"  # they may have units of their own
-        data = {f"dataset.{key}": value for key, value in {"max_rows": self.max_rows, **rows}.items()}
         training: dict[str, Any] = {"train.epochs": self.epochs, "train.patience": self.patience}
         training |= {"train.loss": self.loss} if self.loss != SQUARED.name else {}
-        table = ["dataset=rdataset", *cell.table.words_of(grouped=grouped)]
-        return [*table, *override_words(data), *SHARED_WORDS, *override_words(training), *override_words(self.network)]
+        data = {f"dataset.{key}": value for key, value in rows.items()}
+        return ["dataset=rdataset", *SHARED_WORDS, *override_words({**data, **training, **self.network})]
 
     def command(self, cell: StudyCell, words: Sequence[str]) -> list[str]:
         """Return the command line of a run, of whose words a record names a method's file without its folder."""
@@ -313,11 +307,6 @@ def _table_row(row: Mapping[str, str]) -> StudyTable:
     target, categorical, drop = (
         row[key].split(sign) if row[key] else [] for key, sign in (("target", "+"), ("categorical", "|"), ("drop", "|"))
     )
-    words = [
-        f"dataset.package={row['package']}",
-        f"dataset.item={row['item']}",
-        override_word("dataset.target", target),
-    ]
-    words += [override_word("dataset.categorical", categorical)] if categorical else []
-    words += ["dataset.log_target=true"] if row["log_target"] == "1" else []
-    return StudyTable(row["name"], int(row["rows"]), len(target), tuple(words), tuple(drop), row["group"])
+    options = {"package": row["package"], "item": row["item"], "target": target, "categorical": categorical,
+               "drop": drop, "log_target": row["log_target"] == "1"}  # fmt: skip
+    return StudyTable(row["name"], int(row["rows"]), options, row["group"])

@@ -10,7 +10,6 @@ import random
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 
@@ -88,39 +87,26 @@ def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
     return [cells[k] for k in sorted(chosen)]
 
 
-@dataclass(frozen=True)
 class Paired:
-    """The published score of each seed and the one found again: the test score by which the cell selects."""
+    """The published score of each seed and the one found again: the test score by which the cell selects.
 
-    pairs: Sequence[tuple[float, float]]
+    Attributes:
+        published: the published mean.
+        difference: the mean of the differences again - published, seed by seed; NaN where a score is not finite.
+        decided: whether there are enough seeds to judge by.
+        p: of the two-sided t test that the mean difference is 0; 0 where a score is not finite.
+        close: whether the mean is near the published one, by its size or by the spread of the differences.
+    """
 
-    @cached_property
-    def published(self) -> float:
-        """The published mean."""
-        return fmean(published for published, _ in self.pairs)
-
-    @cached_property
-    def difference(self) -> Effect:
-        """The mean of the differences again - published, seed by seed; NaN where a score is not finite."""
-        found = summarise_values([again - published for published, again in self.pairs])
-        return Effect(found.mean, ((found.std**2 / found.n, found.n - 1),) if found.n > 1 else ())
-
-    @property
-    def decided(self) -> bool:
-        """Whether there are enough seeds to judge by."""
-        return len(self.pairs) >= FEWEST
-
-    @property
-    def p(self) -> float:
-        """The p value of the two-sided t test that the mean difference is 0; 0 where a score is not finite."""
-        if abs(self.difference.mean) <= ROUNDING * abs(self.published):
-            return 1.0
-        return self.difference.chance if self.difference.error > 0 else 0.0
-
-    @property
-    def close(self) -> bool:
-        """Whether the mean is near the published one, by its size or by the spread of the differences."""
-        return abs(self.difference.mean) <= max(CLOSE * abs(self.published), ERRORS * self.difference.error)
+    def __init__(self, pairs: Sequence[tuple[float, float]]):
+        self.pairs, n = pairs, len(pairs)
+        found = summarise_values([again - published for published, again in pairs])
+        self.published = fmean(published for published, _ in pairs)
+        self.difference = Effect(found.mean, ((found.std**2 / n, n - 1),) if n > 1 else ())
+        self.decided, error = n >= FEWEST, self.difference.error
+        rounding = abs(found.mean) <= ROUNDING * abs(self.published)
+        self.p = 1.0 if rounding else self.difference.chance if error > 0 else 0.0
+        self.close = abs(found.mean) <= max(CLOSE * abs(self.published), ERRORS * error)
 
     def __str__(self) -> str:
         found, n = self.difference, len(self.pairs)

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,19 +98,6 @@ def is_near(name: str, published: float, again: float) -> bool:
     return abs(published - again) <= (NEAR_R if is_r else NEAR * abs(published))
 
 
-def compare_scores(report: Report, kept: Parts) -> Iterator[tuple[bool, str]]:
-    """Yield for each score of a report whether its predictions give it to the last bit, and a line if they do not.
-
-    The line is empty where the two are near.
-    """
-    for part in report["scores"].keys() & kept.keys():
-        for name, published in report["scores"][part].items():
-            again = compute_score(name, kept[part], report.get("std", ()), kept.get("val"))
-            exact = published == again or (math.isnan(published) and math.isnan(again))
-            near = exact or (UNROUNDED not in report and is_near(name, published, again))
-            yield exact, "" if near else f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}"
-
-
 def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
@@ -118,9 +105,16 @@ def verify_scores(results: Path) -> Verified:
         if report["scores"].keys() - kept.keys():
             of_study = report["experiment"].startswith(STUDY)
             without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
-        for same, line in compare_scores(report, kept):
-            scores, exact, wrong = scores + 1, exact + same, [*wrong, line] if line else wrong
         runs += bool(kept)
+        named = [
+            (part, *score) for part in report["scores"].keys() & kept.keys() for score in report["scores"][part].items()
+        ]
+        for part, name, published in named:
+            again = compute_score(name, kept[part], report.get("std", ()), kept.get("val"))
+            same = published == again or (math.isnan(published) and math.isnan(again))
+            scores, exact = scores + 1, exact + same
+            if not (same or (UNROUNDED not in report and is_near(name, published, again))):
+                wrong.append(f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}")
     return Verified(runs, scores, exact, wrong, without)
 
 

@@ -197,28 +197,6 @@ def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     assert [choice.seeds for choice in asked] == [[0, 1], [0, 1], list(range(10))]
 
 
-@pytest.mark.slow
-def test_cells_of_table_2_on_a_cpu(tmp_path, monkeypatch):
-    """The whole network on a CPU is listed with its command; the narrow one is trained."""
-    experiment = load_experiment("table2")
-    for dataset in experiment.datasets:
-        part = dataset_class(dataset)
-        there = dataset == "pascal1d_rendered"
-
-        def fetch(self, there=there):
-            if not there:
-                raise FetchError(f"could not get {self.name}")
-
-        monkeypatch.setattr(part, "fetch", fetch)
-    given = {"datasets": experiment.datasets, "methods": ["maml", "cmixup_meta"], "seeds": [0]}
-    found, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="cpu"))
-    assert set(keys(found)) == {("pascal1d_rendered", "maml", ()), ("pascal1d_rendered", "cmixup_meta", ())}
-    assert [line.partition(":")[0] for line in missing] == ["ShapeNet1D", "PASCAL3D"]
-    found, missing = cells.plan_cells(experiment, choice(tmp_path, **given, preset="paper"))
-    assert not found
-    assert "min here; python -m scripts.train dataset=pascal1d_rendered method=maml preset=paper" in missing[2]
-
-
 def test_table_2_says_what_it_is():
     experiment = load_experiment("table2")
     base = {"experiment": "table2", "preset": "cpu", "layer": "", "split": "test", "seed": 0}

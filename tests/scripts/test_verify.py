@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cmixup.errors import InputError
@@ -16,7 +15,7 @@ from scripts.driver.execute import execute_job, execute_together
 from scripts.driver.job import plan_job
 from scripts.driver.runs import read_report
 from scripts.plan import rerun
-from scripts.plan.rerun import Paired, beyond_noise, draw_cells, published_cells
+from scripts.plan.rerun import draw_cells, published_cells
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports, runs_file, write_reports
 
@@ -130,24 +129,6 @@ def test_cells_can_be_narrowed(published: Path) -> None:
     assert {c.first["model"] for c in published_cells(RESULTS, models=["lstnet"])} == {"lstnet"}
     with pytest.raises(InputError, match="holds no published run of fcn3"):
         published_cells(published, ["no2"])
-
-
-def test_another_rate_and_a_bandwidth_of_none_are_beyond_noise() -> None:
-    """Published cells of the ladder stand for those that were trained wrongly: a rate of 0.01 for 0.003, and ERM."""
-    ladder = {}
-    for cell in published_cells(RESULTS, ["airfoil"], ["ladder"]):
-        train = cell.first["config"]["train"]
-        ladder[cell.first["method"], train["lr"], train["epochs"], train.get("label_scaling")] = cell
-    rates = [(c, ladder[m, 0.01, *rest]) for (m, lr, *rest), c in ladder.items() if lr == 0.003]
-    widths = [(c, ladder["erm", *rest]) for (m, *rest), c in ladder.items() if m == "cmixup"]
-    rng = np.random.default_rng(0)
-    drawn = [each[k] for each in (rates, widths) for k in rng.choice(len(each), 6, replace=False)]
-    found = {
-        str(k): Paired([(rerun._test_score(report), rerun._test_score(wrong.reports[seed]))
-                        for seed, report in right.reports.items()])
-        for k, (right, wrong) in enumerate(drawn)
-    }  # fmt: skip
-    assert len(beyond_noise(found)) >= 9, list(map(str, found.values()))
 
 
 def test_a_raw_file_with_other_bytes_is_named(

@@ -16,7 +16,6 @@ from scripts.records.published import (
     published_reports,
     write_reports,
 )
-from scripts.records.rescored import published_records
 from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 
@@ -75,23 +74,6 @@ def test_one_line_of_pandas_answers_for_a_table_and_for_the_study() -> None:
     study = pd.read_csv(RESULTS / "runs/study_protocol2/penguin_mass.csv.xz").query("options == 'condition=random'")
     assert study[study.trial.isna() & (study.method == "erm")].test_nrmse.between(0, 1).all()
     assert (study.trial.notna()).any()
-
-
-def test_the_layer_that_is_better_on_validation_is_chosen_over_all_published_seeds(tmp_path: Path) -> None:
-    """A layer that is ahead on the seeds published first may be behind on all; no report changes by that."""
-    write_reports(tmp_path, [one(0, "input", 1.0), one(0, "hidden", 2.0)])
-    assert chosen(tmp_path) == {"input": "table1", "hidden": "table1_variants"}
-    write_reports(tmp_path, [one(1, "input", 9.0), one(1, "hidden", 2.0)])
-    assert chosen(tmp_path) == {"input": "table1_variants", "hidden": "table1"}
-    assert {r["experiment"] for r in published_reports(tmp_path)} == {"table1"}
-    assert all(r["options"] == {"method.layer": r["layer"]} for r in published_reports(tmp_path))
-
-
-def chosen(results: Path) -> dict[str, str]:
-    """The experiment that the records of each layer belong to."""
-    records = published_records.__wrapped__(results)
-    assert all(options == {} for options in records["options"])
-    return dict(zip(records["layer"], records["experiment"], strict=True))
 
 
 def test_cells_of_a_method_share_a_file_and_lose_nothing_to_each_other(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.records import (
     RECORD_COLUMNS,
-    RECORD_KEY,
     by_seed,
     check_unique,
     read_csv,
@@ -31,13 +30,6 @@ def test_rows_of_a_report() -> None:
     }  # fmt: skip
     assert all(row["options"] == {"train.lr": 0.1, "method.bandwidth": 1.75} for row in tidy)
     assert {(row["seed"], row["layer"], row["run"]) for row in tidy} == {(3, "hidden", "table1/airfoil/seed=3")}
-
-
-def test_the_key_is_every_column_but_value_and_run() -> None:
-    issue = ("experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "seed", "split",
-             "metric", "value", "run")  # fmt: skip
-    assert set(issue) <= set(RECORD_COLUMNS)
-    assert set(RECORD_COLUMNS) - set(RECORD_KEY) == {"value", "run"}
 
 
 def test_csv_round_trip(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -168,15 +167,6 @@ def test_any_metric_is_computed_of_all_runs(published: Path, capsys: pytest.Capt
         main(["rescore", "metric=mea", f"results={published}"])
 
 
-def test_a_changed_prediction_is_named(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = published_reports(published)[0]
-    kept = read_cells(predictions_file(published, first))[cell_name(first)][0]
-    kept["val"].prediction[""][0] += 1
-    keep_predictions(published, [(first, kept)])
-    assert verify(published) == 1
-    assert "seed=0: val rmse" in capsys.readouterr().err
-
-
 def test_runs_without_predictions_are_counted_and_none_at_all_is_no_success(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,33 +177,3 @@ def test_runs_without_predictions_are_counted_and_none_at_all_is_no_success(
     for path in files[1:]:
         path.unlink()
     assert verify(published) == 1
-
-
-def given(prediction: Any, target: Any, domain: Any = None) -> Scored:
-    f, y = (np.array(values, np.float32).reshape(len(values), -1) for values in (prediction, target))
-    return Scored({"": f, "20_steps": f + 1}, y, np.zeros(len(y), int) if domain is None else np.array(domain))
-
-
-def test_scores_by_hand() -> None:
-    one = given([1, 2, 4, 9], [1, 0, 2, 5], [0, 0, 1, 1])
-    assert score("mae", one) == compute_score("mae", one) == 2
-    assert compute_score("mse_ci95_20_steps", one) == score("mse_ci95_20_steps", one)
-    assert score("mse", one) == (0 + 4 + 4 + 16) / 4
-    assert score("rmse", one) == math.sqrt(6)
-    assert score("mse_20_steps", one) == (1 + 9 + 9 + 25) / 4
-    assert score("mape", one) == pytest.approx(100 * (0 + 1 + 4 / 5) / 3)
-    assert score("mape_skipped", one) == 1
-    assert score("worst_rmse", one) == math.sqrt(10)
-    assert score("mean_rmse", one) == (math.sqrt(2) + math.sqrt(10)) / 2
-    assert score("r", one) == pytest.approx(np.corrcoef([1, 2, 4, 9], [1, 0, 2, 5])[0, 1])
-    assert score("worst_r", given([1, 2, 4, 9], [1, 0, 2, 5], [0, 0, 1, 1])) == pytest.approx(-1)
-    assert score("mse_ci95", one) == pytest.approx(1.96 * np.std([0, 4, 4, 16], ddof=1) / 2)
-
-
-def test_what_has_no_score_is_nan() -> None:
-    assert math.isnan(score("r", given([1, 2], [3, 3])))
-    assert score("r", given([2, 2], [1, 3])) == 0
-    assert math.isnan(score("mape", given([1, 2], [0, 0])))
-    assert math.isnan(score("mse_ci95", given([1], [2])))
-    for bad in (math.nan, math.inf):
-        assert all(math.isnan(score(name, given([1, bad], [1, 2]))) for name in ("rmse", "mape", "r", "mse_ci95"))

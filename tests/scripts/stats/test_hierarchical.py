@@ -26,7 +26,6 @@ from scripts.stats.hierarchical import (
     overlap_values,
     pool_variances,
     solve_posterior,
-    student_nodes,
 )
 
 MEANS = np.array([-1.2, 0.3, 0.8, -0.4, 2.1, 0.1, -0.9, 1.4, 0.6, -2.2, 0.2, 3.0])
@@ -160,16 +159,6 @@ def test_tables_that_are_alike_have_their_noise_known_and_a_variance_of_zero_bre
     assert 0 < beside[1] < beside[0]
     nothing, four = np.zeros(3), np.full(3, 4.0)
     assert [each.tolist() for each in pool_variances(nothing, four)] == [nothing.tolist(), four.tolist()]
-
-
-@pytest.mark.parametrize(("freedom", "least"), [(4.0, 0.08), (6.0, 0.04), (10.0, 0.02)])
-def test_normals_make_a_students_t(freedom: float, least: float) -> None:
-    precision, weight = student_nodes(freedom)
-    x = np.linspace(-4, 4, 81)
-    density = (weight * stats.norm.pdf(x[:, None], scale=1 / np.sqrt(precision))).sum(axis=1)
-    assert weight.sum() == pytest.approx(1)
-    assert density == pytest.approx(stats.t.pdf(x, freedom), rel=least)
-    assert student_nodes(math.inf)[0].tolist() == [1.0]
 
 
 def test_a_mixture_has_the_quantiles_of_its_normals() -> None:

@@ -42,7 +42,7 @@ class Experiment:
         cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
         about_preset: what the title of a table says about a preset.
         notes: sentences below the table.
-        variants: rows of an ablation, see scripts.ablation; empty for others.
+        variants: rows of an ablation, see `scripts.plan.selection.variant_rows`; empty for others.
         figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
         sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
             dataset); `limits: true` where the smallest value stands for the first of the other methods and the largest

@@ -48,7 +48,7 @@ from scripts.records.rescored import settle_scores
 from scripts.records.run_tables import UNROUNDED, read_frame
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions
-from scripts.study.rules import TRAIN_SHARE, WEIGHTS, Rules, StudyCell
+from scripts.study.rules import WEIGHTS, Rules, StudyCell
 
 PARTS = ("val", "test")
 Report = dict[str, Any]
@@ -79,20 +79,19 @@ def train_missing(
     `jobs` processes train at a time, 0 is one a core; `stored` is the store with ERM's runs, where it is another.
     """
     check_packages(cells, rules)
+
+    def cost(group: Sequence[StudyCell]) -> float:  # in rows that are trained on; every cell costs as much as 400 more
+        table, condition = group[0].table, group[0].condition
+        return len(group) * (400 + min(table.rows, condition.rows.get("train_rows", rules.max_rows)))
+
     done = cells_done(store, rules)
     groups = itertools.groupby((cell for cell in cells if cell.key not in done), key=lambda cell: cell.key[:2])
-    todo = sorted((list(group) for _, group in groups), key=lambda group: -cell_cost(group[0], rules) * len(group))
+    todo = sorted((list(group) for _, group in groups), key=cost, reverse=True)
     left = sum(map(len, todo))
     print(f"{len(cells) - left} of {len(cells)} cells are done; training {left}", flush=True)
     call = partial(train_group, store, rules=rules, stored=stored or store)
     items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group)) for group in todo]
     return train_items(items, "study", workers=jobs or core_count(), unit="cells")
-
-
-def cell_cost(cell: StudyCell, rules: Rules) -> float:
-    """Return about how long a cell takes, in arbitrary units: rows that are trained on, and what every cell costs."""
-    rows = TRAIN_SHARE * min(cell.table.rows, rules.max_rows)
-    return 400 + min(rows, cell.condition.rows.get("train_rows", rows))
 
 
 def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
@@ -126,7 +125,7 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
     """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train."""
     known, kept = Known(), dict[int, Parts]()
     for report in published_reports(store, [rules.experiment], [table]):
-        if key_of(report) != (table, condition, BASE):
+        if (report["options"]["condition"], report["method"]) != (condition, BASE):
             continue
         trial = "trial" in report["options"]
         if not trial:
@@ -271,19 +270,11 @@ def fit_models(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> Tr
         runs.append((seed, (about["model"],), score_run(parts, 0, std, grouped=cell.condition.grouped)))
     environment = run_environment(torch.device("cpu"))
     distribution = metadata.packages_distributions()[package.partition(".")[0]][0]
-    return (
-        [],
-        runs,
-        {**environment, "versions": environment["versions"] | {distribution: metadata.version(distribution)}},
-    )
+    versions = environment["versions"] | {distribution: metadata.version(distribution)}
+    return [], runs, {**environment, "versions": versions}
 
 
 Key = tuple[str, str, str]  # table, condition and method
-
-
-def key_of(report: Mapping[str, Any]) -> Key:
-    """Return table, condition and method of the cell that a report belongs to."""
-    return report["dataset"], report["options"]["condition"], report["method"]
 
 
 def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) -> pd.DataFrame:

@@ -85,7 +85,8 @@ def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = "."
                 )
                 break
         return Reading(form, doubt)
-    return Reading(DURATION if not np.isnan(parsed(words, DURATION)).any() else "")
+    long = not (np.isnan(parsed(words[:1], DURATION)).any() or np.isnan(parsed(words, DURATION)).any())
+    return Reading(DURATION if long else "")
 
 
 def parsed(words: Sequence[str], form: str) -> Floats:
@@ -118,6 +119,8 @@ def signs_of(form: str) -> tuple[str, str, str]:
 def units_of(words: Sequence[str]) -> list[str]:
     """Return the units of texts that are all numbers with one, in their order; nothing if some is not."""
     for thousands, decimal in _pairs("auto", "."):
+        if np.isnan(_values(words[:1], thousands, decimal)[0][0]):
+            continue
         if (values := _values(words, thousands, decimal)) and not any(np.isnan(value) for value, _ in values):
             return list(dict.fromkeys(unit for _, unit in values))
     return []
@@ -125,7 +128,10 @@ def units_of(words: Sequence[str]) -> list[str]:
 
 def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tuple[str, Floats]]:
     """Yield the forms of numbers by which all words are of one unit, with their values, preferred first."""
+    written = set("".join(words).translate(SIGNS))
     for sign, point in _pairs(thousands, decimal):
+        if sign and sign not in written:  # as without it
+            continue
         if np.isnan(_values(words[:1], sign, point)[0][0]):
             continue
         values = _values(words, sign, point)

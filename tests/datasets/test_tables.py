@@ -3,6 +3,7 @@
 import gzip
 import os
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -142,6 +143,17 @@ def test_a_header_that_begins_with_the_sign_of_comments(tmp_path: Path) -> None:
         table(tmp_path, "Exported by hand\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n")
     with pytest.raises(InputError, match="skip must be auto or a number of lines, 0 or more, got -1"):
         Format(skip=-1)
+
+
+def test_archives_of_one_file_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("t.csv", TEXT)
+    pd.testing.assert_frame_equal(read_table(path, Format()), PLAIN)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("u.csv", TEXT)
+    with pytest.raises(InputError, match="is an archive of 2 files: unpack it and name one"):
+        read_table(path, Format())
 
 
 TEXT = b"price;size;fuel\n1,5;10;gas\n2,25;20;oil\n"

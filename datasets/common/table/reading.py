@@ -15,8 +15,8 @@
 - A cell that holds nothing or one of `MISSING` is unknown, and so are cells that a short row lacks. A row with more
   cells than the header is refused.
 - A byte-order mark is skipped, and line breaks and separators inside double quotes belong to their cell.
-- Files packed by gzip, bzip2, xz or zstd are unpacked. Parquet, Feather and Excel files (the first sheet) are read by
-  pandas.
+- Files packed by gzip, bzip2, xz, zstd or zip (one file) are unpacked. Parquet, Feather and Excel files (the first
+  sheet) are read by pandas.
 """
 
 from __future__ import annotations
@@ -113,9 +113,10 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"path: no such file {path}")
     if not path.is_file():  # a pipe would wait for ever
         raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
-    if what := _by_start(path, OTHERS) or (zipfile.is_zipfile(path) and not _is_workbook(path) and "an archive"):
+    if what := _by_start(path, OTHERS):
         raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
-    binary, packed = _by_start(path, BINARY), _by_start(path, PACKED)
+    packed = _packing(path)
+    binary = None if packed else _by_start(path, BINARY)
     try:
         frame = _read_binary(path, *binary, form.missing) if binary else _read_text(path, form, text)
     except UnicodeDecodeError as error:
@@ -228,20 +229,33 @@ def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
     return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
 
 
-def _is_workbook(path: Path) -> bool:
+def _packing(path: Path) -> str | None:
+    """Return the module that unpacks a file, None if it is not packed; a workbook is an archive that pandas reads."""
+    if not zipfile.is_zipfile(path):
+        return _by_start(path, PACKED)
     with zipfile.ZipFile(path) as archive:
-        return any(name.startswith("xl/") for name in archive.namelist())
+        return None if any(name.startswith("xl/") for name in archive.namelist()) else "zipfile"
+
+
+def _unpacked(path: Path, module: str) -> bytes:
+    """Return the content of a packed file, or of the one file of an archive."""
+    if module == "zipfile":
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.startswith("__MACOSX") and name[-1] != "/"]
+            if len(names) != 1:
+                raise InputError(f"path {path} is an archive of {len(names)} files: unpack it and name one")
+            return archive.read(names[0])
+    try:
+        with importlib.import_module(module).open(path, "rb") as stream:
+            return bytes(stream.read())
+    except ImportError:
+        raise InputError(f"path {path} is packed by zstd, which needs {module}: pip install {module}") from None
 
 
 def _open(path: Path, codec: str = "", errors: str = "strict") -> Any:
     """Open a file, packed or not, as text of a codec, or as bytes where none is given."""
-    stream: Any = path.open("rb")
-    if module := _by_start(path, PACKED):
-        try:
-            with stream, importlib.import_module(module).open(stream, "rb") as unpacked:
-                stream = io.BytesIO(unpacked.read())  # not every packing goes back to its begin
-        except ImportError:
-            raise InputError(f"path {path} is packed by zstd, which needs {module}: pip install {module}") from None
+    module = _packing(path)
+    stream: Any = io.BytesIO(_unpacked(path, module)) if module else path.open("rb")
     return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
 
 

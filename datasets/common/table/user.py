@@ -25,13 +25,15 @@ from cmixup.tables.columns import (
     written_numbers,
 )
 from cmixup.tables.preprocessing import Preprocessing, fit
-from cmixup.tables.written import Reading, signs_of
+from cmixup.tables.written import Reading, signs_of, units_of
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems
 from datasets.common.table.reading import column_named
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 SYNTHETIC_ROWS = 400
+#: A column of levels with more words and at most so many units may be meant as numbers.
+MANY_WORDS, FEW_UNITS = 20, 5
 
 
 @dataclass(frozen=True)
@@ -207,24 +209,18 @@ class UserTable(Dataset):
         frame, name = source.frame, source.name
         known = [str(column) for column in frame]
         frame = frame.set_axis(known, axis=1)
-        for option in ("targets", "categorical", "drop", "keep"):
-            setattr(self, option, tuple(column_named(column, known) for column in getattr(self, option)))
-        self.group = self.group and column_named(self.group, known)
-        if not self.targets:
-            raise InputError(f"target must name a column of {name}: {shortened(known)}")
-        options = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
-                 "categorical": self.categorical, "keep": self.keep}  # fmt: skip
-        for option, columns in options.items():
-            for column in columns:
-                if column not in known:
-                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
-                    hint = f"{nearest(column, known)}{several}"
-                    raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
+        self._find_columns(known, name)
         signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
-        if self.reads_text:
-            labels, readings = zip(*(label_column(frame[target], name, *signs) for target in self.targets), strict=True)
-        else:
-            labels, readings = [checked_numbers(frame[target], name) for target in self.targets], ()
+        as_it_stands = [c for c in known if not self.reads_text or c in self.categorical]
+        labels, readings = zip(
+            *(
+                (checked_numbers(frame[target], name), Reading(""))
+                if target in as_it_stands
+                else label_column(frame[target], name, *signs)
+                for target in self.targets
+            ),
+            strict=True,
+        )
         y = np.column_stack(labels)
         usable, notes = ~np.isnan(y).any(axis=1), []
         if self.log_target and (wrong := y[usable] <= 0).any():
@@ -243,13 +239,30 @@ class UserTable(Dataset):
             usable &= domain >= 0
         features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
         notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
-        read = {c: read_column(features[c], *signs) for c in features if self.reads_text and c not in self.categorical}
+        read = {c: read_column(features[c], *signs) for c in features if c not in as_it_stands}
         forms = {c: reading.form for c, reading in read.items() if reading.form}
         kinds = self._categories(features.drop(columns=list(forms)), name)
         y = np.log(y[usable]) if self.log_target else y[usable]
-        lines = reading_lines(dict(zip(self.targets, readings, strict=False)) | read, frame.attrs)
+        lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | read, frame.attrs)
+        lines += [line for c in kinds & read.keys() if (line := units_line(features[c]))]
         units = tuple(unit_of(reading.form) for reading in readings)
         return Table(features, y, domain[usable], kinds, source, tuple(notes), forms, tuple(lines), units)
+
+    def _find_columns(self, known: list[str], name: str) -> None:
+        """Take names of columns as the table `name` spells them, and check that all are there."""
+        for option in ("targets", "categorical", "drop", "keep"):
+            setattr(self, option, tuple(column_named(column, known) for column in getattr(self, option)))
+        self.group = self.group and column_named(self.group, known)
+        if not self.targets:
+            raise InputError(f"target must name a column of {name}: {shortened(known)}")
+        options = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
+                 "categorical": self.categorical, "keep": self.keep}  # fmt: skip
+        for option, columns in options.items():
+            for column in columns:
+                if column not in known:
+                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
+                    hint = f"{nearest(column, known)}{several}"
+                    raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
 
     def _categories(self, features: pd.DataFrame, name: str) -> frozenset[str]:
         return frozenset(c for c in features if c in self.categorical or holds_categories(features[c], name))
@@ -291,6 +304,15 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
         *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),
         *(f"{name}: {doubt}" for name, doubt in doubts.items()),
     ]
+
+
+def units_line(values: pd.Series) -> str:
+    """Return a line if a column of levels seems to hold numbers of a few units, else nothing."""
+    words = [word for word in as_words(values)[1] if word is not None]
+    units = [unit or "none" for unit in units_of(words)] if len(words) > MANY_WORDS else []
+    if not 1 < len(units) <= FEW_UNITS:
+        return ""
+    return f"{values.name} is read as levels, since its numbers have several units: {', '.join(units)}; give all one"
 
 
 def unit_of(form: str) -> str:

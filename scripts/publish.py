@@ -20,15 +20,9 @@ from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import (
-    EVERY_STUDY,
-    keep_predictions,
-    published_reports,
-    with_predictions,
-    write_reports,
-)
+from scripts.records.published import EVERY_STUDY, published_reports, with_predictions
 from scripts.records.records import read_csv
-from scripts.records.rescored import settle_scores
+from scripts.records.rescored import store_runs
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
 
@@ -54,11 +48,9 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     with holding_alone(results / LOCKS, PUBLISHING):  # files are read, and written with what is new
-        kept = ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)) for r in reports)
-        keep_predictions(results, kept)
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
-        return write_reports(results, settle_scores(results, reports))
+        return store_runs(results, ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)) for r in reports))
 
 
 def publish_store(store: Path, results: Path) -> list[Path]:
@@ -72,8 +64,7 @@ def publish_store(store: Path, results: Path) -> list[Path]:
         raise InputError(f"store {store} holds no run of the study")
     check_committed({r["run"]: r for r in reports if "commit" in r})
     with holding_alone(results / LOCKS, PUBLISHING):
-        keep_predictions(results, ((r, parts) for r, parts in with_predictions(store, reports) if parts))
-        return write_reports(results, settle_scores(results, reports))
+        return store_runs(results, with_predictions(store, reports))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -25,9 +25,11 @@ from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     STUDY,
     Report,
+    keep_predictions,
     published_reports,
     unrounded_scores,
     with_predictions,
+    write_reports,
 )
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.run_tables import UNROUNDED
@@ -138,6 +140,13 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
         rounded = json.dumps(scores) != json.dumps(report["scores"])
         made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
     return made
+
+
+def store_runs(results: Path, runs: Iterable[tuple[Report, Parts | None]]) -> list[Path]:
+    """Write the predictions of runs that have some, and all reports with the scores that these give; return tables."""
+    every = list(runs)
+    keep_predictions(results, ((report, parts) for report, parts in every if parts))
+    return write_reports(results, settle_scores(results, [report for report, _ in every]))
 
 
 def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any]]:

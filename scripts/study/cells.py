@@ -39,12 +39,10 @@ from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import (
     cell_name,
-    keep_predictions,
     predictions_file,
     published_reports,
-    write_reports,
 )
-from scripts.records.rescored import settle_scores
+from scripts.records.rescored import store_runs
 from scripts.records.run_tables import UNROUNDED, read_frame
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions
@@ -312,7 +310,5 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
 def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:
     """Write reports of runs and trials, a table's together, with the predictions that some have, into a store."""
     for table, group in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
-        every = list(group)
         with holding_alone(store / LOCKS, f"study {table}"):
-            keep_predictions(store, [(report, parts) for report, parts in every if parts])
-            write_reports(store, settle_scores(store, [report for report, _ in every]))
+            store_runs(store, group)

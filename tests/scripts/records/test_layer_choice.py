@@ -18,26 +18,20 @@ def chosen(reports: list[dict[str, Any]]) -> dict[str, str]:
     return {r["run"]: r["experiment"] for r in choose_variants(reports)}
 
 
-def test_the_better_mean_on_validation_enters_the_table() -> None:
+def test_the_better_mean_on_validation_enters_the_table_over_seeds_that_both_layers_have() -> None:
     reports = [report("hidden", 0, 1.0), report("hidden", 1, 4.0), report("input", 0, 2.0), report("input", 1, 2.0)]
     assert chosen(reports) == {
         "hidden/seed=0": "table1_variants", "hidden/seed=1": "table1_variants",
         "input/seed=0": "table1", "input/seed=1": "table1",
     }  # fmt: skip
+    inputs = [report("input", seed, error) for seed, error in enumerate((2.0, 5.0, 5.0))]
+    found = chosen([*inputs, report("hidden", 0, 3.0)])  # one easy seed says nothing against three
+    assert found == {**{f"input/seed={k}": "table1" for k in range(3)}, "hidden/seed=0": "table1_variants"}
+    higher = [report("hidden", 0, 0.9, "r"), report("input", 0, 0.8, "r")]
+    assert chosen(higher) == {"hidden/seed=0": "table1", "input/seed=0": "table1_variants"}
 
 
-def test_where_higher_is_better_the_higher_wins() -> None:
-    reports = [report("hidden", 0, 0.9, "r"), report("input", 0, 0.8, "r")]
-    assert chosen(reports) == {"hidden/seed=0": "table1", "input/seed=0": "table1_variants"}
-
-
-def test_the_layer_is_no_longer_an_option_but_others_are() -> None:
-    (kept,) = choose_variants([report("input", 0, 1.0, options={"method.layer": "input", "method.k": 8})])
-    assert kept["options"] == {"method.k": 8}
-    assert kept["experiment"] == "table1"
-
-
-def test_other_options_presets_and_datasets_do_not_compete() -> None:
+def test_other_options_presets_and_datasets_do_not_compete_and_the_layer_is_no_longer_an_option() -> None:
     reports = [
         report("hidden", 0, 1.0),
         report("input", 0, 2.0, preset="released", run="a"),
@@ -45,10 +39,4 @@ def test_other_options_presets_and_datasets_do_not_compete() -> None:
         report("input", 0, 2.0, options={"method.k": 8, "method.layer": "input"}, run="c"),
     ]
     assert set(chosen(reports).values()) == {"table1"}
-
-
-def test_only_seeds_that_both_layers_have_are_compared() -> None:
-    """One easy seed of one layer says nothing against three seeds of the other."""
-    inputs = [report("input", seed, error) for seed, error in enumerate((2.0, 5.0, 5.0))]
-    found = chosen([*inputs, report("hidden", 0, 3.0)])
-    assert found == {**{f"input/seed={k}": "table1" for k in range(3)}, "hidden/seed=0": "table1_variants"}
+    assert [kept["options"] for kept in choose_variants(reports)] == [{}, {}, {"method.k": 8}, {}]

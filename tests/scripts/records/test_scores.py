@@ -14,8 +14,8 @@ from scripts.driver.job import plan_job
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import load_reports
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
-from scripts.records.rescored import compute_score, fill_metrics, rescore, settle_scores
+from scripts.records.published import cell_name, predictions_file, published_reports, write_reports
+from scripts.records.rescored import compute_score, fill_metrics, rescore, settle_scores, store_runs
 from scripts.stats.scored import Scored
 from scripts.verify import main
 from tests.scripts.records.metrics_again import normal_score, score
@@ -34,8 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports = load_reports(folder / "out" / "runs")
     kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)) for r in reports)
     results = folder / "results"
-    keep_predictions(results, kept)
-    write_reports(results, settle_scores(results, reports))
+    store_runs(results, kept)
     return results
 
 

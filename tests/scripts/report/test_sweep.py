@@ -194,9 +194,8 @@ def test_a_sweep_that_is_none_is_refused(
 ) -> None:
     sweep = {"option": "method.bandwidth", "method": "cmixup", "values": {"airfoil": [1.0, 2.0]}}
     node = {"name": "mine", "title": "t", "datasets": ["airfoil"], "methods": ["erm", "cmixup"], "budget_minutes": 1}
-    (tmp_path / "experiment").mkdir()
-    monkeypatch.setattr(experiment_module, "CONFIG_DIR", tmp_path)
-    path = tmp_path / "experiment" / "mine.yaml"
+    monkeypatch.setattr(experiment_module, "part_path", lambda *_: tmp_path / "mine.yaml")
+    path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({**node, "sweep": sweep}))
     assert swept_values(load_experiment("mine"), "airfoil", "cmixup") == [1.0, 2.0]
     path.write_text(yaml.safe_dump({**node, "sweep": {**sweep, **change}}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -135,3 +136,12 @@ def as_number(name: str, value: float) -> float:
         raise InputError(f"{name} must be a number, got {format_value(value)}") from None
     except OverflowError:
         raise InputError(f"{name} must be a number that a float can hold, got one of more than 308 digits") from None
+
+
+def not_dense(tensor: Any) -> str:
+    """Return what a tensor is that has no rows of one shape with values, in words, or nothing."""
+    if tensor.is_nested:
+        return "a nested tensor, which torch.nested.to_padded_tensor pads"
+    if str(tensor.layout) != "torch.strided":
+        return f"{tensor.layout}, which .to_dense() fills"
+    return "a tensor without values, of the device meta" if tensor.is_meta else ""

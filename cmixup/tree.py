@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torch.nn.utils.rnn import PackedSequence
+
 from cmixup.errors import InputError
 
 #: An entry of a tree: its key in whatever mapping, or its place from the top, such as (0, "x").
@@ -25,7 +27,8 @@ def map_leaves(
     Args:
         function: is given where the leaf stands (such as "batch['image'][0]"), the leaf and those of the other trees.
         path: name of the tree in messages.
-        first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf.
+        first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf, and so is a
+            packed sequence.
         others: trees of the same form.
         keep: entries that stay as they are in `first`.
         place: where `first` stands in the tree whose entries `keep` names.
@@ -46,7 +49,7 @@ def map_leaves(
             for key, value in first.items()
         }
         return _like(first, mapped)
-    if isinstance(first, (tuple, list)):
+    if isinstance(first, (tuple, list)) and not isinstance(first, PackedSequence):
         for other in others:
             if not isinstance(other, (tuple, list)) or len(other) != len(first):
                 raise InputError(f"{path} must be as long on both sides, got {_form(first)} and {_form(other)}")

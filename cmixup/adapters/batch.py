@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import get_worker_info
 
 from cmixup.adapters.labels import (
     LabelsGetter,
@@ -37,6 +41,9 @@ from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
 MAX_LABELS_SEEN = 512
+#: Of a state: labels of so many outputs have room; its bytes, and those of labels, of 8 for each output.
+MAX_OUTPUTS_KEPT = 16
+STATE_BYTES, LABEL_BYTES = 1 << 12, 8 * MAX_LABELS_SEEN * MAX_OUTPUTS_KEPT
 #: Below so many rows all B x B weights of a batch are the fastest way to its partners.
 SMALL_BATCH = 128
 #: From so many rows on the set-up of a `PartnerSampler` pays for one draw, if labels are one number.
@@ -71,8 +78,10 @@ class CMixup(nn.Module):
         lam_per: "example" or "batch".
         labels_getter: where the labels of a single argument are, see `find_labels`.
         keep: entries that stay as they are (indices, masks, texts, categories): keys of dictionaries, wherever they
-            stand, or places from the top of the batch, such as (0, 1) for the second tensor of a list of inputs.
-        off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is.
+            stand, or places from the top of the batch, such as 2 for the third entry and (0, 1) for the second tensor
+            of a list of inputs.
+        off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is,
+            before each epoch, also to a `DataLoader`'s workers.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
 
     Raises:
@@ -100,7 +109,10 @@ class CMixup(nn.Module):
         self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
-        self.epoch = 0
+        #: Lies in shared memory, so that a worker that stays sees it; -1 until it is set.
+        self._epoch = torch.tensor(-1)
+        if self.off_epoch is not None:
+            self._epoch.share_memory_()
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels
@@ -129,17 +141,23 @@ class CMixup(nn.Module):
         return self.off_epoch is not None and self.epoch >= self.off_epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the number of the epoch, 0 or more, for `off_epoch`; persistent workers do not see it."""
-        self.epoch = check_count("epoch", epoch)
+        """Set the number of the epoch, 0 or more, for `off_epoch`, before its first batch is asked for."""
+        self._epoch.fill_(check_count("epoch", epoch))
+
+    @property
+    def epoch(self) -> int:
+        """Return the number of the epoch that was set last, 0 if none was."""
+        return max(int(self._epoch), 0)
 
     def forward(self, *batch: Any) -> Any:
         """Return the batch with every row mixed with its partner, in the form in which it came.
 
         Args:
-            batch: `(x, y)`, or one argument: a tuple, list or dictionary that holds the labels, or the list of samples
-                that a `DataLoader` gives its `collate_fn` (entries that are all tuples, lists or dictionaries), which
-                `default_collate` makes a batch of first. Inputs are `(B, ...)` of a floating dtype, alone or in tuples,
-                lists and dictionaries; labels `(B,)` or `(B, ...)` of any real dtype, whole numbers become floats.
+            batch: `(x, y)`, with what is kept behind it, or one argument: a tuple, list or dictionary that holds the
+                labels, or the list of samples that a `DataLoader` gives its `collate_fn` (entries that are all tuples,
+                lists or dictionaries), which `default_collate` makes a batch of first. Inputs are `(B, ...)` of a
+                floating dtype, alone or in tuples, lists and dictionaries; labels `(B,)` or `(B, ...)` of any real
+                dtype, whole numbers become floats.
 
         Returns:
             The batch, mixed; with `return_mix` followed by the `Mix`. After `.eval()` the batch as it is.
@@ -147,16 +165,12 @@ class CMixup(nn.Module):
         Raises:
             InputError: the batch cannot be mixed; the message names its entry.
         """
-        if len(batch) == 2:
-            tree: Any = batch
-            labels = batch[1]
-        elif len(batch) == 1:
-            (tree,) = batch
-            if isinstance(tree, list) and tree and all(isinstance(row, (tuple, list, Mapping)) for row in tree):
-                tree = collated(tree)
-            labels = find_labels(tree, self.labels_getter)
-        else:
-            raise InputError(f"mixing takes (x, y) or one batch, got {len(batch)} arguments")
+        if not batch:
+            raise InputError("mixing takes (x, y) or one batch, got 0 arguments")
+        tree: Any = batch[0] if len(batch) == 1 else batch
+        if isinstance(tree, list) and tree and all(isinstance(row, (tuple, list, Mapping)) for row in tree):
+            tree = collated(tree)
+        labels = batch[1] if len(batch) == 2 else find_labels(tree, self.labels_getter, self.keep)
         if not (self.training or self.return_mix):
             return tree
         mixed = self.draw(labels)
@@ -165,7 +179,7 @@ class CMixup(nn.Module):
             tree = mix_rows(tree, labels, mixed, keep=self.keep)
         if not self.return_mix:
             return tree
-        return (*tree, mixed) if len(batch) == 2 else (tree, mixed)
+        return (*tree, mixed) if len(batch) > 1 else (tree, mixed)
 
     def draw(self, labels: Any) -> Mix:
         """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()` or if `off`.
@@ -181,6 +195,13 @@ class CMixup(nn.Module):
         if torch.compiler.is_dynamo_compiling():
             # A decorator would import the compiler with cmixup.
             return torch.compiler.disable(CMixup.draw)(self, labels)  # type: ignore[no-untyped-call]
+        if self.off_epoch is not None and self._epoch < 0 and get_worker_info() is not None:
+            self._epoch.fill_(0)  # so that this is said once
+            warnings.warn(
+                f"off_epoch={self.off_epoch} is never reached in a worker that is told no epoch: call set_epoch(epoch) "
+                "before each",
+                stacklevel=2,
+            )
         if not self.training or self.off:
             return no_mix(labels)
         values = label_matrix(labels)
@@ -200,34 +221,51 @@ class CMixup(nn.Module):
         return Mix(torch.from_numpy(partner).to(device), lam.to(device))
 
     def get_extra_state(self) -> Tensor:
-        """Return streams, counts and labels seen, for `state_dict`: bytes, which every format of checkpoints takes."""
-        content = {
-            "streams": self._streams.state(),
-            "epoch": self.epoch,
-            "fitted_to": self._fitted_to,
-        }
-        seen = np.empty((0, 0)) if self._seen is None else self._seen
+        """Return streams, epoch and labels seen, for `state_dict`.
+
+        They are bytes, `(4096,)` uint8, or `(69632,)` where the bandwidth is found from labels that pass by; so many
+        from the beginning on, whatever was drawn, as tools for checkpoints and averages expect. Labels of more than 16
+        outputs have no room: from their state a bandwidth is found anew.
+        """
+        seen, fitted_to = self._seen, self._fitted_to
+        if seen is None or seen.shape[1] > MAX_OUTPUTS_KEPT or self._state_bytes == STATE_BYTES:
+            seen, fitted_to = np.empty((0, 0)), 0
+        content = {"streams": self._streams.state(), "epoch": self.epoch, "fitted_to": fitted_to}
         file = io.BytesIO()
         np.savez(file, content=np.frombuffer(json.dumps(content).encode(), dtype=np.uint8), seen=seen)
-        return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
+        return torch.frombuffer(bytearray(file.getvalue().rjust(self._state_bytes, b"\0")), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from `get_extra_state`, draw for draw; a rank other than the one that saved gets streams of its own.
+
+        What several states were averaged to is none, with a warning: the mixing goes on as it is.
 
         Raises:
             InputError: `state` is not from a `CMixup`.
         """
         try:
-            with np.load(io.BytesIO(state.cpu().numpy().tobytes()), allow_pickle=False) as file:
-                content, seen = json.loads(file["content"].tobytes()), file["seen"]
+            content, seen = _read_state(state)
             epoch, fitted_to = (check_count(name, content[name]) for name in ("epoch", "fitted_to"))
             self._streams.restore(content["streams"])
-        except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
+            if isinstance(state, Tensor) and state.shape in ((STATE_BYTES,), (STATE_BYTES + LABEL_BYTES,)):
+                warnings.warn("the state of a CMixup was averaged or damaged, and is not gone on from", stacklevel=2)
+                return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        self.epoch = epoch
+        self.set_epoch(epoch)
         if not self._final and len(seen):
             self._fit(seen[:fitted_to])
             self._seen = seen
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Load as any module, and go on as it is with a state from before there was a mixing, also if `strict`."""
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        missing = args[2]
+        missing[:] = [key for key in missing if key != f"{prefix}_extra_state"]
+
+    @property
+    def _state_bytes(self) -> int:
+        return STATE_BYTES + (LABEL_BYTES if self._needs_labels and not self._final else 0)
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""
@@ -267,3 +305,10 @@ class CMixup(nn.Module):
         if labels.ndim == 1 and period is None and len(points) >= LARGE_BATCH:
             return PartnerSampler(labels, self._sampler.bandwidth).epoch(rng)
         return draw_once(labels, Kernel("gaussian", self._sampler.bandwidth), rng, period)
+
+
+def _read_state(state: Tensor) -> tuple[dict[str, Any], np.ndarray]:
+    """Return the content of a state and the labels in it; where a state is damaged, the archive's checksums show it."""
+    content = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return json.loads(file["content"].tobytes()), file["seen"]

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, with_partners
-from cmixup.errors import InputError, format_value
+from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, refuse_packed, with_partners
+from cmixup.errors import InputError, format_value, not_dense
 from cmixup.tree import Entry, leaves, map_leaves
 
 
@@ -110,11 +110,12 @@ class _Hooks:
     def mix_output(self, _: nn.Module, __: Any, output: Any) -> Any:
         """Mix what a layer puts out."""
         self._count()
-        return map_leaves(
-            lambda path, leaf: with_partners(path, leaf, self.mixed) if isinstance(leaf, Tensor) else leaf,
-            f"output of {self.name}",
-            output,
-        )
+
+        def of_leaf(path: str, leaf: Any) -> Any:
+            refuse_packed(path, leaf)
+            return with_partners(path, leaf, self.mixed) if isinstance(leaf, Tensor) else leaf
+
+        return map_leaves(of_leaf, f"output of {self.name}", output)
 
     def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Mix what the model is given."""
@@ -148,8 +149,9 @@ def _is_for_labels(key: str) -> bool:
 def _either(mask: Tensor, mixed: Mix) -> Tensor:
     """Return a mask `(B, ...)` in which a position is used where the row or its partner uses it."""
     n = len(mixed.partner)
-    if not isinstance(mask, Tensor) or mask.ndim == 0 or len(mask) != n:
-        got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else format_value(mask)
+    form = not_dense(mask) if isinstance(mask, Tensor) else format_value(mask)
+    if form or mask.ndim == 0 or len(mask) != n:
+        got = form or f"shape {tuple(mask.shape)}"
         raise InputError(f"mask must be a tensor of {n} rows as the labels, got {got}")
     alone = (mixed.lam == 1).to(mask.device).reshape(-1, *[1] * (mask.ndim - 1))
     return torch.where(alone, mask, torch.maximum(mask, mask[mixed.partner.to(mask.device)]))

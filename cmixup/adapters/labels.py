@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils.data import default_collate
 
-from cmixup.errors import InputError, format_value, nearest
+from cmixup.errors import InputError, format_value, nearest, not_dense
 from cmixup.mixing.linear import check_floating, interpolate
 from cmixup.sampling.inputs import to_numpy
 from cmixup.tree import Entry, entries, leaves, map_leaves
@@ -33,13 +34,14 @@ class Mix(NamedTuple):
     lam: Tensor
 
 
-def find_labels(batch: Any, getter: LabelsGetter) -> Any:
+def find_labels(batch: Any, getter: LabelsGetter, keep: tuple[Entry, ...] = ()) -> Any:
     """Return the labels of a batch: a tensor, or tuples, lists and dictionaries of tensors.
 
     Args:
         batch: tensors in tuples, lists and dictionaries.
-        getter: "default" takes the second entry of a tuple or list of two, or the one entry of a dictionary whose key
-            is in `LABEL_KEYS`; another text is a key; a function is given the batch.
+        getter: "default" takes the second entry of a tuple or list of two, beside those of `keep`, or the one entry of
+            a dictionary whose key is in `LABEL_KEYS`; another text is a key; a function is given the batch.
+        keep: entries that are neither inputs nor labels, as of `(x, y, weights)`.
 
     Raises:
         InputError: the labels are not found.
@@ -54,11 +56,14 @@ def find_labels(batch: Any, getter: LabelsGetter) -> Any:
             f"labels_getter must find one entry, got {len(keys)} by {format_value(getter)} "
             f"among the keys {format_value(list(batch))}"
         )
-    if getter == "default" and isinstance(batch, (tuple, list)) and len(batch) == 2:
-        return batch[1]
+    if getter == "default" and isinstance(batch, (tuple, list)):
+        mixed = [entry for place, entry in enumerate(batch) if len(batch) == 2 or (place,) not in keep]
+        if len(mixed) == 2:
+            return mixed[1]
     size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
     raise InputError(
-        f"labels_getter must be given for a batch that is neither (inputs, labels) nor a dictionary, got "
+        "labels_getter must be given for a batch that is neither (inputs, labels), beside entries named in keep, as in "
+        "keep=(2,), nor a dictionary, got "
         f"{type(batch).__name__}{size} and {format_value(getter)}"
     )
 
@@ -71,13 +76,15 @@ def check_getter(getter: LabelsGetter) -> LabelsGetter:
 
 
 def check_keep(keep: Any) -> tuple[Entry, ...]:
-    """Return names of entries as a tuple, or raise `InputError`."""
+    """Return names of entries as a tuple, or raise `InputError`; a number is a place in the batch itself."""
+    if isinstance(keep, (tuple, list, set, frozenset)):
+        keep = tuple((key,) if isinstance(key, int) and not isinstance(key, bool) else key for key in keep)
     if not isinstance(keep, (tuple, list, set, frozenset)) or not all(
         isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
         for key in keep
     ):
         raise InputError(
-            f"keep must be a sequence of keys, or of places, as in keep=((0, 0),), got {format_value(keep)}"
+            f"keep must be a sequence of keys, or of places, as in keep=(2,) or ((0, 1),), got {format_value(keep)}"
         )
     return tuple(keep)
 
@@ -103,9 +110,10 @@ def label_matrix(labels: Any) -> np.ndarray:
     columns: list[np.ndarray] = []
 
     def add(path: str, leaf: Any) -> None:
-        if not isinstance(leaf, Tensor) or leaf.layout != torch.strided or leaf.is_complex() or leaf.is_meta:
-            what = f"{leaf.dtype} {leaf.layout}" if isinstance(leaf, Tensor) else type(leaf).__name__
-            raise InputError(f"{path} must be a dense tensor of real numbers, got {what}")
+        refuse_packed(path, leaf)
+        what = not_dense(leaf) if isinstance(leaf, Tensor) else type(leaf).__name__
+        if what or leaf.is_complex():
+            raise InputError(f"{path} must be a dense tensor of real numbers with values, got {what or leaf.dtype}")
         if torch._C._functorch.is_batchedtensor(leaf):  # noqa: SLF001 - the only way to ask
             raise InputError(f"{path} are inside torch.func.vmap: mix before it, and map over what is mixed")
         if leaf.ndim == 0 or leaf.numel() == 0:
@@ -143,6 +151,15 @@ def collated(rows: list[Any]) -> Any:
         raise InputError(
             f"rows must be of one form and shape to be put together, got {format_value(rows[0])}: {reason}"
         ) from None
+
+
+def refuse_packed(where: str, leaf: Any) -> None:
+    """Raise `InputError` for a packed sequence, whose rows lie step by step."""
+    if isinstance(leaf, PackedSequence):
+        raise InputError(
+            f"{where} must be padded to be mixed (torch.nn.utils.rnn.pad_packed_sequence with batch_first=True, and "
+            "pack what is mixed), got a PackedSequence"
+        )
 
 
 def with_partners(where: str, values: Any, mixed: Mix) -> Tensor:
@@ -200,6 +217,7 @@ def mix_rows(
     def of_leaf(where: str, leaf: Any) -> Any:
         if leaf is None:
             return None
+        refuse_packed(where, leaf)
         if done and id(leaf) in done:
             return done[id(leaf)]
         if isinstance(leaf, Tensor) and id(leaf) in label_ids:
@@ -208,13 +226,13 @@ def mix_rows(
                 leaf = leaf.to(torch.get_default_dtype())
         elif not isinstance(leaf, Tensor):
             raise InputError(
-                f"{where} must be a tensor to be mixed, or named in keep, as in keep=((0, 0),), "
+                f"{where} must be a tensor to be mixed, or named in keep, as in keep=(2,) or ((0, 1),), "
                 f"got {format_value(leaf)}"
             )
         elif not leaf.is_floating_point():
             raise InputError(
                 f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
-                f"mixing_at, or name its key or its place in keep, as in keep=((0, 0),)), got {leaf.dtype}"
+                f"mixing_at, or name its key or its place in keep, as in keep=(2,) or ((0, 1),)), got {leaf.dtype}"
             )
         return how(where, leaf, mixed)
 

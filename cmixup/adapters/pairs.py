@@ -150,7 +150,7 @@ class PairDataset(Dataset[Any]):
     def _mixed(self, batch: Any, lam: list[float]) -> Any:
         """Return the first half of a batch `(2 B, ...)` mixed with the second."""
         check_kept(self.keep, batch)
-        labels, partner = find_labels(batch, self.labels_getter), torch.arange(len(lam)) + len(lam)
+        labels, partner = find_labels(batch, self.labels_getter, self.keep), torch.arange(len(lam)) + len(lam)
         mixed = Mix(partner, torch.tensor(lam))
         return mix_rows(batch, labels, mixed, keep=self.keep, path="row", how=with_second_half)
 

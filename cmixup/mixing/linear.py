@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_between
+from cmixup.errors import InputError, check_between, not_dense
 from cmixup.mixing.base import Mixing
 from cmixup.tree import map_leaves
 
@@ -92,8 +92,8 @@ def check_floating(name: str, value: Any) -> Tensor:
         raise InputError(
             f"{name} must be of a floating dtype to be mixed (convert it with .float()), got {value.dtype}"
         )
-    if value.layout != torch.strided:
-        raise InputError(f"{name} must be a dense tensor, got {value.layout}")
+    if not value.is_meta and (form := not_dense(value)):
+        raise InputError(f"{name} must be a dense tensor, got {form}")
     return value
 
 

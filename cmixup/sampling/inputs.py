@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from cmixup.errors import InputError, format_value
+from cmixup.errors import InputError, format_value, not_dense
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -137,9 +137,9 @@ def numpy_rng(rng: Rng) -> np.random.Generator:
 
 
 def _dense(name: str, labels: Tensor) -> NDArray[Any]:
-    """Return a tensor as an array, or raise `InputError` for a sparse one and one without values."""
-    if labels.layout != torch.strided or labels.is_meta:
-        raise InputError(f"{name} must be a dense tensor with values, got {labels.layout} on {labels.device}")
+    """Return a tensor as an array, or raise `InputError` for a nested or sparse one and one without values."""
+    if form := not_dense(labels):
+        raise InputError(f"{name} must be a dense tensor with values, got {form}")
     return to_numpy(labels)
 
 

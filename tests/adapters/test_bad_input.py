@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import TensorDataset
 
 from cmixup import (
@@ -27,15 +27,20 @@ from cmixup import (
 
 X, Y = torch.ones(4, 3), torch.arange(4.0)
 ROWS = TensorDataset(X, Y)
+NESTED, JAGGED = (
+    torch.nested.as_nested_tensor([X[:k] for k in (1, 2, 3, 4)], layout=layout)
+    for layout in (torch.strided, torch.jagged)
+)
+PACKED = nn.utils.rnn.pack_sequence([X[:k] for k in (4, 3, 2, 1)])
 
 
 def pairs() -> PairDataset:
     return PairDataset(ROWS, Y, 1.0, seed=0)
 
 
-def at(layer: Any, model: Any = None, mixing: Any = None, y: Any = Y, x: Tensor | None = None) -> None:
+def at(layer: Any, model: Any = None, mixing: Any = None, *, y: Any = Y, x: Any = None, mask: Any = None) -> None:
     model = nn.Sequential(nn.Linear(3, 1)) if model is None else model
-    with mixing_at(model, layer, mixing or CMixup(1.0), y):
+    with mixing_at(model, layer, mixing or CMixup(1.0), y, mask=mask):
         if x is not None:
             model(x)
 
@@ -107,6 +112,26 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],
         "labels must have 2 outputs as before, got 3",
     ),
+    "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),
+    "batch: weights of whole numbers": (lambda: CMixup(1.0)({"x": X, "y": Y, "w": Y.long()}), r"as in keep=\(2,\)"),
+    "batch: nested inputs": (
+        lambda: CMixup(1.0)(NESTED, Y),
+        r"batch\[0\] must be a dense .* nested .*padded_tensor",
+    ),
+    "batch: jagged inputs": (
+        lambda: CMixup(1.0)(JAGGED, Y),
+        r"batch\[0\] must be a dense .* nested .*padded_tensor",
+    ),
+    "batch: nested labels": (lambda: CMixup(1.0)(X, NESTED), "labels must be a dense .* nested .*to_padded_tensor"),
+    "batch: sparse labels": (lambda: CMixup(1.0)(X, X.to_sparse()), r"labels .* got torch.sparse_coo, .*to_dense\(\)"),
+    "batch: labels of the device meta": (lambda: CMixup(1.0)(X, Y.to("meta")), "labels .* with values, got a .* meta"),
+    "batch: packed inputs": (lambda: CMixup(1.0)({"x": PACKED, "y": Y}), r"batch\['x'\] .*pad_packed_sequence"),
+    "batch: packed labels": (lambda: CMixup(1.0)(X, PACKED), "labels must be padded .* got a PackedSequence"),
+    "pairs: nested labels": (lambda: PairDataset(ROWS, NESTED), "labels must be a dense .* nested .*to_padded_tensor"),
+    "mix: nested": (lambda: mix(JAGGED, JAGGED, 0.5), "first must be a dense .* nested .*to_padded_tensor"),
+    "layer: packed output": (lambda: at("0", nn.Sequential(nn.Identity()), x=PACKED), "output of layer '0' .*padded"),
+    "layer: nested mask": (lambda: at("0", mask=NESTED), "mask must be a tensor of 4 rows .* got a nested"),
+    "sampler: nested labels": (lambda: PartnerSampler(NESTED, 1.0), "labels must be a dense .* got a nested"),
     # a hidden layer
     "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential .* got '1'"),
     "layer: model a function": (lambda: at("0", model=lambda x: x), "model must be a torch.nn.Module"),

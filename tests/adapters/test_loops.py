@@ -1,6 +1,9 @@
 """Training loops of other people: compiled steps, attention masks, checkpoints, ranks, mixing that stops."""
 
+import copy
 import io
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,6 +119,73 @@ def test_a_resumed_mixing_draws_what_it_would_have_drawn(bandwidth: Any) -> None
         CMixup().load_state_dict({"_extra_state": torch.zeros(3)})
 
 
+class Net(nn.Module):
+    """A network with a mixing, or from before it had one."""
+
+    def __init__(self, mixing: CMixup | None) -> None:
+        super().__init__()
+        self.layer, self.mixing = nn.Linear(4, 1), mixing
+
+
+@pytest.mark.parametrize(("bandwidth", "size"), [(0.5, 4096), (("std", 0.5), 69632)])
+def test_the_state_has_one_size_and_averages_load(bandwidth: Any, size: int) -> None:
+    """As checkpoints of several processes, averages of weights over steps (EMA) and over models (soups) need it."""
+    x, y = rows(700)
+    nets = [Net(CMixup(bandwidth, seed=seed)) for seed in range(2)]
+    before = nets[0].state_dict()
+    assert before["mixing._extra_state"].shape == (size,)
+    for part in (5, 700, 64):
+        for one in nets:
+            one.mixing(x[:part], y[:part])
+            assert one.state_dict()["mixing._extra_state"].shape == (size,)
+    states = [one.state_dict() for one in nets]
+    soup = {key: torch.stack([state[key].float() for state in states]).mean(0) for key in before}
+    ours = copy.deepcopy(nets[0])
+    with pytest.warns(UserWarning, match="averaged or damaged"):
+        ours.load_state_dict(soup)
+    torch.testing.assert_close(ours.layer.weight, soup["layer.weight"])
+    assert torch.equal(ours.mixing.draw(y).lam, nets[0].mixing.draw(y).lam)
+    for average, value in zip(nets[1].state_dict().values(), nets[0].state_dict().values(), strict=True):
+        average.copy_(0.9 * average + 0.1 * value)  # as timm's ModelEma does
+
+
+def test_checkpoints_from_before_a_mixing_load_and_those_with_one_deploy_without() -> None:
+    _, y = rows(20)
+    old, new = Net(None), Net(CMixup(0.5, seed=0))
+    new.load_state_dict(old.state_dict(), strict=True)
+    assert torch.equal(new.layer.weight, old.layer.weight)
+    assert torch.equal(new.mixing.draw(y).lam, CMixup(0.5, seed=0).draw(y).lam)
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*mixing\.other"):
+        new.load_state_dict({**new.state_dict(), "mixing.other": torch.zeros(1)})
+    new.mixing = None
+    old.load_state_dict(new.state_dict(), strict=True)
+
+
+def test_labels_of_many_outputs_are_looked_at_again_after_a_state() -> None:
+    y = torch.randn(40, 17, generator=torch.Generator().manual_seed(0))
+    mixing, resumed = CMixup("auto", seed=0), CMixup("auto", seed=0)
+    mixing.draw(y)
+    resumed.load_state_dict(mixing.state_dict())
+    assert resumed.bandwidth is None
+    assert torch.equal(resumed.draw(y).lam, mixing.draw(y).lam)
+
+
+@pytest.mark.slow  # the import takes seconds
+def test_a_module_with_a_mixing_goes_through_a_distributed_checkpoint(tmp_path: Path) -> None:
+    import torch.distributed.checkpoint as dcp
+
+    x, y = rows(64)
+    first, fresh = (Net(CMixup(("std", 0.5), seed=seed)) for seed in range(2))
+    first.mixing(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is one process
+        dcp.save(first.state_dict(), checkpoint_id=tmp_path, no_dist=True)
+        state = fresh.state_dict()
+        dcp.load(state, checkpoint_id=tmp_path, no_dist=True)
+    fresh.load_state_dict(state)
+    assert torch.equal(first.mixing(x, y)[0], fresh.mixing(x, y)[0])
+
+
 def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     _, y = rows(20)
     first = CMixup(0.5, seed=0)
@@ -172,6 +242,50 @@ def test_a_list_of_categories_and_numbers_is_mixed_in_its_numbers() -> None:
     assert own.tolist() == [2]
     assert mixed.tolist() == [0, 0, 0.25, 0, 0, 0.75]
     assert label == 0.25 * 2 + 0.75 * 5
+
+
+@pytest.mark.parametrize("batch", [((0, 1, 2),), (0, 1, 2)], ids=["one argument", "three"])
+def test_weights_behind_the_labels_are_kept_by_their_place(batch: Any) -> None:
+    x, y, w = torch.eye(6), torch.arange(6.0), torch.arange(6)
+    given = ((x, y, w),) if len(batch) == 1 else (x, y, w)
+    mixed_x, mixed_y, same = CMixup(10.0, seed=0, keep=(2,))(*given)
+    assert same is w
+    torch.testing.assert_close(mixed_x @ y, mixed_y)
+    assert not torch.equal(mixed_x, x)
+    own = PairDataset(TensorDataset(x, y, w), y, 10.0, keep=(2,))[Pair(2, 5, 0.25)]
+    assert (own[1], own[2]) == (0.25 * 2 + 0.75 * 5, 2)
+    first, mixed_x, mixed_y = CMixup(10.0, seed=0, keep=(0,))((w, x, y))
+    assert first is w
+    torch.testing.assert_close(mixed_x @ y, mixed_y)
+
+
+class Listening:
+    """Mixes in a worker, and hands on what it warns of."""
+
+    def __init__(self, off_epoch: int) -> None:
+        self.mixing = CMixup(10.0, seed=0, off_epoch=off_epoch)
+
+    def __call__(self, samples: list[Any]) -> tuple[bool, list[str]]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            mixed, _ = self.mixing(samples)
+        return not torch.equal(mixed, torch.eye(8)), [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_worker_that_stays_is_told_the_epoch_or_warns(told: bool) -> None:
+    collate, epochs = Listening(off_epoch=2), []
+    loader: Any = DataLoader(
+        TensorDataset(torch.eye(8), torch.arange(8.0)), 8, collate_fn=collate, num_workers=1, persistent_workers=True
+    )
+    for epoch in range(3):
+        if told:
+            collate.mixing.set_epoch(epoch)
+        epochs += list(loader)
+    assert [mixed for mixed, _ in epochs] == [True, True, not told]
+    said = [message for _, messages in epochs for message in messages]
+    assert len(said) == (not told)
+    assert all("off_epoch=2 is never reached in a worker that is told no epoch" in message for message in said)
 
 
 def test_mixing_stops_after_epochs() -> None:

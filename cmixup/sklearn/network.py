@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.functional import relu
 
 from cmixup.backbone import Backbone, StackLinear
 from cmixup.sampling.inputs import Floats
-from cmixup.seeding import torch_seed
 
 
 class Pieces:
@@ -93,19 +93,22 @@ def arrays_of(members: Sequence[dict[str, Tensor]]) -> tuple[list[np.ndarray], l
     return coefs, [np.stack([state[f"linears.{k}.bias"].numpy() for state in members]) for k in range(count)]
 
 
-def networks_of(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], table: Floats) -> list[MLP]:
-    """Return the float64 networks of the members, from what `arrays_of` gives and the table of `Pieces`.
+def predict_networks(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], table: Floats, x: Tensor) -> Tensor:
+    """Return what the members' networks predict, from what `arrays_of` gives: `(M, n, d_y)` float64.
 
     float64, so that a prediction does not depend on the rows beside it.
+
+    Args:
+        coefs, intercepts: of the layers.
+        table: of the `Pieces`.
+        x: `(n, d)` float64.
     """
-    pieces = Pieces(table, torch.device("cpu"), torch.float64)
-    sizes = [coefs[0].shape[1] - len(pieces), *(coef.shape[1] for coef in coefs[1:]), intercepts[-1].shape[1]]
-    networks = []
+    x, outputs = Pieces(table, x.device, x.dtype)(x), []
     for member in range(len(coefs[0])):
-        with torch_seed(0):  # weights are drawn before they are overwritten
-            network = MLP(sizes, pieces)
-        arrays = {f"linears.{k}.weight": coef[member].T for k, coef in enumerate(coefs)}
-        arrays |= {f"linears.{k}.bias": intercept[member] for k, intercept in enumerate(intercepts)}
-        network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in arrays.items()})
-        networks.append(network.double().eval())
-    return networks
+        state = x
+        for number, layer in enumerate(zip(coefs, intercepts, strict=True)):
+            arrays = (np.array(array[member].T, dtype=np.float64, order="C") for array in layer)
+            weight, bias = (torch.from_numpy(array).to(x.device) for array in arrays)
+            state = functional.linear(relu(state) if number else state, weight, bias)
+        outputs.append(state)
+    return torch.stack(outputs)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sklearn.network import networks_of
+from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.trees import Trees, check_trees, level_sets
 
 FORMAT = "cmixup.sklearn.CMixupRegressor/4"
@@ -88,9 +89,11 @@ def _check(estimator: Any) -> None:
     """Raise `ValueError` for what `fit` never leaves: numbers that are not finite, and parts that do not fit."""
     state = vars(estimator)
     levels, indicators, pieces, trees = (state[name] for name in ("_levels", "_indicators", "_pieces", "_trees"))
-    network = networks_of(estimator.coefs_, estimator.intercepts_, pieces)[0]  # refuses shapes that do not fit
-    linears: Any = network.linears
-    columns, outputs = linears[0].in_features - len(pieces), linears[-1].out_features
+    columns = estimator.coefs_[0].shape[1] - len(pieces)
+    one_row = torch.zeros(1, columns, dtype=torch.float64)
+    outputs = predict_networks(estimator.coefs_, estimator.intercepts_, pieces, one_row).shape[
+        2
+    ]  # refuses other shapes
     features, numbers, members = len(levels), levels.count(None), len(estimator.coefs_[0])
     names = getattr(estimator, "feature_names_in_", np.full(features, ""))
     if estimator.n_features_in_ != features or names.shape != (features,) or columns != numbers + len(indicators):

@@ -16,7 +16,7 @@ from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
 from cmixup.sklearn.intervals import Residuals, check_coverage, interval
-from cmixup.sklearn.network import networks_of
+from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
 from cmixup.sklearn.table import Inputs, TableEstimator
 from cmixup.sklearn.trees import Trees, predict_trees
@@ -115,13 +115,12 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y)` float64 in parts of n."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
-        networks = [network.to(device) for network in networks_of(coefs, intercepts, self._pieces)]
         outputs = []
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
                 z = torch.from_numpy(inputs.z[part]).to(device)
-                nets = torch.stack([network(z) for network in networks]).cpu()
+                nets = predict_networks(coefs, intercepts, self._pieces, z).cpu()
                 if self.tree_weight_.any():
                     members = range(len(self.coefs_[0]))[places]
                     trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)

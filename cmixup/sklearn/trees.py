@@ -26,7 +26,9 @@ from cmixup.sklearn.rows import Rows
 MOST_LEVELS = 255
 #: A node's fields, in the order of the columns of `Trees.nodes`.
 FIELDS = ("value", "is_leaf", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "bitset_idx")
-LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, SET = 1, 2, 3, 4, 5, 7
+LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, MISSING, SET = 1, 2, 3, 4, 5, 6, 7
+#: So many rows, at most, go through all trees at once: a call a tree takes longer than its walk.
+FEW_ROWS = 8
 
 
 class Trees(NamedTuple):
@@ -86,23 +88,51 @@ def fit_trees(rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threa
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
     """Return what trees predict for rows (n, d), as `fit_trees` takes them: `(members, n, d_y)` float64."""
+    sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
+    first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
+    inputs = np.stack([_in_codes(x, levels, trees.codes[member]) for member in members])
+    predicted = np.repeat(trees.starts[list(members), None], len(x), axis=1)
+    if len(x) <= FEW_ROWS:
+        chosen = np.flatnonzero(np.isin(sizes[:, 0], members))
+        place = np.searchsorted(members, sizes[chosen, 0])
+        values = _walked(trees, inputs[place], first_node[chosen], first_set[chosen], sets)
+        np.add.at(predicted, (place[:, None], np.arange(len(x)), sizes[chosen, 1:2]), values)  # in order
+        return predicted
     records = np.zeros(len(trees.nodes), dtype=PREDICTOR_RECORD_DTYPE)
     for name, column in zip(FIELDS, trees.nodes.T, strict=True):
         records[name] = np.maximum(column, 0) if name == "bitset_idx" else column
     records["is_categorical"] = trees.nodes[:, SET] >= 0
-    sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
-    first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
-    predicted = np.empty((len(members), len(x), trees.starts.shape[1]))
-    for out, member in zip(predicted, members, strict=True):
-        out[:] = trees.starts[member]
-        inputs = np.ascontiguousarray(_in_codes(x, levels, trees.codes[member]))
+    for out, member, columns in zip(predicted, members, inputs, strict=True):
         for tree in np.flatnonzero(sizes[:, 0] == member):
             nodes = records[first_node[tree] : first_node[tree] + sizes[tree, 2]]
             tree_sets = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
-            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(inputs, known, places, threads)
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(
+                columns, known, places, threads
+            )
     return predicted
+
+
+def _walked(trees: Trees, inputs: Floats, first_node: Ints, first_set: Ints, sets: np.ndarray) -> Floats:
+    """Return the values (T, n) of the leaves that inputs (T, n, d) come to, all walking at once."""
+    start = np.repeat(first_node, inputs.shape[1])
+    at, walking, rows = start.copy(), np.arange(len(start)), inputs.reshape(len(start), -1)
+    first_set = np.repeat(first_set, inputs.shape[1])
+    while True:
+        nodes = trees.nodes[at[walking]]
+        inner = nodes[:, LEAF] != 1
+        walking, nodes = walking[inner], nodes[inner]
+        if not len(walking):
+            return trees.nodes[at, 0].reshape(inputs.shape[:2])
+        value = rows[walking, nodes[:, COLUMN].astype(np.int64)]
+        missing, in_set = np.isnan(value), nodes[:, SET] >= 0
+        left = np.where(missing, nodes[:, MISSING] == 1, value <= nodes[:, THRESHOLD])
+        by_set = np.flatnonzero(in_set & ~missing)
+        code = value[by_set].astype(np.uint32)
+        words = sets[first_set[walking[by_set]] + nodes[by_set, SET].astype(np.int64), code // 32]
+        left[by_set] = words >> code % 32 & 1
+        at[walking] = start[walking] + np.where(left, nodes[:, LEFT], nodes[:, RIGHT]).astype(np.int64)
 
 
 def weigh_trees(held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats) -> Floats:

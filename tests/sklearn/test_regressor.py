@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor, fitting, regressor
 from cmixup.sklearn.fitting import choose
-from cmixup.sklearn.network import MLP, networks_of
+from cmixup.sklearn.network import MLP, predict_networks
 from cmixup.sklearn.regressor import BANDWIDTHS
 
 QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "members": 2,
@@ -113,9 +113,8 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     for (_, member), network, trained_on in zip(nets, found, rows_of, strict=True):
         out = held_out[member]
         assert np.array_equal(trained_on, np.delete(rows.y, out, axis=0))
-        (alone,) = networks_of(*regressor.arrays_of([network.weights]), np.empty((0, 5)))
-        with torch.no_grad():
-            predicted = alone(torch.from_numpy(rows.x[out])).numpy()
+        arrays = regressor.arrays_of([network.weights])
+        predicted = predict_networks(*arrays, np.empty((0, 5)), torch.from_numpy(rows.x[out]))[0].numpy()
         np.testing.assert_allclose(network.errors, ((predicted - rows.y[out]) ** 2).mean(axis=1), rtol=1e-4, atol=1e-9)
         assert early_stopping or network.best_epoch == 9
     errors = np.concatenate([network.errors for network in found[:2]])
@@ -147,10 +146,9 @@ def test_partners_are_among_the_rows_trained_on(monkeypatch: pytest.MonkeyPatch)
 def test_the_loss_curve_is_that_of_the_epochs(capsys: pytest.CaptureFixture[str]) -> None:
     """Without mixing and steps the loss of an epoch is the squared error of the rows trained on."""
     model = quick(bandwidth=0, lr=1e-30, epochs=3, early_stopping=False, batch_size=60, verbose=True).fit(X, Y)
-    singles = networks_of(model.coefs_, model.intercepts_, np.empty((0, 5)))
     z, y = (torch.from_numpy(v) for v in ((X - model.x_mean_) / model.x_scale_, (Y - model.y_mean_) / model.y_scale_))
-    with torch.no_grad():
-        expected = np.mean([float((network(z)[:, 0] - y).square().mean()) for network in singles])
+    singles = predict_networks(model.coefs_, model.intercepts_, np.empty((0, 5)), z)
+    expected = float((singles[..., 0] - y).square().mean())
     np.testing.assert_allclose(model.loss_curve_, [expected] * 3, rtol=1e-5)
     assert capsys.readouterr().out == "".join(f"epoch {k}: squared error {expected:.4f}\n" for k in (1, 2, 3))
     quick(epochs=1, verbose=True).fit(X, Y)

@@ -46,8 +46,12 @@ def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None
             share = weight[part.train] / weight[part.train].mean() if weighted else None
             model.fit(COLUMNS[part.train], LABELS[part.train, output], sample_weight=share)
             np.testing.assert_array_equal(predicted[member, :, output], model.predict(COLUMNS))
-    (last,) = predict_trees(found, COLUMNS[:5], LEVELS, [2], 1)
-    np.testing.assert_array_equal(last, predicted[2, :5])
+    for rows in (slice(1), slice(5), slice(30)):  # few rows walk through all trees at once
+        np.testing.assert_array_equal(predict_trees(found, COLUMNS[rows], LEVELS, [2], 1)[0], predicted[2, rows])
+    few = np.concatenate(
+        [predict_trees(found, COLUMNS[k : k + 3], LEVELS, range(3), 1) for k in range(0, N, 3)], axis=1
+    )
+    np.testing.assert_array_equal(few, predicted)
     new = COLUMNS.copy()
     missing = COLUMNS.copy()
     new[:, 1], missing[:, 1] = 5.0, np.nan  # a level of the table that no row has

@@ -88,6 +88,7 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """
     with one_line():
         words = hydra_words(overrides)
+        check_words(words)
         cfg = _compose_words(words)
         return _compose_words(with_tuned(cfg, cfg.preset, words)) if cfg.preset in TUNED_PRESETS else cfg
 

@@ -1,7 +1,9 @@
 """A method, pairing, mixing, lambda, dataset or backbone is added with one file and one config, and nothing else."""
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from scripts import bandwidth, collect, reproduce, tune
 from scripts.config import parts as config
-from scripts.config.compose import CONFIG_DIR
+from scripts.config.compose import CONFIG_DIR, normalize_arguments, tuned_path
 from scripts.config.words import take_folders
 from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
@@ -177,3 +180,71 @@ def test_new_parts_are_listed_and_refuse_misspelt_options(parts: Path) -> None:
         trained(parts / "out", "dataset=wave", "preset=paper")
     with pytest.raises(config.InputError, match=r"method\.pairing is chosen with method/pairing=, one of .*centres"):
         trained(parts / "out", "dataset=wave", "method.pairing=uniform")
+
+
+EXPERIMENT = "{name: own, title: Mine, datasets: [wave], methods: [erm, my_method], seeds: 1, budget_minutes: 5}"
+
+
+@pytest.fixture
+def conf(parts: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of configurations in a package, which nothing names yet."""
+    conf = parts / "parts" / "conf"
+    if not conf.exists():
+        shutil.copytree(parts / "configs", conf)
+    for name, text in {"experiment/own": EXPERIMENT, "run/fast": "# @package _global_\ntrain: {lr: 0.5}"}.items():
+        (conf / name).parent.mkdir(exist_ok=True)
+        (conf / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("CMIXUP_CONFIG", "")
+    return conf
+
+
+def test_a_folder_of_ones_own_is_named_as_in_hydra(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_hydra = [f"hydra.searchpath=[file://{conf}]", "hydra.searchpath=[pkg://parts.conf]"]
+    for spelt in (["--config-dir", str(conf)], [f"--config-dir={conf}"], *([word] for word in by_hydra)):
+        monkeypatch.setenv("CMIXUP_CONFIG", "")
+        with pytest.raises(config.InputError, match="dataset must be one of"):
+            config.compose_train(["dataset=wave"])
+        assert normalize_arguments([*spelt, "dataset=wave"]) == ["dataset=wave", f'hydra.searchpath=["file://{conf}"]']
+        assert os.environ["CMIXUP_CONFIG"] == str(conf)
+        assert config.compose_train(["dataset=wave", "+run=fast"]).train.lr == 0.5
+
+
+def test_every_command_finds_parts_in_a_folder_of_ones_own(
+    conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = ["--config-dir", str(conf)], f"out={tmp_path}"
+    words = normalize_arguments([*folder, "dataset=wave", "+run=fast", out, "logger=none"])
+    for method in ("my_method", "erm"):
+        job = plan_job(config.compose_train([*words, f"method={method}"]))
+        assert (job.settings.lr, job.options) == (0.5, {"train.lr": 0.5})
+        execute_job(job)
+
+    def in_a_new_process(command: Any, *given: str) -> str:
+        monkeypatch.setenv("CMIXUP_CONFIG", "")
+        command.main([*folder, *given, out])
+        return capsys.readouterr().out
+
+    planned = list[Any]()
+    monkeypatch.setattr(
+        tune, "tune_cells", lambda _, given, *__, **___: planned.extend(tune.make_trials("wave", "erm", given, 2))
+    )
+    for command in (bandwidth, collect):
+        monkeypatch.setattr(command, "to_png", lambda _: b"")
+    assert "wave: 200 labels" in in_a_new_process(bandwidth, "dataset=wave")
+    assert "own: wave my_method default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
+    assert "my_method" in in_a_new_process(collect, "over=method")
+    in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
+    assert [trial.job.config["dataset"]["name"] for trial in planned] == ["wave"] * 2
+    assert tuned_path("wave") == conf / "tuned" / "wave.yaml"
+
+
+def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMIXUP_CONFIG", "")
+    for word in (
+        "--config-dir=/nowhere",
+        "hydra.searchpath=[pkg://nothing.conf]",
+        "hydra.searchpath=[file:///nowhere]",
+    ):
+        place = word.partition("=")[2].strip("[]")
+        with pytest.raises(config.InputError, match=f"must name folders, got '{place}'"):
+            take_folders([word])

@@ -81,7 +81,7 @@ LISTED = subprocess.run(["git", "ls-files", *PAGES], cwd=ROOT, check=True, captu
 TEXTS = {page: (ROOT / page).read_text() for page in LISTED.split() if (ROOT / page).is_file()}
 LINE = r"`(?:python|torchrun.*?) -m ((?:scripts|tests)\.\w[^`]*)`|python -m ((?:scripts|tests)\.\w[^`\n;\"]*)"
 #: What readers and make fill in, and options of Hydra and of Python.
-FILLED_IN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--\w+|\{.*|\$\(.*"
+FILLED_IN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--[\w-]+(?:=.*)?|\{.*|\$\(.*"
 
 
 def recipes() -> str:

@@ -1,6 +1,7 @@
 """The command scripts.train: its lines, errors and sweeps."""
 
 import io
+import math
 import os
 import re
 import statistics
@@ -15,10 +16,12 @@ import pytest
 
 from cmixup.errors import InputError
 from datasets.csv import Csv
+from scripts import collect
 from scripts import train as train_module
-from scripts.config.compose import compose_train
+from scripts.config.compose import compose_train, override_words
 from scripts.driver.cli import user_errors
 from scripts.driver.execute import Diverged
+from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports
 
 REPO = Path(__file__).resolve().parents[2]
@@ -172,3 +175,21 @@ def test_every_sign_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) 
         stream.write("0.5 ± 0.1 λ\n")
     stream.flush()
     assert stream.buffer.getvalue() == b"0.5 ? 0.1 ?\n"
+
+
+@pytest.mark.usefixtures("no_git")
+def test_an_infinite_bandwidth_is_mixup_in_run_report_and_sweep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["dataset=diabetes", "dataset.synthetic=true", "train.epochs=2", "logger=none", f"out={tmp_path}"]
+    for bandwidth in ("5", "inf"):
+        train_module.run_training(compose_train([*words, f"method.bandwidth={bandwidth}"]))
+    assert "bandwidth inf: indistinguishable from mixup" in capsys.readouterr().err
+    reports = {report["options"]["method.bandwidth"]: report for report in load_reports(tmp_path)}
+    assert sorted(reports) == [5.0, math.inf]
+    assert reports[math.inf]["bandwidth"] == reports[math.inf]["config"]["method"]["bandwidth"] == math.inf
+    again = plan_job(compose_train([*words, *override_words(reports[math.inf]["options"])]))
+    assert again.is_done(0)
+    monkeypatch.setattr(collect, "to_png", lambda _: b"")
+    collect.main([f"out={tmp_path}", "over=method.bandwidth"])
+    assert re.findall(r"^\| \**(5|inf)\** \| 1 \|", capsys.readouterr().out, re.MULTILINE) == ["5", "inf"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,10 @@ class InputError(ValueError):
 
 
 def format_value(value: object) -> str:
-    """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters."""
+    """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters; a name without escapes."""
     text = " ".join(line.strip() for line in repr(value).splitlines())
+    if isinstance(value, str) and not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", value):
+        text = f"{text[0]}{value}{text[-1]}"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
 from cmixup.metrics import lower_is_better
 from scripts.config.arguments import OUT, parse_args
@@ -47,7 +47,7 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(f"folder must exist, got {str(folder)!r}")
+            raise InputError(f"folder must exist, got {format_value(str(folder))}")
     runs = sorted({path.parent.resolve() for folder in folders for path in folder.rglob("config.yaml")})
     done = [run for run in runs if is_done(run)]
     if not done:

@@ -74,7 +74,7 @@ def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> st
         or (sweeps and FUNCTION.fullmatch(text))
     ):
         return text
-    if sweeps and len(items := ITEM.findall(text)) > 1:
+    if sweeps and not (key in FILES and os.path.exists(text)) and len(items := ITEM.findall(text)) > 1:  # noqa: PTH110
         return ",".join(_hydra_value(key, item.strip(), sweeps=False) for item in items)
     if lists and key not in SINGLE and text.startswith("[") and text.endswith("]"):
         items = [item.strip() for item in ITEM.findall(text[1:-1])]

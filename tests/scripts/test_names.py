@@ -169,6 +169,9 @@ def test_collect_and_reproduce_take_it(name: str, runs: Path, here: Path, monkey
 def test_names_in_a_sweep(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("my prüf.csv", "b [1].csv"):
         write_table(here / name, "preis in €")
+    write_table(here / "c, d.csv", "y")
+    (alone,) = composed_by_train(monkeypatch, "-m", "table=c, d.csv", "target=y", "out=x")  # a name that is there
+    assert alone.dataset.path == "c, d.csv"
     words = ["-m", "table=my prüf.csv,b [1].csv", "target=preis in €,'a'", "out=ergebnis ü", "method=erm"]
     configs = composed_by_train(monkeypatch, *words)
     assert [(cfg.dataset.path, cfg.dataset.target) for cfg in configs] == [
@@ -252,3 +255,19 @@ def test_values_are_spelt_as_hydra_reads_them() -> None:
 def test_a_folder_of_a_run_fits_a_disk() -> None:
     assert len(folder_name("default", {"dataset.path": "名" * 200}).encode()) <= 255
     assert folder_name("default", {"train.lr": 0.1}) == "default,train.lr=0.1"
+
+
+def test_a_name_that_is_not_there_stands_in_the_message_as_typed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table(here / "t.csv", "y")
+    for name in (*NAMES[:20], "a\u00a0b"):
+        bandwidth_words = ["table=t.csv", f"target={name}", f"out={here}"]
+        for command, words in ((bandwidth, bandwidth_words), (collect, [f"folders={name}", "over=method"])):
+            with pytest.raises(SystemExit):
+                command.main(words)
+            assert name.partition(",")[0] in capsys.readouterr().err
+        if not name.startswith("["):
+            with pytest.raises(InputError) as caught:
+                plan_job(compose_train(["table=t.csv", f"target={name}"])).dataset.load(0)
+            assert name in str(caught.value)

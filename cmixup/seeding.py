@@ -101,7 +101,7 @@ class StepRandom:
         return torch.stack([draw(like.shape[1:], generator=generator, **how) for generator in self._generators])
 
 
-class Draws(TorchDispatchMode):
+class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Draws of code that takes no generator, such as the initialisation of any `nn.Module` and dropout, from own ones.
 
     The numbers are those that PyTorch's own generators would give after `torch.manual_seed(seed)`, but no generator of
@@ -112,7 +112,7 @@ class Draws(TorchDispatchMode):
     """
 
     def __init__(self, seed: int):
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._seed, self._generators, self._state = seed, dict[torch.device, torch.Generator](), dict[str, Tensor]()
 
     @classmethod
@@ -215,8 +215,8 @@ def may_draw(model: nn.Module) -> bool:
     no dropout or that of this file.
     """
     kind = type(model)
-    if "draws" in vars(kind):
-        return bool(kind.draws)
+    if (draws := vars(kind).get("draws")) is not None:  # what it inherits need not hold for its own code
+        return bool(draws)
     if not kind.__module__.startswith(("torch.nn.", "cmixup.")):
         return True
     return has_dropout(model) or any(map(may_draw, model.children()))

@@ -112,7 +112,7 @@ class CMixup(nn.Module):
         #: Lies in shared memory, so that a worker that stays sees it; -1 until it is set.
         self._epoch = torch.tensor(-1)
         if self.off_epoch is not None:
-            self._epoch.share_memory_()
+            self._epoch.share_memory_()  # type: ignore[no-untyped-call]
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels

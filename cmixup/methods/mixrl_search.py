@@ -94,8 +94,8 @@ class PolicySearch:
         rewards: list[list[float]] = [[] for _ in self.rngs]
         seeds = [int(rng.integers(2**62)) for rng in self.rngs]
         policies, random = [], [Draws(seed) for seed in seeds]
-        for draws in random:
-            with draws.used():
+        for of_run in random:
+            with of_run.used():
                 policies.append(self._make_policy())
         policy = stack_modules(policies).to(self.device)
         optimizer = Adam(policy.parameters(), self.options.policy_lr)

@@ -58,6 +58,7 @@ class Head(nn.Module):
 class Small(Backbone):
     layers = ("input", "encoder", "block1")
     default_layer = "encoder"
+    draws = False
 
     def __init__(self, in_shape: tuple[int, ...] = (1, SIDE, SIDE), out_features: int = SHOTS):
         super().__init__()

@@ -25,6 +25,7 @@ class ConvNet(Backbone):
 
     layers = ("input", "first", "second")
     default_layer = "second"
+    draws = False
 
     def __init__(self, channels: int = 3, d_y: int = 1):
         super().__init__()

@@ -110,7 +110,7 @@ class CMixup(nn.Module):
         self.return_mix = check_flag("return_mix", return_mix)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         #: Lies in shared memory, so that a worker that stays sees it; -1 until it is set.
-        self._epoch = torch.tensor(-1)
+        self._epoch = torch.tensor(-1, device="cpu")
         if self.off_epoch is not None:
             self._epoch.share_memory_()  # type: ignore[no-untyped-call]
         self._warning = SelfPairWarning()

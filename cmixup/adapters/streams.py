@@ -26,7 +26,7 @@ def own_seed(seed: int | None) -> int:
         InputError: `seed` is neither None nor a whole number, 0 or more.
     """
     if seed is None:
-        return int(torch.randint(2**62, ()))
+        return int(torch.randint(2**62, (), device="cpu"))
     return check_count("seed", seed)
 
 

@@ -161,6 +161,15 @@ def test_checkpoints_from_before_a_mixing_load_and_those_with_one_deploy_without
     old.load_state_dict(new.state_dict(), strict=True)
 
 
+def test_a_mixing_made_on_the_device_meta_has_its_numbers() -> None:
+    """As FSDP makes modules, whose parameters come later."""
+    with torch.device("meta"):
+        model = Net(CMixup(0.5, off_epoch=3))
+    model.to_empty(device="cpu")
+    assert model.mixing.draw(rows(20)[1]).lam.isfinite().all()
+    assert model.state_dict()["mixing._extra_state"].device.type == "cpu"
+
+
 def test_labels_of_many_outputs_are_looked_at_again_after_a_state() -> None:
     y = torch.randn(40, 17, generator=torch.Generator().manual_seed(0))
     mixing, resumed = CMixup("auto", seed=0), CMixup("auto", seed=0)

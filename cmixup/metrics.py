@@ -180,21 +180,6 @@ def std_factor(prediction: Tensor, target: Tensor) -> Tensor:
 OVER_DOMAINS = ("worst_", "mean_")
 
 
-def _base(name: str) -> str:
-    return next((name.removeprefix(p) for p in OVER_DOMAINS if name.startswith(p)), name)
-
-
-def metric_of(name: str) -> Metric:
-    """Return the metric called `name`, with or without a prefix `worst_` or `mean_`.
-
-    Raises:
-        InputError: there is no such metric.
-    """
-    if _base(name) not in METRICS:
-        raise InputError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
-    return METRICS[_base(name)]
-
-
 def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tensor:
     """Compute the score called `name`.
 
@@ -210,13 +195,14 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
     Raises:
         InputError: there is no such metric, or the shapes of prediction and target differ.
     """
-    metric = metric_of(name)
-    if name == _base(name):
+    prefix, pooled, _ = parse_score(name)
+    metric = METRICS[pooled]
+    if not prefix:
         return metric.score(prediction, target)
     if domain.ndim > 1:
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
     by_domain = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
-    if name.startswith("mean_"):
+    if prefix == "mean_":
         return _mean(by_domain)
     return by_domain.max() if metric.lower_is_better else by_domain.min()
 
@@ -229,17 +215,23 @@ def parse_score(score: str) -> tuple[str, str, str]:
     Raises:
         InputError: no metric begins the score's name.
     """
-    base = _base(score)
+    prefix = next((over for over in OVER_DOMAINS if score.startswith(over)), "")
+    base = score.removeprefix(prefix)
     known = [name for name in METRICS if base == name or base.startswith(f"{name}_")]
     if not known:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {score!r}")
     name = max(known, key=len)
-    return score.removesuffix(base), name, base.removeprefix(name).removeprefix("_")
+    return prefix, name, base.removeprefix(name).removeprefix("_")
+
+
+def metric_of(score: str) -> Metric:
+    """Return the metric of a reported score, such as "worst_r", "mse_ci95" or "mse_20_steps"."""
+    return METRICS[parse_score(score)[1]]
 
 
 def lower_is_better(score: str) -> bool:
-    """Return whether lower values of a reported score are better, such as "worst_r", "mse_ci95" or "mse_20_steps"."""
-    return METRICS[parse_score(score)[1]].lower_is_better
+    """Return whether lower values of a reported score are better."""
+    return metric_of(score).lower_is_better
 
 
 def with_everywhere(metrics: Iterable[str]) -> list[str]:

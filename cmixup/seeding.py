@@ -217,6 +217,6 @@ def may_draw(model: nn.Module) -> bool:
     kind = type(model)
     if (draws := vars(kind).get("draws")) is not None:  # what it inherits need not hold for its own code
         return bool(draws)
-    if not kind.__module__.startswith(("torch.nn.", "cmixup.")):
+    if not kind.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup.")):
         return True
     return has_dropout(model) or any(map(may_draw, model.children()))

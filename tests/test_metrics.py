@@ -115,16 +115,6 @@ def test_evaluate_counts_the_targets_that_mape_skips() -> None:
     assert "mape_skipped" not in evaluate(prediction, target, domain, ("rmse",))
 
 
-def test_worst_domain_is_the_largest_error_and_the_lowest_signed_r() -> None:
-    target = column(1, 2, 3, 1, 2, 3, 1, 2, 3)
-    prediction = column(1, 2, 3, 6, 4, 2, 1, 3, 2)
-    domain = torch.tensor([4, 4, 4, 0, 0, 0, 9, 9, 9])
-    scores = evaluate(prediction, target, domain, ("rmse", "r"), worst=("rmse", "r"))
-    assert scores["worst_rmse"] == pytest.approx(math.sqrt((25 + 4 + 1) / 3))
-    assert scores["worst_r"] == pytest.approx(-1)
-    assert scores["rmse"] == pytest.approx(math.sqrt(32 / 9))
-
-
 @pytest.mark.parametrize("name", ["rmse", "r"])
 def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
     rng = np.random.default_rng(0)

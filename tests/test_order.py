@@ -4,26 +4,17 @@ import pytest
 from cmixup.order import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
 
 
-@pytest.mark.parametrize(("n", "batch", "sizes"), [(10, 4, [4, 4, 2]), (8, 4, [4, 4]), (3, 4, [3]), (4, 1, [1] * 4)])
-def test_every_row_once_and_a_smaller_last_batch(n: int, batch: int, sizes: list[int]) -> None:
-    order = shuffled(n, batch, np.random.default_rng(0))
-    assert order.sizes.tolist() == sizes
+@pytest.mark.parametrize(
+    ("n", "batch", "drop_last", "sizes"),
+    [(10, 4, False, [4, 4, 2]), (8, 4, False, [4, 4]), (3, 4, False, [3]), (10, 4, True, [4, 4]), (4, 4, True, [4])],
+)
+def test_every_row_once_and_a_smaller_last_batch(n: int, batch: int, drop_last: bool, sizes: list[int]) -> None:
+    order = shuffled(n, batch, np.random.default_rng(0), drop_last=drop_last)
+    in_turn = sequential(n, batch, drop_last=drop_last)
+    assert order.sizes.tolist() == in_turn.sizes.tolist() == sizes
     assert order.sizes.dtype == order.index.dtype == np.int64
-    assert sorted(order.index.tolist()) == list(range(n))
-
-
-@pytest.mark.parametrize(("n", "batch", "sizes"), [(10, 4, [4, 4]), (8, 4, [4, 4]), (4, 4, [4])])
-def test_drop_last_leaves_out_the_rest(n: int, batch: int, sizes: list[int]) -> None:
-    order = shuffled(n, batch, np.random.default_rng(0), drop_last=True)
-    assert order.sizes.tolist() == sizes
     assert len(set(order.index.tolist())) == sum(sizes)
-
-
-@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [4, 4, 2]), (True, [4, 4])])
-def test_rows_in_turn(drop_last: bool, sizes: list[int]) -> None:
-    order = sequential(10, 4, drop_last=drop_last)
-    assert order.sizes.tolist() == sizes
-    assert order.index.tolist() == list(range(sum(sizes)))
+    assert in_turn.index.tolist() == list(range(sum(sizes)))
 
 
 # ---- batches of domains

@@ -7,6 +7,7 @@ tables of the study raise no more than two false alarms while planted faults are
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,36 @@ DIFFERENT = 0.9
 #: deviations off the mean), if none lies within one such range of it on the way in.
 FAR, GAP = 4.0, 1.0
 MOST_FAR = 0.01  # of the rows; more are a part of the labels
+MOST_NAMED = 8  # rows in a line
+
+
+def leaks(columns: Mapping[Any, Floats], y: Floats, levels: Collection[Any]) -> dict[Any, tuple[int, float]]:
+    """Return the columns that alone predict an output nearly: which of the outputs, and how well (`leak_score`).
+
+    Args:
+        columns: (N,) by name, NaN where nothing is known.
+        y: (N, d_y) labels, NaN where one is missing.
+        levels: names of the columns that hold codes of categories.
+    """
+    found = {}
+    for name, column in columns.items() if len(columns) > 1 else ():
+        scores = [leak_score(column, labels, levels=name in levels) for labels in y.T]
+        if max(scores) >= NEARLY:
+            found[name] = (int(np.argmax(scores)), max(scores))
+    return found
+
+
+def far_rows(labels: Floats, names: Any) -> str:
+    """Return the rows of `far_labels` in words, with their labels; nothing if there are none.
+
+    Args:
+        labels: (N,), NaN where one is missing.
+        names: (N,) of the rows.
+    """
+    known = np.flatnonzero(~np.isnan(labels))
+    rows = known[far_labels(labels[known])]
+    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return ", ".join(f"{names[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED]) + more
 
 
 def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float:
@@ -37,10 +68,10 @@ def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float
 
     Args:
         values: (N,) of the column, NaN where nothing is known; such rows are left out.
-        labels: (N,) finite.
+        labels: (N,), NaN where one is missing.
         levels: whether the values are codes of categories, in no order: each is a leaf.
     """
-    rows = np.flatnonzero(~np.isnan(values))
+    rows = np.flatnonzero(~(np.isnan(values) | np.isnan(labels)))
     if len(rows) < MIN_ROWS:
         return 0.0
     order = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]

@@ -89,7 +89,7 @@ def predict_table(run: SavedRun, table: Path, out: Path, wanted: str = "") -> No
     kept = pd.concat([frame[[name for name in ids if name not in predicted]].map(plain_cell), predicted], axis=1)
     kept = kept.rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
-    print(f"{len(predicted)} rows: {', '.join(predicted)} -> {out}")
+    print(f"{len(predicted)} rows: {run.table.labels} -> {out}")
     for line in error_lines(frame, predicted):
         print(line)
 

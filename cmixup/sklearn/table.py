@@ -19,12 +19,11 @@ from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicator
 from cmixup.sklearn.frames import as_array, as_labels
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
-from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, leak_score, looks_like_id
+from cmixup.table_checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
 #: Columns times outputs that are looked at, at most: a millisecond or two each.
 MOST_LOOKS = 200
-MOST_NAMED = 8  # rows in a warning
 
 
 class Inputs(NamedTuple):
@@ -162,29 +161,18 @@ def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequenc
     n, d = x.shape
     if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
         return
-    for place, column_levels in enumerate(levels):
-        column, name = x[:, place], f"column {names[place]} of X"
-        scores = [
-            leak_score(column[known], y[known, output], levels=column_levels is not None) for output, known in _known(y)
-        ]
-        if d > 1 and max(scores) >= NEARLY:
-            _warn(f"{name} alone predicts y nearly (rank correlation {max(scores):.3f}): leave it out if it is known "
-                  "only once y is")  # fmt: skip
-        elif d > 1 and column_levels is None and looks_like_id(column):
+    columns = dict(enumerate(x.T))
+    found = leaks(columns, y, [place for place, column_levels in enumerate(levels) if column_levels is not None])
+    for place, column in columns.items():
+        name = f"column {names[place]} of X"
+        if place in found:
+            _warn(f"{name} alone predicts y nearly (rank correlation {found[place][1]:.3f}): leave it out if it is "
+                  "known only once y is")  # fmt: skip
+        elif d > 1 and levels[place] is None and looks_like_id(column):
             _warn(f"{name} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
-    for output, known in _known(y):
-        if known.sum() < MIN_ROWS:
-            continue
-        rows = np.flatnonzero(known)[far_labels(y[known, output])]
-        if len(rows):
-            listed = ", ".join(f"{row} ({y[row, output]:g})" for row in rows[:MOST_NAMED])
-            more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-            _warn(f"y lies far outside in rows {listed}{more}: mend them if these are mistakes, or fit its logarithm")
-
-
-def _known(y: Floats) -> list[tuple[int, np.ndarray]]:
-    """Return each output's place and the rows that have its label."""
-    return [(output, ~np.isnan(labels)) for output, labels in enumerate(y.T)]
+    for labels in y.T:
+        if rows := far_rows(labels, range(n)):
+            _warn(f"y lies far outside in rows {rows}: mend them if these are mistakes, or fit its logarithm")
 
 
 def _warn(text: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,6 @@ from cmixup.tables.columns import Category, Number, Written, fit_category, fit_n
 
 KINDS = {kind.kind: kind for kind in (Number, Written, Category)}
 KINDS["date"] = Written  # of runs of earlier versions
-#: What a value of a field may be, by the field's type as it is written.
-RIGHT: dict[Any, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "float": lambda value: type(value) in (int, float) and math.isfinite(value),
-    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(entry, str) for entry in value),
-}
 
 
 @dataclass(frozen=True)
@@ -37,6 +29,7 @@ class Preprocessing:
         scaling: of numbers: standard, minmax (clipped to [0, 1]) or none.
         columns: the columns that become features, in order.
         dropped: reason by column, of those that were found to be of no use.
+        units: of the targets, such as "%" or "days"; nothing where none is known.
     """
 
     targets: tuple[str, ...]
@@ -45,6 +38,13 @@ class Preprocessing:
     scaling: str
     columns: tuple[Number | Category, ...]
     dropped: Mapping[str, str]
+    units: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> str:
+        """The targets with their units, in words."""
+        units = self.units or ("",) * len(self.targets)
+        return ", ".join(f"{name} in {unit}" if unit else name for name, unit in zip(self.targets, units, strict=True))
 
     @property
     def features(self) -> list[str]:
@@ -115,18 +115,9 @@ class Preprocessing:
                 raise ValueError
             given.pop("read_by", None)  # named by runs of earlier versions
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
-            made = cls(**_tuples(given), columns=columns)
-            if not all(_is_right(part) for part in (made, *columns)):
-                raise ValueError
-            return made
+            return cls(**_tuples(given), columns=columns)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise InputError(f"{source} does not hold what a run kept of its table ({TABLE_FORMAT})") from None
-
-
-def _is_right(part: Any) -> bool:
-    """Return whether the fields of a dataclass hold what it says; scales are above 0."""
-    typed = [(field.type, getattr(part, field.name)) for field in fields(part)]
-    return getattr(part, "scale", 1.0) > 0 and all(RIGHT[kind](value) for kind, value in typed if kind in RIGHT)
 
 
 def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,13 +135,14 @@ def fit(
     log_target: bool = False,
     rare: float = 0.01,
     scaling: str = "standard",
+    units: tuple[str, ...] = (),
     source: str = "table",
 ) -> Preprocessing:
     """Fit on training rows, in the order of the file; see `fit_number` and `fit_category`.
 
     Args:
         train: the columns to make features of; targets and group are not among them.
-        targets, group, log_target, scaling: see `Preprocessing`.
+        targets, group, log_target, scaling, units: see `Preprocessing`.
         categorical: columns that hold categories.
         forms: how a column is written, of those that are text but hold numbers or times.
         keep: columns that stay even if they seem to number the rows.
@@ -183,4 +175,4 @@ def fit(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         more = f" ({reasons})" if reasons else ""
         raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
-    return Preprocessing(targets, group, log_target, scaling, tuple(columns), dropped)
+    return Preprocessing(targets, group, log_target, scaling, tuple(columns), dropped, units)

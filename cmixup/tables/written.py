@@ -116,16 +116,6 @@ def signs_of(form: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3] or ""
 
 
-def units_of(words: Sequence[str]) -> list[str]:
-    """Return the units of texts that are all numbers with one, in their order; nothing if some is not."""
-    for thousands, decimal in _pairs("auto", "."):
-        if np.isnan(_values(words[:1], thousands, decimal)[0][0]):
-            continue
-        if (values := _values(words, thousands, decimal)) and not any(np.isnan(value) for value, _ in values):
-            return list(dict.fromkeys(unit for _, unit in values))
-    return []
-
-
 def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tuple[str, Floats]]:
     """Yield the forms of numbers by which all words are of one unit, with their values, preferred first."""
     written = set("".join(words).translate(SIGNS))

@@ -10,7 +10,7 @@ import pytest
 from cmixup.errors import InputError
 from cmixup.tables.columns import Written, read_column, written_numbers
 from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
-from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of, units_of
+from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of
 from datasets.csv import Csv
 
 DAY = pd.Timedelta(days=1)
@@ -168,17 +168,7 @@ def test_dates_as_targets_and_targets_that_are_no_numbers_name_a_remedy(tmp_path
         Csv(write(tmp_path, {"y": ["tall", *A[1:]], "x": A}), target="y").load(0)
 
 
-def test_a_column_of_several_units_is_said_before_training(tmp_path: Path) -> None:
-    words = [f"{v} {'kg' if k % 3 else 'g'}" for k, v in enumerate(A)]
-    lines = Csv(write(tmp_path, {"y": A, "b": A % 7, "w": words}), target="y").problems()
-    assert "w is read as levels, since its numbers have several units: g, kg; give all one" in lines
-    (line,) = Csv(write(tmp_path, {"y": A, "b": A % 7, "w": [f"{k % 30}th" for k in range(90)]}), target="y").problems()
-    assert line == "read as numbers: w (1234.5 th)"
-
-
-def test_units_that_differ_and_typed_columns() -> None:
-    assert units_of(["5 kg", "300 g", "2 kg"]) == ["kg", "g"]
-    assert units_of(["5 kg", "some"]) == []
+def test_columns_with_types_of_their_own() -> None:
     for column, form in (
         (pd.Series(pd.date_range("2020-01-01", periods=3)), ISO),
         (pd.Series(pd.to_timedelta([1, 2], unit="h")), "duration"),

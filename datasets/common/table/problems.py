@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.table_checks import MIN_ROWS, NEARLY, far_labels, groups_of, leak_score, looks_like_id
+from cmixup.table_checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, as_words, numbers_rows
 
 #: Names by which a column calls itself an ID.
@@ -18,7 +18,6 @@ ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumbe
 BY_CHANCE, FEWEST = 20.0, 3
 #: Rows are only equal by mistake in columns of which one differs in half of the rows; scores of a test repeat.
 CONTINUOUS = 0.5
-MOST_NAMED = 8  # rows in a line
 
 
 def find_problems(
@@ -36,23 +35,24 @@ def find_problems(
     if len(y) < MIN_ROWS:
         return []
     values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
-    lines, leaks = list[str](), set[str]()
-    for name, column in values.items():
-        scores = [leak_score(column, label, levels=name in categorical) for label in y.T]
-        best = int(np.argmax(scores))
-        if scores[best] >= NEARLY and len(values) > 1:
-            leaks.add(name)
-            lines.append(
-                f"{name} alone predicts {targets[best]} nearly (rank correlation {scores[best]:.3f}): if it is known "
-                f"only once {targets[best]} is, dataset.drop=[{name}]"
-            )
+    found = leaks(values, y, categorical)
+    lines = [
+        f"{name} alone predicts {targets[best]} nearly (rank correlation {score:.3f}): if it is known only once "
+        f"{targets[best]} is, dataset.drop=[{name}]"
+        for name, (best, score) in found.items()
+    ]
     numbered = {name for name, column in values.items() if name not in categorical and _is_id(name, column)}
     for name, column in values.items():
         # What numbers every row is dropped by fitting, which says so.
-        if name in numbered and name not in leaks and name not in keep and not numbers_rows(column):
+        if name in numbered and name not in found and name not in keep and not numbers_rows(column):
             lines.append(f"{name} looks like an ID (nearly as many values as rows): dataset.drop=[{name}]")
     features_without_ids = [column for name, column in values.items() if name not in numbered]
-    return [*lines, *_equal(features_without_ids, y), *_far(features.index, y, targets)]
+    lines += _equal(features_without_ids, y)
+    for name, labels in zip(targets, y.T, strict=True):
+        if rows := far_rows(labels, features.index):
+            cure = " or try dataset.log_target=true" if labels.min() > 0 else ""
+            lines.append(f"{name} lies far outside in rows {rows}: mend the file if these are mistakes{cure}")
+    return lines
 
 
 def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
@@ -112,14 +112,3 @@ def in_both(group: Ints) -> float:
 def _pairs(group: Ints) -> float:
     count = np.bincount(group).astype(np.float64)
     return float((count * (count - 1) / 2).sum())
-
-
-def _far(index: pd.Index, y: Floats, targets: Sequence[str]) -> list[str]:
-    lines = list[str]()
-    for name, labels in zip(targets, y.T, strict=True):
-        if len(rows := far_labels(labels)):
-            values = ", ".join(f"{index[row]} ({labels[row]:g})" for row in rows[:MOST_NAMED])
-            more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
-            cure = " or try dataset.log_target=true" if labels.min() > 0 else ""
-            lines.append(f"{name} lies far outside in rows {values}{more}: mend the file if these are mistakes{cure}")
-    return lines

@@ -25,15 +25,13 @@ from cmixup.tables.columns import (
     written_numbers,
 )
 from cmixup.tables.preprocessing import Preprocessing, fit
-from cmixup.tables.written import Reading, signs_of, units_of
+from cmixup.tables.written import Reading, signs_of
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems
 from datasets.common.table.reading import column_named
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 SYNTHETIC_ROWS = 400
-#: A column of levels with more words and at most so many units may be meant as numbers.
-MANY_WORDS, FEW_UNITS = 20, 5
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class UserTable(Dataset):
         made = fit(
             table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
             forms=table.forms, keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling,
-            source=source,
+            units=table.units, source=source,
         )  # fmt: skip
         x = made.apply(table.features, source)
         train, val, test = (
@@ -188,9 +186,7 @@ class UserTable(Dataset):
             for part in SPLITS
         )
         data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
-        units = table.units or ("",) * len(targets)
-        named = (f"{target} in {unit}" if unit else target for target, unit in zip(targets, units, strict=True))
-        unit = "log " * self.log_target + ", ".join(named)
+        unit = "log " * self.log_target + made.labels
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
 
     def _drawn(self, table: Table, seed: int) -> Table:
@@ -244,7 +240,6 @@ class UserTable(Dataset):
         kinds = self._categories(features.drop(columns=list(forms)), name)
         y = np.log(y[usable]) if self.log_target else y[usable]
         lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | read, frame.attrs)
-        lines += [line for c in kinds & read.keys() if (line := units_line(features[c]))]
         units = tuple(unit_of(reading.form) for reading in readings)
         return Table(features, y, domain[usable], kinds, source, tuple(notes), forms, tuple(lines), units)
 
@@ -304,15 +299,6 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
         *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),
         *(f"{name}: {doubt}" for name, doubt in doubts.items()),
     ]
-
-
-def units_line(values: pd.Series) -> str:
-    """Return a line if a column of levels seems to hold numbers of a few units, else nothing."""
-    words = [word for word in as_words(values)[1] if word is not None]
-    units = [unit or "none" for unit in units_of(words)] if len(words) > MANY_WORDS else []
-    if not 1 < len(units) <= FEW_UNITS:
-        return ""
-    return f"{values.name} is read as levels, since its numbers have several units: {', '.join(units)}; give all one"
 
 
 def unit_of(form: str) -> str:

@@ -1,4 +1,4 @@
-"""Errors that a caller can mend, and the checks that raise them."""
+"""Errors that a caller can correct, and the checks that raise them."""
 
 from __future__ import annotations
 

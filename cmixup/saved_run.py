@@ -223,11 +223,11 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, SystemExit) as error:
-        remedy = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
+        advice = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
         if (other := getattr(sys.modules.get(package), "__file__", None)) and package in KNOWN[1:]:
-            remedy += f"; here {package} is {other}, which must be that of the checkout"
+            advice += f"; here {package} is {other}, which must be that of the checkout"
         what = f"{source} names {name[:MAX_SHOWN]}, which cannot be imported here ({str(error)[:MAX_SHOWN]})"
-        raise InputError(f"{what}: {remedy}") from None
+        raise InputError(f"{what}: {advice}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -19,12 +19,12 @@ CODE = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 def write_install(address: str) -> str:
     """Return the code of the first cell: it does nothing where cmixup can be imported."""
     source = f"git+{address}" if address else ""
-    remedy = (
+    install = (
         f'    get_ipython().run_line_magic("pip", "install --quiet \\"cmixup[sklearn] @ {source}\\"")'
         if source
         else "    raise SystemExit(\"install it in a checkout first: pip install '.[sklearn]'\") from None"
     )
-    return f"try:\n    import cmixup\nexcept ImportError:\n{remedy}"
+    return f"try:\n    import cmixup\nexcept ImportError:\n{install}"
 
 
 def make_notebook(page: str, address: str = "") -> str:

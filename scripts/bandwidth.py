@@ -1,4 +1,4 @@
-"""The bandwidth doctor: what a bandwidth does to the pairs, before any training.
+"""Diagnose a bandwidth: what a bandwidth does to the pairs, before any training.
 
 It looks at a dataset's training labels or at yours. `check=1` renders the page of all datasets at hand instead.
 

@@ -184,7 +184,7 @@ def check_alike(methods: Sequence[Method]) -> None:
         for name in sorted(first.keys() | other.keys()):
             ours, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
             if ours != theirs:
-                raise InputError(f"all runs of a stack need method{name} alike, got {ours} and {theirs}")
+                raise InputError(f"all runs of a stack need the same method{name}, got {ours} and {theirs}")
 
 
 def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:

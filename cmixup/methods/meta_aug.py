@@ -1,5 +1,5 @@
 """Meta-Aug (Rajendran et al. 2020, arXiv 2007.05549; google-research meta_augmentation/pose_regression): MAML on tasks
-whose labels are all shifted by one random amount, so that a label cannot be told without the support.
+whose labels are all shifted by one random amount, so that a label depends on the support.
 
 Differences from the original: a shift is drawn afresh each time a task is used. Offsets are fractions of the full turn,
 as in boschresearch's Pascal1D loader (its ShapeNet1D loader adds 0 to 2 to radians, probably by mistake).

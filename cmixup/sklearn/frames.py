@@ -161,7 +161,7 @@ def check_text(X: Any, categorical: Collection[int]) -> None:
         categorical: positions of the columns that hold categories.
 
     Raises:
-        InputError: one does; the message names it and the remedy.
+        InputError: one does; the message names it and says how to encode it.
     """
     for place in range(X.shape[1]):
         column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]

@@ -1,4 +1,4 @@
-"""The network of `CMixupRegressor`: fully connected layers with ReLU, whose first one also sees columns in pieces."""
+"""The network of `CMixupRegressor`: layers with ReLU, whose first also sees columns piecewise linearly encoded."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def label_column(
         first = cell(values, int(np.argmax(wrong)), source)
         if reading.form:
             raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
-        cure = "mend it, or say how numbers are written: thousands=, decimal=, missing=[...]"
+        cure = "fix it, or say how numbers are written: thousands=, decimal=, missing=[...]"
         raise InputError(f"{first} is not a number; {cure}")
     return checked_numbers(values, source), reading
 
@@ -268,11 +268,11 @@ def holds_categories(values: pd.Series, source: str) -> bool:
         return False
     first, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
     if count < (~np.isnan(numbers)).sum():
-        cure = f"mend it, or give missing=[...] or categorical=[{shortened([name])}]"
+        cure = f"fix it, or give missing=[...] or categorical=[{shortened([name])}]"
         raise InputError(f"{first} is not a number, as most of the column are; {cure}")
     if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
         raise InputError(
-            f"{first} looks like a number, but others are written otherwise: mend them, or give thousands=, decimal= "
+            f"{first} looks like a number, but others are written otherwise: fix them, or give thousands=, decimal= "
             f"or categorical=[{shortened([name])}]"
         )
     return True

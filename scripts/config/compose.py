@@ -232,8 +232,8 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     values = tuned_values(dataset, method, preset, config)
     if values is None:
         table = [f"dataset.{key}={value}" for key, value in named.items() if value]
-        remedy = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, table)])
-        raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {remedy} does it")
+        command = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, table)])
+        raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {command} does it")
     if named:
         return [f"preset={base}", *override_words(values), *(word for word in words if not word.startswith("preset="))]
     return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *override_words(values), *words]

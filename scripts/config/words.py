@@ -110,7 +110,7 @@ def parse_word(word: str) -> Override:
     """Return a word of a command line as Hydra reads it.
 
     Raises:
-        InputError: it cannot; the message names the sign at which it stops, and the remedy.
+        InputError: it cannot; the message names the sign at which it stops, and how to quote it.
     """
     try:
         return PARSER.parse_override(word)

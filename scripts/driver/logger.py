@@ -38,7 +38,7 @@ LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 MOST_ROWS = 1000  # of a scatter
 BINS = 10  # of the calibration: as many rows in each
-REMEDY = "WANDB_MODE=offline logs into a folder, logger=none does not log"
+ADVICE = "WANDB_MODE=offline logs into a folder, logger=none does not log"
 #: Keys of a report that go into a run's summary.
 SUMMARY = (
     "best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit",
@@ -163,7 +163,7 @@ class WandbLogger(Logger):
         except Exception as error:  # wandb raises errors of many kinds, those of its settings among them
             reason = " ".join(str(error).split()).rstrip(".")[:200]
             if self._wanted:
-                raise InputError(f"wandb: {reason} ({REMEDY})") from None
+                raise InputError(f"wandb: {reason} ({ADVICE})") from None
             print(f"wandb cannot start here, so this run is not logged: {reason}", file=sys.stderr)
         self._since = time.perf_counter()
 

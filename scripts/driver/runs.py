@@ -185,7 +185,7 @@ def _with_infinity(node: dict[str, Any]) -> dict[str, Any]:
 def load_reports(root: Path) -> list[dict[str, Any]]:
     """Return the reports of all finished runs below `root`, in order of their folders' names.
 
-    Runs with a damaged file are left out, and a line says so: training them again mends them.
+    Runs with a damaged file are left out, and a line says so: training them again replaces them.
     """
     reports = []
     for folder in (done.parent for done in sorted(root.rglob(DONE))):

@@ -1,6 +1,6 @@
 """The map: every table, figure and theorem of the paper with its command, whether it reproduces, and what is missing.
 
-results/artefacts.yaml lists them; states are computed from the published records, by `scripts.report.verdicts`.
+results/artefacts.yaml lists them; verdicts are computed from the published records, by `scripts.report.verdicts`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from scripts.report.evidence import Evidence, experiment_of, published_evidence
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_rows
 from scripts.report.verdicts import (
-    DIFFERS,
+    EQUIVALENT,
     IDLE,
+    INCOMPATIBLE,
     OPEN,
-    REPRODUCES,
+    SAME,
     UNKNOWN,
     Artefact,
     Finding,
@@ -30,21 +31,22 @@ from scripts.report.verdicts import (
 )
 from scripts.stats.intervals import interval_text
 
-HEAD = ("in the paper", "what it shows", "command", "state", "decided by", "not run", "see")
-SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "state")
+HEAD = ("in the paper", "what it shows", "command", "verdict", "decided by", "not run", "see")
+SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "verdict")
 LEGEND = (
-    "**State** of each statement of the paper on a dataset, tried in this order. It **reproduces** if the 95 % t "
-    "interval of our paired difference excludes 0 on the published side; equivalence if two one-sided tests (5 % each) "
-    "put the difference within half of the gain over ERM that the paper prints for C-Mixup on that dataset (Table 1's "
-    "or Table 3's). It **differs** if the 95 % interval of our difference minus the paper's excludes 0 (the paper's "
-    "standard error is that of two unpaired means, from the standard deviations that it prints, and 0 where it prints "
-    "none; degrees of freedom by Welch and Satterthwaite), or, where the paper prints no number, if ours excludes 0 on "
-    "the other side. Else it is **inconclusive**. **Incomplete** is what has fewer seeds than the file of its "
-    "experiment plans. Intervals of an option's values are corrected by Bonferroni for how many there are on a "
-    "dataset, no others. Runs in which every row is its own partner mix nothing and are **degenerate** (equal ERM). "
-    "Numbers beside the paper's are in the tables."
+    "**Verdict** on each statement of the paper on a dataset, tried in this order. It has the **same direction** if "
+    "the 95 % t interval of our paired difference excludes 0 on the published side, whatever its size; it is "
+    "**equivalent** if two one-sided tests (5 % each) put the difference within half of the gain over ERM that the "
+    "paper prints for C-Mixup on that dataset (Table 1's or Table 3's). It is **incompatible** if the 95 % interval "
+    "of our difference minus the paper's excludes 0 (the paper's standard error is that of two unpaired means, from "
+    "the standard deviations that it prints, and 0 where it prints none; degrees of freedom by Welch and "
+    "Satterthwaite), or, where the paper prints no number, if ours excludes 0 on the other side. Else it is "
+    "**inconclusive**. **Incomplete** is what has fewer seeds than the file of its experiment plans. Intervals of an "
+    "option's values are corrected by Bonferroni for how many there are on a dataset, no others. Runs in which every "
+    "row is its own partner mix nothing and are **degenerate** (equal ERM). Numbers beside the paper's are in the "
+    "tables."
 )
-ORDER = (REPRODUCES, DIFFERS, UNKNOWN, OPEN, IDLE)
+ORDER = (SAME, EQUIVALENT, INCOMPATIBLE, UNKNOWN, OPEN, IDLE)
 
 
 @fills
@@ -55,7 +57,7 @@ def map_parts() -> dict[str, dict[str, str]]:
         findings = find_all(artefact, evidence)
         rows.append([
             artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or state_words(findings), decided_by(artefact, findings),
+            artefact.words or verdict_words(findings), decided_by(artefact, findings),
             ", ".join(missing_datasets(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
@@ -70,31 +72,31 @@ def map_parts() -> dict[str, dict[str, str]]:
     }
 
 
-def state_words(findings: Sequence[Finding]) -> str:
-    """Return the states in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
+def verdict_words(findings: Sequence[Finding]) -> str:
+    """Return the verdicts in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
     groups, parts = _grouped(findings, "where"), []
     for word in ORDER:
         places = []
         for mine in groups.values():
-            held = [f for f in mine if f.state == word]
+            held = [f for f in mine if f.verdict == word]
             presets = dict.fromkeys(f.preset for f in held)
             if not held:
                 continue
             if len(held) == len(mine):
                 places.append(mine[0].where)
-            elif all(f.state == word for f in mine if f.preset in presets):
+            elif all(f.verdict == word for f in mine if f.preset in presets):
                 places.append(f"{mine[0].where} ({', '.join(presets)})")
             else:
                 places.append(f"{mine[0].where} ({len(held)} of {len(mine)})")
         if places:
-            parts.append(f"{_state_text(word)}: {', '.join(places)}")
+            parts.append(f"{_verdict_text(word)}: {', '.join(places)}")
     return "; ".join(parts) or "not run"
 
 
 def decided_by(artefact: Artefact, findings: Sequence[Finding]) -> str:
     """Return what decides on an artefact: the methods compared and how many seeds, or what its entry says."""
     seconds: dict[str, list[str]] = {}
-    for first, second in [*artefact.gain, *artefact.level]:
+    for first, second in [*artefact.gain, *artefact.equivalent]:
         seconds.setdefault(names.method_title(first), []).append(names.method_title(second))
     pairs = [f"{first} minus {' and '.join(others)}" for first, others in seconds.items()]
     counts = ", ".join(map(str, sorted({f.n for f in findings}, reverse=True)))
@@ -125,21 +127,21 @@ def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
 def effect_lines(findings: Sequence[Finding], decides: str = "") -> list[list[str]]:
     """Return the cells on a statement, a line for each dataset and pair of methods, with all its presets.
 
-    Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the states.
+    Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the verdicts.
     """
     if not any(f.paper for f in findings):
         below = sum(bool(f.ours and f.ours.high < 0) for f in findings)
-        counts = Counter(f.state for f in findings)
-        states = [f"**{word}**: {counts[word]}" for word in ORDER if counts[word]]
-        return [[decides, "—", f"{below} of {len(findings)} intervals below 0", "; ".join(states)]]
+        counts = Counter(f.verdict for f in findings)
+        verdicts = [f"**{word}**: {counts[word]}" for word in ORDER if counts[word]]
+        return [[decides, "—", f"{below} of {len(findings)} intervals below 0", "; ".join(verdicts)]]
     body = []
     for key, mine in _grouped(findings, "where", "label").items():
         paper, decimals = mine[0].paper, mine[0].decimals
         theirs = f"{paper.mean:+.{decimals}f}" if paper else "—"
         theirs += f" ({paper.error:.{decimals}f})" if paper and paper.error else ""
         ours = {one.preset: interval_text(one.ours, one.decimals) for one in mine}
-        state_of = {one.preset: _state_text(one.state) for one in mine}
-        body.append([", ".join(filter(None, key)), theirs, _by_preset(ours), _by_preset(state_of)])
+        verdict_of = {one.preset: _verdict_text(one.verdict) for one in mine}
+        body.append([", ".join(filter(None, key)), theirs, _by_preset(ours), _by_preset(verdict_of)])
     return body
 
 
@@ -157,5 +159,5 @@ def _by_preset(cells: Mapping[str, str]) -> str:
     return "; ".join(f"{preset}: {cell}" for preset, cell in cells.items())
 
 
-def _state_text(state: str) -> str:
-    return f"**{IDLE}** (equals ERM: every row is its own partner)" if state == IDLE else f"**{state}**"
+def _verdict_text(verdict: str) -> str:
+    return f"**{IDLE}** (equals ERM: every row is its own partner)" if verdict == IDLE else f"**{verdict}**"

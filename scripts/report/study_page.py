@@ -44,7 +44,7 @@ PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
-    "input_noise": "Gaussian noise on inputs", AGAIN: "ERM with other weights",
+    "input_noise": "Gaussian noise on inputs", AGAIN: "ERM, other initialisation",
     "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
 }  # fmt: skip
 MODELS = ("ridge", "hist_gradient_boosting", "lightgbm", "catboost")
@@ -164,7 +164,7 @@ def answers_table() -> str:
 
 
 def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
-    """Yield what averages of networks change, also against as many of ERM, and ERM with other weights."""
+    """Yield what averages of networks change, also against as many of ERM, and ERM from other initial weights."""
     for setting in settings:
         positive = ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"
         yield from effect_rows([setting], [positive, AGAIN])

@@ -30,7 +30,7 @@ class Point:
         scores: test score by seed.
         on_val: mean of the same score on validation; NaN where validation has no such score.
         fraction: mean over seeds of the effective-partner fraction; NaN where the method has none.
-        verdict: of the bandwidth doctor, the most frequent over seeds.
+        verdict: of `cmixup.diagnose`, the most frequent over seeds.
         erm: test score by seed of ERM with all other options the same, where a user's runs have it.
     """
 

@@ -1,9 +1,9 @@
 """What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
 
-States are tried in this order. "First is better than second" reproduces where the interval of our difference lies on
-the published side of 0; "equivalent" where two one-sided tests put the difference within a margin. It differs where the
-interval of ours minus the paper's excludes 0, or, where the paper prints no number, where ours lies on the other side
-of 0. Else it is inconclusive.
+Verdicts are tried in this order. "First is better than second" has the same direction where the interval of our
+difference lies on the published side of 0; "equivalent" where two one-sided tests put the difference within a margin.
+It is incompatible where the interval of ours minus the paper's excludes 0, or, where the paper prints no number, where
+ours lies on the other side of 0. Else it is inconclusive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scripts.stats.intervals import LEVEL, Effect, Interval, of_interval, unpair
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
-REPRODUCES, DIFFERS, UNKNOWN = "reproduces", "differs", "inconclusive"
+SAME, EQUIVALENT, INCOMPATIBLE, UNKNOWN = "same direction", "equivalent", "incompatible", "inconclusive"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 
@@ -43,7 +43,7 @@ class Artefact:
     presets: list = field(default_factory=list)
     options: dict = field(default_factory=dict)
     gain: list = field(default_factory=list)
-    level: list = field(default_factory=list)
+    equivalent: list = field(default_factory=list)
     margin: str = ""
     worst: bool = False
     sweep: str = ""
@@ -66,13 +66,13 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
         Artefact(**checked_arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()
     ]
     for artefact in artefacts:
-        if not (artefact.gain or artefact.level or artefact.sweep or artefact.compare or artefact.words):
-            raise InputError(f"{FILE}: {artefact.name} must have gain, level, sweep, compare or words")
+        if not (artefact.gain or artefact.equivalent or artefact.sweep or artefact.compare or artefact.words):
+            raise InputError(f"{FILE}: {artefact.name} must have gain, equivalent, sweep, compare or words")
     return artefacts
 
 
-def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
-    """Return the state of "first is better than second".
+def gain_verdict(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
+    """Return the verdict of "first is better than second".
 
     Args:
         ours: our difference.
@@ -82,12 +82,12 @@ def gain_state(ours: Effect, paper: Effect | None, *, lower: bool, level: float 
     """
     side = _side_of_zero(ours, level) * (-1 if lower else 1)
     if side > 0:
-        return REPRODUCES
-    return DIFFERS if (side < 0 if paper is None else _side_of_zero(ours.minus(paper), level)) else UNKNOWN
+        return SAME
+    return INCOMPATIBLE if (side < 0 if paper is None else _side_of_zero(ours.minus(paper), level)) else UNKNOWN
 
 
-def equivalence_state(ours: Effect, paper: Effect | None, margin: float) -> str:
-    """Return the state of "both are equivalent".
+def equivalence_verdict(ours: Effect, paper: Effect | None, margin: float) -> str:
+    """Return the verdict of "both are equivalent".
 
     Args:
         ours: our difference.
@@ -101,8 +101,8 @@ def equivalence_state(ours: Effect, paper: Effect | None, margin: float) -> str:
         raise InputError(f"margin must not be below 0, got {margin}")
     low, high = ours.ends(2 * LEVEL - 1)
     if -margin < low and high < margin:
-        return REPRODUCES
-    return DIFFERS if _side_of_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
+        return EQUIVALENT
+    return INCOMPATIBLE if _side_of_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
 
 
 def _side_of_zero(effect: Effect, level: float) -> int:
@@ -117,7 +117,7 @@ class Finding:
 
     Attributes:
         where: a dataset's title, or what the statement is about.
-        state: `REPRODUCES`, `DIFFERS`, `UNKNOWN`, `OPEN` or `IDLE`.
+        verdict: `SAME`, `EQUIVALENT`, `INCOMPATIBLE`, `UNKNOWN`, `OPEN` or `IDLE`.
         n: how many seeds or clusters.
         label: which comparison, where there are several of one `where`.
         preset: whose runs; empty where no preset decides.
@@ -126,7 +126,7 @@ class Finding:
     """
 
     where: str
-    state: str = UNKNOWN
+    verdict: str = UNKNOWN
     n: int = 0
     label: str = ""
     preset: str = ""
@@ -198,7 +198,7 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
     """Yield every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    pairs, planned = [*artefact.gain, *artefact.level], _planned_seeds(artefact.experiment, dataset)
+    pairs, planned = [*artefact.gain, *artefact.equivalent], _planned_seeds(artefact.experiment, dataset)
     for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], pairs):
         same = {"dataset": dataset, "preset": about.preset, "metric": metric, "options": artefact.options}
         ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
@@ -242,18 +242,18 @@ def _judge_pair(pair: Pair, evidence: Evidence) -> Finding | None:
     ours, shared = sample_difference(first, second), len(set(first.values) & set(second.values))
     runs = [len(one.values) for query in pair.runs if (one := evidence.find(query))]
     if _is_idle(pair, evidence):
-        state = IDLE
+        verdict = IDLE
     elif min([shared, *runs]) < pair.planned:
-        state = OPEN
+        verdict = OPEN
     elif ours is None:
-        state = UNKNOWN
+        verdict = UNKNOWN
     elif pair.margin is not None:
-        state = equivalence_state(of_interval(ours), paper, pair.margin)
+        verdict = equivalence_verdict(of_interval(ours), paper, pair.margin)
     else:
         lower = "metric" not in pair.first or lower_is_better(pair.first["metric"])  # so it is of what is no score
-        state = gain_state(of_interval(ours), paper, lower=lower, level=1 - 0.05 / pair.tests)
+        verdict = gain_verdict(of_interval(ours), paper, lower=lower, level=1 - 0.05 / pair.tests)
     decimals, n = printed[0].decimals if paper else pair.about.decimals, ours.n if ours else shared
-    return replace(pair.about, state=state, n=n, ours=ours, paper=paper, decimals=decimals)
+    return replace(pair.about, verdict=verdict, n=n, ours=ours, paper=paper, decimals=decimals)
 
 
 def _is_idle(pair: Pair, evidence: Evidence) -> bool:

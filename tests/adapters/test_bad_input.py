@@ -175,7 +175,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)),
         "labels divided by scale",
     ),
-    # samplers and the doctor
+    # samplers and the diagnostic
     "sampler: sparse labels": (lambda: PartnerSampler(X.to_sparse(), 1.0), "labels must be a dense tensor"),
     "sampler: labels without values": (lambda: PartnerSampler(X.to("meta"), 1.0), "labels must be a dense tensor"),
     "sampler: masked labels": (lambda: PartnerSampler(np.ma.masked_less([1.0, 2], 2), 1.0), "no masked entries, got 1"),
@@ -203,10 +203,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: PartnerSampler(np.zeros(100), 1.0, method="cdf", memory_budget=10),
         "cdf needs 40000 .*memory_budget=10",
     ),
-    "doctor: bandwidth": (lambda: diagnose(Y, "narrow"), "bandwidth must be a number, .* got 'narrow'"),
-    "doctor: kernel": (lambda: diagnose(Y, 1.0, kernel="rbf"), "kernel must be one of"),
-    "doctor: space": (lambda: diagnose(Y, 1.0, space=360.0), "space must be a LabelSpace, got 360.0"),  # type: ignore[arg-type]
-    "doctor: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
+    "diagnose: bandwidth": (lambda: diagnose(Y, "narrow"), "bandwidth must be a number, .* got 'narrow'"),
+    "diagnose: kernel": (lambda: diagnose(Y, 1.0, kernel="rbf"), "kernel must be one of"),
+    "diagnose: space": (lambda: diagnose(Y, 1.0, space=360.0), "space must be a LabelSpace, got 360.0"),  # type: ignore[arg-type]
+    "diagnose: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
     "batch sampler: candidates": (lambda: BatchPartnerSampler(1.0, candidates="b1"), "candidates must be one of"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
     "batch sampler: kernel": (lambda: BatchPartnerSampler(1.0, kernel="box"), "kernel must be one of .* got 'box'"),

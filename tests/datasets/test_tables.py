@@ -292,7 +292,7 @@ def test_what_is_planted_is_the_one_thing_said(name: str, tmp_path: Path) -> Non
     frame = change(clean(1), np.random.default_rng(5))
     (line,) = problems_of(frame, tmp_path / "t.csv")
     assert pd.Series([line]).str.contains(said).all(), line
-    assert "dataset." in line or "mend the file" in line
+    assert "dataset." in line or "fix the file" in line
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -300,7 +300,7 @@ def test_nothing_is_said_of_a_clean_table(seed: int, tmp_path: Path) -> None:
     assert problems_of(clean(seed), tmp_path / "t.csv") == ()
 
 
-def test_the_option_that_a_line_names_mends_it(tmp_path: Path) -> None:
+def test_the_option_that_a_line_names_fixes_it(tmp_path: Path) -> None:
     frame = clean(1).assign(tax=lambda f: f.price / 20)
     assert problems_of(frame, tmp_path / "t.csv", drop="tax") == ()
     repeated(clean(1), np.random.default_rng(0)).to_csv(tmp_path / "r.csv", index=False)

@@ -289,9 +289,9 @@ def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
     expected = {name: value + 0.3 * (inner[name] - value) for name, value in before.items()}
     assert_states_close(state(stack.model), expected, 1e-7)
     first, second = halves(batches[0])
-    twin = make_run(ERM(), 0, make_data(0, SIZES))
-    other = ModelStack([twin.model], CPU, optimizer, lr=0.01)
-    losses = [twin.method.step(other, half).item() for half in (first, second)]
+    same = make_run(ERM(), 0, make_data(0, SIZES))
+    other = ModelStack([same.model], CPU, optimizer, lr=0.01)
+    losses = [same.method.step(other, half).item() for half in (first, second)]
     assert loss.item() == pytest.approx(sum(losses) / 2)
 
 

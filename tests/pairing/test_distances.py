@@ -316,5 +316,5 @@ def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("pairing", [RepresentationDistance, WholePool])
 def test_a_stack_over_bandwidths_is_refused_where_the_stack_draws(pairing: Any) -> None:
     runs = [make_run(Mix(pairing(bandwidth), Beta(2.0)), seed) for seed, bandwidth in enumerate((0.1, 9.0))]
-    with pytest.raises(InputError, match=r"need method\.pairing\.bandwidth alike, got 0.1 and 9.0"):
+    with pytest.raises(InputError, match=r"need the same method\.pairing\.bandwidth, got 0.1 and 9.0"):
         train(runs, settings(epochs=1))

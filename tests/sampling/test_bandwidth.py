@@ -1,4 +1,4 @@
-"""The bandwidth doctor, and bandwidths by their effect."""
+"""The diagnostic of a bandwidth, and bandwidths by their effect."""
 
 import gzip
 import os
@@ -10,7 +10,7 @@ import torch
 
 from cmixup import PartnerSampler
 from cmixup.errors import InputError
-from cmixup.sampling import bandwidth as doctor
+from cmixup.sampling import bandwidth as bandwidth_module
 from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose, parse_bandwidth, resolve_bandwidth
 
 
@@ -56,7 +56,7 @@ def test_large_data_is_looked_at_in_even_steps_of_its_labels(monkeypatch):
     # s / sqrt 2 for s sum K^2; the median anchor has y^2 = 0.455.
     wanted = 0.5 * np.sqrt(2.25) / 1.25 * np.exp(-0.455 / 1.25 + 0.455 / 2.25)
     assert report.effective_fraction == pytest.approx(wanted, rel=0.02)
-    monkeypatch.setattr(doctor, "MAX_SORTED", 100_000)  # more labels than are sorted
+    monkeypatch.setattr(bandwidth_module, "MAX_SORTED", 100_000)  # more labels than are sorted
     assert diagnose(labels, 0.5).effective_fraction == pytest.approx(wanted, rel=0.02)
 
 

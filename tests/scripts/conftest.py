@@ -59,7 +59,7 @@ def no_git_session() -> Any:
 
 @pytest.fixture(scope="module")
 def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
-    """Two seeds of NO2's twin, trained as one stack; the job and its folder."""
+    """Two seeds of NO2's stand-in, trained as one stack; the job and its folder."""
     job = planned(tmp_path_factory.mktemp("no2"), "method=cmixup", "seeds=[3,5]")
     execute_job(job)
     return job, job.folder

@@ -12,7 +12,7 @@ FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "p
 
 
 def planned(out: Path, *overrides: str) -> Job:
-    """A job of a fraction of a second: NO2's twin, two epochs of two steps."""
+    """A job of a fraction of a second: NO2's stand-in, two epochs of two steps."""
     given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
     return plan_job(compose_train(given))
 

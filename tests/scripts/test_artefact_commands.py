@@ -15,7 +15,7 @@ from scripts.config.parts import dataset_class
 from scripts.plan import cells
 from scripts.records.experiment import Experiment, load_experiment
 
-#: Of each command: a dataset with a quick twin, two methods, and what keeps its network small.
+#: Of each command: a dataset with a quick stand-in, two methods, and what keeps its network small.
 SHORT: dict[str, tuple[str, list[str], list[str]]] = {
     "table1": ("no2", ["erm", "cmixup"], []),
     "table2": ("pascal1d", ["maml", "cmixup_meta"], ["model.width=2", "method.inner_steps=1", "method.report_steps=2",
@@ -32,7 +32,7 @@ SHORT: dict[str, tuple[str, list[str], list[str]]] = {
 
 
 def short(name: str) -> Experiment:
-    """The experiment on a twin: two epochs, two values of a swept option."""
+    """The experiment on a stand-in: two epochs, two values of a swept option."""
     whole, (dataset, _, narrow) = load_experiment(name), SHORT[name]
     overrides = [*whole.overrides, "dataset.synthetic=true", "train.epochs=2", *narrow]
     sweep: dict[str, Any] = dict(whole.sweep)

@@ -1,4 +1,4 @@
-"""The bandwidth doctor on labels whose answer is known."""
+"""The diagnostic of a bandwidth on labels whose answer is known."""
 
 from pathlib import Path
 

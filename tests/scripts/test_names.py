@@ -227,7 +227,7 @@ def test_what_hydra_is_needed_for_stays_its_own(typed: str, read: Any) -> None:
         ("method.bandwidth=glob(*)", "method.bandwidth=glob(*): "),
     ],
 )
-def test_a_value_that_hydra_cannot_read_names_sign_and_remedy(word: str, message: str | None) -> None:
+def test_a_value_that_hydra_cannot_read_names_sign_and_advice(word: str, message: str | None) -> None:
     if message is None:
         assert normalize_arguments([word]) == [word]
         return

@@ -99,7 +99,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("here")
-def test_both_rates_of_the_ladder_train_as_one_stack(tmp_path, monkeypatch):
+def test_both_rates_of_the_ablation_grid_train_as_one_stack(tmp_path, monkeypatch):
     experiment = replace(load_experiment("ladder"), datasets=["airfoil"])
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=["erm"], seeds=[0, 1])

@@ -71,7 +71,7 @@ def test_a_frame_without_its_reader_names_what_to_install(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("kind", [object, "string"])
-def test_text_names_the_remedy_and_where_it_works(kind: Any) -> None:
+def test_text_says_how_to_encode_it_and_where_that_works(kind: Any) -> None:
     text = FRAME.assign(kind=pd.Series(KIND, dtype=kind))
     said = r'column .kind. of X holds text, such as .[ab].: make it categories by X\[.kind.\]\.astype\("category"\)'
     with pytest.raises(InputError, match=said):
@@ -160,7 +160,7 @@ def test_labels_far_outside_are_named_by_row_unless_they_weigh_nothing() -> None
     y = Y.copy()
     y[7] = 9999.0
     (line,) = said(X, y)
-    assert line.startswith("y lies far outside in rows 7 (9999): mend them")
+    assert line.startswith("y lies far outside in rows 7 (9999): fix them")
     assert said(X, y, np.where(y == 9999.0, 0.0, 1.0)) == []
 
 

@@ -234,7 +234,7 @@ def test_a_polars_frame_gives_the_rows_of_a_pandas_frame_in_its_own_types() -> N
 
 
 @pytest.mark.parametrize("values", [["a", "b"], ["1.5", "2"]])
-def test_text_names_the_remedies_and_both_work(values: list[str]) -> None:
+def test_text_says_how_to_encode_it_and_both_ways_work(values: list[str]) -> None:
     text = pd.DataFrame({"x": X[:, 0], "kind": pd.Series(values * (N // 2), dtype=object)})
     said = (
         rf"column 'kind' of X holds text, such as '{values[0]}': .*X\['kind'\]\.astype\(\"category\"\).*in categorical$"

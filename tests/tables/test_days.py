@@ -78,7 +78,7 @@ def test_durations_as_labels_are_days_whatever_their_unit(name: str, shape: str)
 
 
 @pytest.mark.parametrize("name", ["dates", "objects of dates", "a zone", "zones that differ", "periods"])
-def test_dates_as_labels_are_refused_with_the_remedy(name: str) -> None:
+def test_dates_as_labels_are_refused_with_advice(name: str) -> None:
     for fit in (quick().fit, CMixupResampler().fit_resample):
         with pytest.raises(InputError, match=r"y must be numbers, got dates such as 2020-.*: \(y - y.min\(\)\) / pd"):
             fit(FRAME, TIMES[name][0])

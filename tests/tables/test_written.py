@@ -158,7 +158,7 @@ def test_doubts_of_a_whole_file_name_the_option_and_it_takes_the_other(tmp_path:
     assert (other.y[0, 0], other.features["x"].astype(float).tolist()) == (1234, list(range(90)))
 
 
-def test_dates_as_targets_and_targets_that_are_no_numbers_name_a_remedy(tmp_path: Path) -> None:
+def test_dates_as_targets_and_targets_that_are_no_numbers_raise_with_advice(tmp_path: Path) -> None:
     dates = pd.date_range("2020-01-01", periods=90).strftime("%d.%m.%Y").tolist()
     with pytest.raises(InputError, match=r"row 1, column 'y': '01.01.2020' is a date: a label must be a number"):
         Csv(write(tmp_path, {"y": dates, "x": A}), target="y").load(0)

@@ -176,13 +176,13 @@ def edited(method: Any, path: str, value: Any) -> Any:
         (
             composed("cmixup", bandwidth=0.1),
             composed("cmixup", bandwidth=0.1, layer="hidden"),
-            "method.layer alike, got 'input' and 'hidden'",
+            "the same method.layer, got 'input' and 'hidden'",
         ),
-        (ERM(), composed("mixup"), "method.class alike, got 'ERM' and 'Mix'"),
+        (ERM(), composed("mixup"), "the same method.class, got 'ERM' and 'Mix'"),
         (
             composed("cmixup", bandwidth=0.1),
             composed("mixup"),
-            "method.pairing.class alike, got 'LabelDistance' and 'Uniform'",
+            "the same method.pairing.class, got 'LabelDistance' and 'Uniform'",
         ),
         (
             edited(composed("mixup"), "mixing", CutMix(1.0)),

@@ -63,7 +63,7 @@ def test_methods_whose_steps_are_more_than_a_mean_train_in_one_process(
 
 
 def launch(out: Path, processes: int, *words: str) -> tuple[dict, list[Path]]:
-    """Train NO2's twin in so many processes; return the report, and every folder of a run."""
+    """Train NO2's stand-in in so many processes; return the report, and every folder of a run."""
     command = ["-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "preset=default", "seed=3",
                "train.epochs=3", "train.batch_size=32", "train.drop_last=true", "device=cpu", "logger=none",
                f"out={out}", *words]  # fmt: skip

@@ -40,7 +40,7 @@ def test_methods_are_planned(dataset: str, method: str, preset: str, tmp_path: P
 
 @pytest.mark.usefixtures("no_git")
 @pytest.mark.parametrize(("dataset", "method", "preset"), cases())
-def test_methods_train_on_twins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
+def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     seeds = [0, 3] if dataset not in NARROW else [3]
     given = [f"dataset={dataset}", f"method={method}", f"preset={preset}", f"seeds={seeds}", f"out={tmp_path}"]
     # What debug=tiny sets, as values: then the configuration is composed once for the plan and for the run.

@@ -83,7 +83,7 @@ def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
     assert report["versions"]["torch"]
     assert report["device"].startswith("cpu: ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
-    assert report["checksums"] == {}  # the twin reads no file
+    assert report["checksums"] == {}  # the stand-in reads no file
     machine = {key: job.config[key] for key in ("out", "weights", "resume")}  # is not recorded
     assert {**report["config"], **machine} == {**job.config, "seed": 2, "seeds": None}
 

@@ -25,7 +25,7 @@ CELLS = {"crime": 2, "dti_davis": 1}  # RMSE, MAPE with zeros left out and worst
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Published results of twins: runs of two datasets with all kinds of scores."""
+    """Published results of stand-ins: runs of two datasets with all kinds of scores."""
     folder = tmp_path_factory.mktemp("metrics")
     for dataset, seeds in CELLS.items():
         words = [f"dataset={dataset}", "debug=tiny", "experiment.name=table3", "device=cpu", "method=erm"]

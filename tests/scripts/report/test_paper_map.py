@@ -9,8 +9,18 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
-from scripts.report.paper_map import effect_lines, missing_datasets, state_words
-from scripts.report.verdicts import DIFFERS, IDLE, OPEN, REPRODUCES, UNKNOWN, Artefact, find_all, load_artefacts
+from scripts.report.paper_map import effect_lines, missing_datasets, verdict_words
+from scripts.report.verdicts import (
+    EQUIVALENT,
+    IDLE,
+    INCOMPATIBLE,
+    OPEN,
+    SAME,
+    UNKNOWN,
+    Artefact,
+    find_all,
+    load_artefacts,
+)
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -37,16 +47,18 @@ WIDE = [0.1, 2.0, 1.5, 0.4, 1.9, 0.3, 1.8, 0.6, 1.4, 1.5]
 
 @pytest.mark.parametrize(
     ("kind", "first", "second", "word"),
-    [("gain", LOWER, HIGHER, REPRODUCES), ("gain", HIGHER, LOWER, DIFFERS), ("gain", LOWER, EITHER, DIFFERS),
-     ("gain", LOWER, WIDE, UNKNOWN), ("level", LOWER, EITHER, REPRODUCES), ("level", LOWER, HIGHER, DIFFERS),
-     ("level", LOWER, WIDE, UNKNOWN), ("gain", LOWER[:1], HIGHER[:1], OPEN), ("gain", LOWER[:9], HIGHER[:9], OPEN)],
+    [("gain", LOWER, HIGHER, SAME), ("gain", HIGHER, LOWER, INCOMPATIBLE), ("gain", LOWER, EITHER, INCOMPATIBLE),
+     ("gain", LOWER, WIDE, UNKNOWN), ("equivalent", LOWER, EITHER, EQUIVALENT),
+     ("equivalent", LOWER, HIGHER, INCOMPATIBLE), ("equivalent", LOWER, WIDE, UNKNOWN),
+     ("gain", LOWER[:1], HIGHER[:1], OPEN),
+     ("gain", LOWER[:9], HIGHER[:9], OPEN)],
 )  # fmt: skip
-def test_planted_runs_have_the_state_that_was_planted(kind, first, second, word):
+def test_planted_runs_have_the_verdict_that_was_planted(kind, first, second, word):
     methods = ("cmixup", "erm") if kind == "gain" else ("cmixup", "rc_mixup")  # of which the paper has no number
     artefact = replace(ARTEFACT, **{"gain": [], kind: [list(methods)], "margin": "table1"})
     (finding,) = find_all(artefact, evidence(first, second, methods=methods))
-    assert (finding.where, finding.state, finding.n) == ("Airfoil", word, len(first))
-    assert state_words([finding]) == f"**{word}**: Airfoil"
+    assert (finding.where, finding.verdict, finding.n) == ("Airfoil", word, len(first))
+    assert verdict_words([finding]) == f"**{word}**: Airfoil"
 
 
 def test_higher_is_better_for_r():
@@ -57,7 +69,7 @@ def test_higher_is_better_for_r():
         for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
     ]  # fmt: skip
     findings = find_all(artefact, Evidence(records_frame(reports)))
-    assert [f.state for f in findings] == [REPRODUCES, DIFFERS]
+    assert [f.verdict for f in findings] == [SAME, INCOMPATIBLE]
     assert findings[1].where == f"worst domain of {findings[0].where}"
     assert (findings[0].paper.mean, findings[0].paper.error) == pytest.approx(
         (0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5)
@@ -66,7 +78,7 @@ def test_higher_is_better_for_r():
 
 def test_presets_that_disagree_stand_side_by_side():
     both = replace(ARTEFACT, presets=["paper", "released"])
-    assert state_words(find_all(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{REPRODUCES}**: Airfoil"
+    assert verdict_words(find_all(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{SAME}**: Airfoil"
     reports = [
         report(method=method, preset=preset, seed=seed, options={}, scores={"test": {"rmse": value}},
                run=f"{preset}/{method}/seed={seed}")
@@ -74,10 +86,10 @@ def test_presets_that_disagree_stand_side_by_side():
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
     findings = find_all(both, Evidence(records_frame(reports)))
-    assert state_words(findings) == "**reproduces**: Airfoil (paper); **differs**: Airfoil (released)"
+    assert verdict_words(findings) == "**same direction**: Airfoil (paper); **incompatible**: Airfoil (released)"
     assert effect_lines(findings) == [
         ["Airfoil", "-0.184 (0.055)", "paper: -1.030 [-1.065, -0.995]; released: +1.030 [+0.995, +1.065]",
-         "paper: **reproduces**; released: **differs**"]
+         "paper: **same direction**; released: **incompatible**"]
     ]  # fmt: skip
 
 
@@ -88,8 +100,8 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
         for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
     ]  # fmt: skip
     (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
-    assert finding.state == IDLE
-    assert state_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
+    assert finding.verdict == IDLE
+    assert verdict_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -100,9 +112,9 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     turned = {"of": {"from": "x.csv"}, "second": {"column": "mine"}, "first": {"column": "theirs"}}
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
     findings = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
-    assert state_words(findings) == "**reproduces**: A; **differs**: B"
+    assert verdict_words(findings) == "**same direction**: A; **incompatible**: B"
     assert effect_lines(findings, "mine minus theirs") == [
-        ["mine minus theirs", "—", "1 of 2 intervals below 0", "**reproduces**: 1; **differs**: 1"]
+        ["mine minus theirs", "—", "1 of 2 intervals below 0", "**same direction**: 1; **incompatible**: 1"]
     ]
 
 
@@ -118,7 +130,7 @@ def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp
     with pytest.raises(InputError, match="colour"):
         load_artefacts(tmp_path)
     (tmp_path / artefact_list.FILE).write_text("x: {paper: a, what: b, command: c}")
-    with pytest.raises(InputError, match="x must have gain, level, sweep, compare or words"):
+    with pytest.raises(InputError, match="x must have gain, equivalent, sweep, compare or words"):
         load_artefacts(tmp_path)
 
 

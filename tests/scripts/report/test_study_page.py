@@ -57,7 +57,7 @@ def test_the_picture_says_what_the_tables_show(lead: Setting) -> None:
 def test_the_published_controls_hold(page: str) -> None:
     controls = page.partition("<!-- controls:begin")[2].partition("<!-- controls:end")[0]
     rows = [line.strip("| ").split(" | ")[-6:] for line in controls.splitlines() if line.startswith("|")]
-    again = [row for row in rows if row[0] == "ERM with other weights"]
+    again = [row for row in rows if row[0] == "ERM, other initialisation"]
     averages = [row for row in rows if row[0] in ("ERM x 2", "ERM x 5")]
     assert [row[3] for row in averages] == ["lower"] * 4
     assert all(row[4].startswith("0 / 0 /") and row[3] == "inconclusive" for row in again)

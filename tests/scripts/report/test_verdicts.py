@@ -1,4 +1,4 @@
-"""The three states by intervals: planted effects come out as they were planted, and intervals are those of scipy."""
+"""The three verdicts by intervals: planted effects come out as they were planted, and intervals are those of scipy."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
-from scripts.report.verdicts import DIFFERS, REPRODUCES, UNKNOWN, equivalence_state, gain_state
+from scripts.report.verdicts import EQUIVALENT, INCOMPATIBLE, SAME, UNKNOWN, equivalence_verdict, gain_verdict
 from scripts.stats.intervals import Effect, Summary, of_interval, paired_or_none, unpaired_effect
 
 PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
@@ -31,47 +31,47 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
 
 
 @pytest.mark.parametrize(
-    ("mean", "error", "paper", "lower", "state"),
+    ("mean", "error", "paper", "lower", "verdict"),
     [
-        (-0.2, 0.05, PAPER, True, REPRODUCES),  # the paper's effect, seen
-        (-0.05, 0.01, PAPER, True, REPRODUCES),  # smaller than the paper's, and on its side
-        (0.2, 0.05, None, False, REPRODUCES),
-        (0.0, 0.01, PAPER, True, DIFFERS),  # no effect, and the paper's is excluded
-        (0.2, 0.05, PAPER, True, DIFFERS),
-        (0.2, 0.05, None, True, DIFFERS),  # the other side, without a number
+        (-0.2, 0.05, PAPER, True, SAME),  # the paper's effect, seen
+        (-0.05, 0.01, PAPER, True, SAME),  # smaller than the paper's, and on its side
+        (0.2, 0.05, None, False, SAME),
+        (0.0, 0.01, PAPER, True, INCOMPATIBLE),  # no effect, and the paper's is excluded
+        (0.2, 0.05, PAPER, True, INCOMPATIBLE),
+        (0.2, 0.05, None, True, INCOMPATIBLE),  # the other side, without a number
         (-0.05, 0.1, PAPER, True, UNKNOWN),  # 0 and the paper's effect in one interval
         (0.0, 10.0, PAPER, True, UNKNOWN),  # so wide that it says nothing
         (0.0, 0.001, None, True, UNKNOWN),  # narrow around 0, but nothing printed to differ from
     ],
 )
-def test_planted_effects_of_a_gain(mean, error, paper, lower, state):
-    assert gain_state(effect(mean, error), paper, lower=lower) == state
+def test_planted_effects_of_a_gain(mean, error, paper, lower, verdict):
+    assert gain_verdict(effect(mean, error), paper, lower=lower) == verdict
 
 
 @pytest.mark.parametrize(
-    ("mean", "error", "paper", "state"),
+    ("mean", "error", "paper", "verdict"),
     [
-        (0.0, 0.02, Effect(0.01), REPRODUCES),  # 1.833 x 0.02 lies within 0.092
+        (0.0, 0.02, Effect(0.01), EQUIVALENT),  # 1.833 x 0.02 lies within 0.092
         (0.06, 0.02, Effect(0.06), UNKNOWN),  # 0.06 + 0.037 does not
         (0.0, 10.0, Effect(0.0), UNKNOWN),  # width alone is no equivalence
-        (0.15, 0.02, Effect(0.01), DIFFERS),
-        (0.15, 0.02, None, DIFFERS),
+        (0.15, 0.02, Effect(0.01), INCOMPATIBLE),
+        (0.15, 0.02, None, INCOMPATIBLE),
         (0.15, 0.02, Effect(0.15), UNKNOWN),  # what the paper has, which is not equivalent
     ],
 )
-def test_planted_effects_of_equivalence(mean, error, paper, state):
-    assert equivalence_state(effect(mean, error), paper, 0.092) == state
-    assert equivalence_state(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == state
+def test_planted_effects_of_equivalence(mean, error, paper, verdict):
+    assert equivalence_verdict(effect(mean, error), paper, 0.092) == verdict
+    assert equivalence_verdict(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == verdict
 
 
 def test_equivalence_is_two_one_sided_tests_of_five_percent():
-    """At the margin where the larger of both p values is 0.05 the state turns."""
+    """At the margin where the larger of both p values is 0.05 the verdict turns."""
     values = np.random.default_rng(2).normal(0.1, 1, 10)
     ours = of_interval(paired_or_none(dict(enumerate(values)), dict.fromkeys(range(10), 0.0)))
     edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
     p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
     assert p == pytest.approx(0.05)
-    assert equivalence_state(ours, Effect(values.mean()), edge * 1.001) == REPRODUCES
-    assert equivalence_state(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
+    assert equivalence_verdict(ours, Effect(values.mean()), edge * 1.001) == EQUIVALENT
+    assert equivalence_verdict(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
     with pytest.raises(InputError, match="margin must not be below 0, got -1"):
-        equivalence_state(ours, None, -1)
+        equivalence_verdict(ours, None, -1)

@@ -140,7 +140,7 @@ def nll(prediction: Tensor, target: Tensor) -> Tensor:
     A label in another unit shifts it by a constant.
     """
     z, std = _standardised(prediction, target)
-    return _mean((HALF_LOG + _each(math.log, std) + 0.5 * z.square()).flatten(start_dim=-2))
+    return _mean((HALF_LOG + _elementwise(math.log, std) + 0.5 * z.square()).flatten(start_dim=-2))
 
 
 @metric("CRPS", "label", everywhere=False, normal=True)
@@ -150,8 +150,8 @@ def crps(prediction: Tensor, target: Tensor) -> Tensor:
     For a normal distribution it is `std (z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi))`; of a std of 0 it is the MAE.
     """
     z, std = _standardised(prediction, target)
-    density = _each(math.exp, -0.5 * z.square()) * math.sqrt(2 / math.pi)
-    scores = std * (z * _each(math.erf, z / math.sqrt(2)) + density - 1 / math.sqrt(math.pi))
+    density = _elementwise(math.exp, -0.5 * z.square()) * math.sqrt(2 / math.pi)
+    scores = std * (z * _elementwise(math.erf, z / math.sqrt(2)) + density - 1 / math.sqrt(math.pi))
     return _mean(scores.flatten(start_dim=-2))
 
 
@@ -317,7 +317,7 @@ def _standardised(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return (target.double() - mean) / std, std
 
 
-def _each(function: Callable[[float], float], values: Tensor) -> Tensor:
+def _elementwise(function: Callable[[float], float], values: Tensor) -> Tensor:
     """Return a function of every value: the C library's, as PyTorch's own depends on the processor."""
     return values.new_tensor(list(map(function, values.flatten().tolist()))).reshape(values.shape)
 

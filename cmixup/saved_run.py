@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.done import DONE, PREPROCESSING, checked, read_tensors
-from cmixup.errors import MAX_SHOWN, InputError, check_count, check_flag, format_value
+from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
 from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
@@ -218,7 +218,7 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
     module, _, attribute = name.rpartition(".")
     package = name.partition(".")[0]
     if not trust and package not in KNOWN:
-        what = f"{source} names {name[:MAX_SHOWN]}, which is no class of this project"
+        what = f"{source} names {name[:MAX_TEXT]}, which is no class of this project"
         raise InputError(f"{what}: trust=True imports it, and runs its code")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -226,7 +226,7 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
         advice = "load the run in a checkout of cmixup, or with one on PYTHONPATH; the wheel holds the library alone"
         if (other := getattr(sys.modules.get(package), "__file__", None)) and package in KNOWN[1:]:
             advice += f"; here {package} is {other}, which must be that of the checkout"
-        what = f"{source} names {name[:MAX_SHOWN]}, which cannot be imported here ({str(error)[:MAX_SHOWN]})"
+        what = f"{source} names {name[:MAX_TEXT]}, which cannot be imported here ({str(error)[:MAX_TEXT]})"
         raise InputError(f"{what}: {advice}") from None
 
 

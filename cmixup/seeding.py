@@ -88,13 +88,13 @@ class StepRandom:
 
     def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers of the shape and dtype of `like`, `(B, ...)`, or `(E, B, ...)` for E runs."""
-        return self._each(torch.randn, like)
+        return self._per_generator(torch.randn, like)
 
     def uniform(self, like: Tensor) -> Tensor:
         """Return uniform numbers in [0, 1) of the shape and dtype of `like`, as `normal` does."""
-        return self._each(torch.rand, like)
+        return self._per_generator(torch.rand, like)
 
-    def _each(self, draw: Callable[..., Tensor], like: Tensor) -> Tensor:
+    def _per_generator(self, draw: Callable[..., Tensor], like: Tensor) -> Tensor:
         how = {"dtype": like.dtype, "device": like.device}
         if len(self._generators) == 1:
             return draw(like.shape, generator=self._generators[0], **how)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cmixup.data import RegressionData
-from cmixup.errors import MAX_SHOWN, InputError, format_value
+from cmixup.errors import MAX_TEXT, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, RawFolder, sha256_of
@@ -156,7 +156,7 @@ def read_listing(root: Path) -> Listing:
         elif len(frames[stem]) >= 2:
             listing[split.lower()][root / "Videos" / f"{stem}.avi"] = fraction
     if missing:
-        first = ", ".join(name[:MAX_SHOWN] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
+        first = ", ".join(name[:MAX_TEXT] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
     return listing
 

@@ -37,33 +37,33 @@ def draw_dashboard(runs: list[OfflineRun]) -> Figure:
         rows = [[row for row in run.history if "val/rmse" in row] for run in mine]
         epochs = [row["epoch"] for row in rows[0]]
         for axes, name in ((curves, "val/rmse"), (losses, "train/loss")):
-            values = np.array([[row[name] for row in each] for each in rows])
+            values = np.array([[row[name] for row in group] for group in rows])
             axes.plot(epochs, values.mean(0), color=f"C{place}", label=f"bandwidth={bandwidth:g}")
             axes.fill_between(epochs, values.min(0), values.max(0), color=f"C{place}", alpha=0.2, linewidth=0)
             axes.set(title=name, xlabel="epoch")
-        found = [run.summary["test/rmse"] for run in mine]
-        scores.plot(found, [place] * len(found), ".", color=f"C{place}", markersize=8)
-        scores.plot([np.mean(found)], [place], "|", color="black", markersize=20)
+        predicted = [run.summary["test/rmse"] for run in mine]
+        scores.plot(predicted, [place] * len(predicted), ".", color=f"C{place}", markersize=8)
+        scores.plot([np.mean(predicted)], [place], "|", color="black", markersize=20)
     scores.set(title="test/rmse of runs, group mean", ylim=(-0.5, len(groups) - 0.5))
     scores.set_yticks(range(len(groups)), [f"bandwidth={bandwidth:g}" for bandwidth in sorted(groups)])
     curves.legend(fontsize=8)
-    shown = runs[0]
-    table = shown.table("test/predictions")
-    truth, found, rest = (np.array([row[name] for row in table]) for name in ("truth", "prediction", "residual"))
-    points.plot(truth, found, ".", markersize=4)
+    example = runs[0]
+    table = example.table("test/predictions")
+    truth, predicted, rest = (np.array([row[name] for row in table]) for name in ("truth", "prediction", "residual"))
+    points.plot(truth, predicted, ".", markersize=4)
     points.axline((truth.mean(), truth.mean()), slope=1, color="black", linewidth=0.8)
     points.set(title="test/prediction_against_truth", xlabel="truth", ylabel="prediction")
-    residuals.plot(found, rest, ".", markersize=4)
+    residuals.plot(predicted, rest, ".", markersize=4)
     residuals.axhline(0, color="black", linewidth=0.8)
     residuals.set(title="test/residuals", xlabel="prediction", ylabel="residual")
     line.axis("off")
-    said = [
-        shown.settings["display_name"].replace("-cmixup-", "\ncmixup "),
+    facts = [
+        example.settings["display_name"].replace("-cmixup-", "\ncmixup "),
         f"one of {len(runs)} runs in {len(groups)} groups",
     ]
-    said += [f"{name} = {shown.summary[name]:.4g}" for name in ("test/rmse", "val/rmse", "best_epoch")]
-    said += ["verdict = " + shown.summary["verdict"], "tags = " + ", ".join(shown.settings["tags"][:4])]
-    line.text(0, 1, "summary of a run\n\n" + "\n".join(said), va="top", fontsize=9, transform=line.transAxes)
+    facts += [f"{name} = {example.summary[name]:.4g}" for name in ("test/rmse", "val/rmse", "best_epoch")]
+    facts += ["verdict = " + example.summary["verdict"], "tags = " + ", ".join(example.settings["tags"][:4])]
+    line.text(0, 1, "summary of a run\n\n" + "\n".join(facts), va="top", fontsize=9, transform=line.transAxes)
     return figure
 
 

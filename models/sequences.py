@@ -166,14 +166,14 @@ class _GRU(torch.autograd.Function):
             sigmoid_backward(torch.sub(before, n, out=scratch), z, grad_input=by_z)
             sigmoid_backward(torch.mul(by_new, inner[:, start:stop], out=scratch), r, grad_input=by_r)
             by_gate, in_gates = (t.unflatten(2, (3, hidden)).unbind(1) for t in (factors, d_gates))
-            z_each, d_each, d_gates_each = z.unbind(1), d_hidden.unbind(1), d_gates.unbind(1)
+            z_steps, d_steps, d_gate_steps = z.unbind(1), d_hidden.unbind(1), d_gates.unbind(1)
             for t in reversed(range(stop - start)):
-                d_t = d_each[t]
+                d_t = d_steps[t]
                 hardshrink(flow, faded, out=d_t)
                 if d_states is not None:
                     d_t += d_states[:, start + t]
                 torch.mul(by_gate[t], d_t.unsqueeze(1), out=in_gates[t])
-                torch.mul(d_t, z_each[t], out=flow).baddbmm_(back, d_gates_each[t])
+                torch.mul(d_t, z_steps[t], out=flow).baddbmm_(back, d_gate_steps[t])
             for e, given in enumerate(d_gates):
                 _add_weight_gradient(d_kernel[e], d_kernel_bias[e], given, before[e])
                 torch.mul(d_hidden[e], by_new[e], out=given[:, 2 * hidden :])  # now by W_n x + b_n

@@ -23,7 +23,7 @@ from scripts.records.records import records_csv
 from scripts.records.rescored import published_records
 from scripts.report import rendering
 from scripts.report.result_table import table_page
-from scripts.report.tables import shown_tables
+from scripts.report.tables import list_tables
 
 KEYS = {
     "what": "files, tables or records; default files",
@@ -63,7 +63,7 @@ def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         parse_score(metric)
-    tables = shown_tables(published_records(), metrics)
+    tables = list_tables(published_records(), metrics)
     known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in tables))
     for name in chosen:
         check_choice("names", name, known)

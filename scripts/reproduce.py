@@ -98,13 +98,13 @@ def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned],
     from scripts.report.sweep_figure import draw_sweeps
 
     reports = [*collect_reports(cells), *published_lines(experiment, choice)]
-    found = find_sweeps(experiment, reports, choice.preset)
-    if not found:
+    sweeps = find_sweeps(experiment, reports, choice.preset)
+    if not sweeps:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
     path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
-    write_atomically(path, to_png(draw_sweeps(found, experiment.sweep["method"])))
-    _show_text(sweep_page(experiment, found, choice.preset, missing), choice, path.stem, f", {path}")
+    write_atomically(path, to_png(draw_sweeps(sweeps, experiment.sweep["method"])))
+    _show_text(sweep_page(experiment, sweeps, choice.preset, missing), choice, path.stem, f", {path}")
 
 
 def show_grid(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
@@ -161,7 +161,7 @@ def show_table(
 
 
 # What shows an experiment that has this key; without any of them it is a table.
-SHOWN_BY = {"sweep": show_sweep, "grid": show_grid, "figure": show_figure, "variants": show_variants}
+PRINTERS = {"sweep": show_sweep, "grid": show_grid, "figure": show_figure, "variants": show_variants}
 
 
 def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
@@ -178,7 +178,7 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
     missing += untrained
     for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
-    show = next((shown for kind, shown in SHOWN_BY.items() if getattr(experiment, kind)), None)
+    show = next((printer for kind, printer in PRINTERS.items() if getattr(experiment, kind)), None)
     if show is None:
         show_table(experiment, choice, cells, missing, more)
     else:

@@ -99,9 +99,9 @@ def check_cells(results: Path, given: Args) -> Checked:
         seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
         print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
         cells = draw_cells(cells, n, seed)
-    found, wrong = rerun_cells(cells, given.count("jobs"))
-    wrong = {**beyond_noise(found), **wrong}
-    decided = {name for name, cell in found.items() if cell.decided} | wrong.keys()
+    pairs, wrong = rerun_cells(cells, given.count("jobs"))
+    wrong = {**beyond_noise(pairs), **wrong}
+    decided = {name for name, cell in pairs.items() if cell.decided} | wrong.keys()
     lines = [f"{name}: {line}" for name, line in wrong.items()]
     agree = f"{len(decided) - len(wrong)} of {len(decided)} cells agree within noise"
     return lines if decided else ["nothing could be decided"], agree

@@ -69,10 +69,10 @@ def put_together(method: str, **groups: str) -> dict[str, Any]:
 
     `tests/scripts/driver/test_every_part.py` compares it with what Hydra composes.
     """
-    own, node = part_file("method", method), {}
-    for entry in own.get("defaults", ["_self_"]):
+    method_node, node = part_file("method", method), {}
+    for entry in method_node.get("defaults", ["_self_"]):
         if entry == "_self_":
-            node |= {key: value for key, value in own.items() if key != "defaults"}
+            node |= {key: value for key, value in method_node.items() if key != "defaults"}
             continue
         ((group, name),) = entry.items()
         part = part_file(f"method/{group}", groups.pop(group, name))
@@ -296,7 +296,7 @@ def assert_same(ours: Sequence[RunResult], theirs: Sequence[RunResult]) -> None:
         assert one.diagnostics == other.diagnostics
 
 
-class Own(Pairing):
+class SelfPairs(Pairing):
     """Every row with itself."""
 
     def fit(self, train: Split) -> None:

@@ -10,18 +10,18 @@ from cmixup.errors import InputError
 Bad = list[tuple[Callable[[], object], str]]
 
 
-def each(function: Callable[..., object], values: Iterable[object], said: str) -> Bad:
+def bad(function: Callable[..., object], values: Iterable[object], message: str) -> Bad:
     """A call with each value, and the words of its error, in which {!r} stands for the value."""
-    return [(partial(function, value), said.format(value)) for value in values]
+    return [(partial(function, value), message.format(value)) for value in values]
 
 
 def refused(table: Bad) -> Callable[..., None]:
     """The test of a table."""
 
-    @pytest.mark.parametrize(("call", "said"), table, ids=[said for _, said in table])
-    def test(call: Callable[[], object], said: str) -> None:
+    @pytest.mark.parametrize(("call", "message"), table, ids=[message for _, message in table])
+    def test(call: Callable[[], object], message: str) -> None:
         with pytest.raises(InputError) as stop:
             call()
-        assert said in str(stop.value)
+        assert message in str(stop.value)
 
     return test

@@ -20,7 +20,7 @@ from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.loader import BatchLoader
 from cmixup.tree import map_leaves
 from tests.helpers import CPU, Lazy, composed, fitted, make_run, make_split, settings, train_one
-from tests.refused import Bad, each, refused
+from tests.refused import Bad, bad, refused
 
 INF, NAN = float("inf"), float("nan")
 RNG: Any = None  # all is refused before it is drawn from
@@ -47,48 +47,48 @@ def with_value(shape: tuple[int, ...], place: tuple[int, ...], value: float) -> 
 
 ODD = [[make_split(4, d_y=2 if k == odd else 1) for k in range(3)] for odd in range(3)]
 BAD: Bad = [
-    *each(partial(as_number, "n"), ("1", True, None, [1.0], np.zeros(2)), "n must be a number, got"),
-    *each(partial(check_positive, "n"), (True, "0.1", None), "n must be a number, got"),
-    *each(partial(check_nonnegative, "n"), (True, "0.1", None), "n must be a number, got"),
-    *each(partial(check_between, "n", low=0, high=1), (True, "0.1", None), "n must be a number, got"),
-    *each(partial(check_positive, "n"), (0, -1, INF, -INF, NAN), "n must be a finite number above 0, got"),
-    *each(partial(check_nonnegative, "n"), (-1e-300, -1, INF, -INF, NAN), "n must be a finite number, 0 or more, got"),
+    *bad(partial(as_number, "n"), ("1", True, None, [1.0], np.zeros(2)), "n must be a number, got"),
+    *bad(partial(check_positive, "n"), (True, "0.1", None), "n must be a number, got"),
+    *bad(partial(check_nonnegative, "n"), (True, "0.1", None), "n must be a number, got"),
+    *bad(partial(check_between, "n", low=0, high=1), (True, "0.1", None), "n must be a number, got"),
+    *bad(partial(check_positive, "n"), (0, -1, INF, -INF, NAN), "n must be a finite number above 0, got"),
+    *bad(partial(check_nonnegative, "n"), (-1e-300, -1, INF, -INF, NAN), "n must be a finite number, 0 or more, got"),
     (partial(check_nonnegative, "n", -1, "a finite number of bytes"), "n must be a finite number of bytes, 0 or more"),
-    *each(partial(check_between, "n", low=0, high=0.5), (-1e-9, 0.51, INF, NAN), "n must lie in [0, 0.5], got {!r}"),
-    *each(partial(check_bandwidth, name="sigma"), (-1e-9, -INF, NAN), "sigma must be 0 or more"),
-    *each(partial(check_bandwidth, name="sigma"), (1e-300, 0.9e-150), "sigma must be 0 or at least 1e-150"),
+    *bad(partial(check_between, "n", low=0, high=0.5), (-1e-9, 0.51, INF, NAN), "n must lie in [0, 0.5], got {!r}"),
+    *bad(partial(check_bandwidth, name="sigma"), (-1e-9, -INF, NAN), "sigma must be 0 or more"),
+    *bad(partial(check_bandwidth, name="sigma"), (1e-300, 0.9e-150), "sigma must be 0 or at least 1e-150"),
     # ---- splits and data
-    *each(lambda shape: split(y=torch.zeros(shape)), ((4,), (4, 1, 1), ()), "y of split must be two-dimensional"),
+    *bad(lambda shape: split(y=torch.zeros(shape)), ((4,), (4, 1, 1), ()), "y of split must be two-dimensional"),
     (partial(split, **{name: rows[:0] for name, rows in PARTS.items()}), "split is empty"),
     (partial(split, x=PARTS["x"][:3]), "x of split has 3 rows, but y has 4"),
     (partial(split, x=Lazy(torch.zeros(5, 2))), "x of split has 5 rows, but y has 4"),
     (partial(split, domain=PARTS["domain"][:3]), "domain of split has 3 rows, but y has 4"),
     (partial(split, domain=torch.zeros(4, 1, dtype=torch.int64)), "domain of split must be (N,), got shape (4, 1)"),
-    *each(lambda value: split(x=with_value((4, 2), (2, 0), value)), (NAN, INF, -INF), f"x of {UNREAL} 2"),
-    *each(lambda value: split(y=with_value((4, 1), (2, 0), value)), (NAN, INF, -INF), f"y of {UNREAL} 2"),
+    *bad(lambda value: split(x=with_value((4, 2), (2, 0), value)), (NAN, INF, -INF), f"x of {UNREAL} 2"),
+    *bad(lambda value: split(y=with_value((4, 1), (2, 0), value)), (NAN, INF, -INF), f"y of {UNREAL} 2"),
     (partial(split, x=with_value((4, 3, 5, 2), (3, 1, 4, 0), NAN)), f"x of {UNREAL} 3"),
     (partial(data, selection="rsme"), "got 'rsme'"),
     (partial(data, metrics=("rsme",)), "got 'rsme'"),
     (partial(data, worst=("rsme",)), "got 'rsme'"),
-    *each(data, ODD, "y must have the same width in every split of toy"),
-    *each(lambda name: METRICS[name].score(torch.zeros(4, 1), torch.zeros(4)), METRICS, "(4, 1) and (4,)"),
-    *each(partial(map_leaves, max, "batch", {"a": 1}), ({"b": 1}, [1]), "batch must"),
-    *each(partial(map_leaves, max, "batch", [1]), ([1, 2], 1), "batch must"),
+    *bad(data, ODD, "y must have the same width in every split of toy"),
+    *bad(lambda name: METRICS[name].score(torch.zeros(4, 1), torch.zeros(4)), METRICS, "(4, 1) and (4,)"),
+    *bad(partial(map_leaves, max, "batch", {"a": 1}), ({"b": 1}, [1]), "batch must"),
+    *bad(partial(map_leaves, max, "batch", [1]), ([1, 2], 1), "batch must"),
     # ---- seeds, order and optimisers
-    *each(Streams, (-1, 1.0, True, "0", None), "seed must be a whole number"),
-    *each(lambda size: shuffled(10, size, RNG), (0, -4), "batch_size must be 1 or more, got {}"),
+    *bad(Streams, (-1, 1.0, True, "0", None), "seed must be a whole number"),
+    *bad(lambda size: shuffled(10, size, RNG), (0, -4), "batch_size must be 1 or more, got {}"),
     (partial(shuffled, 10, 16, RNG, drop_last=True), "batch_size 16 is larger than the 10 training rows"),
     (partial(domain_batches, DOMAIN, 0, 4, RNG), "groups must be 1 or more, got 0"),
     (partial(domain_batches, DOMAIN, 4, 0, RNG), "rows must be 1 or more, got 0"),
     (partial(domain_batches, DOMAIN, 41, 1, RNG), "at most the number of training domains, got 41 for 40"),
     (partial(domain_batches, DOMAIN, 40, 21, RNG), "40 domains x 21 rows is larger than the 820 training rows"),
-    *each(partial(make_optimizer, "adam", WEIGHT), (0, -0.1, NAN, INF, "fast"), "lr must be"),
-    *each(partial(make_optimizer, "sgd", WEIGHT, 0.1), (-0.1, NAN, "x"), "weight_decay must be"),
+    *bad(partial(make_optimizer, "adam", WEIGHT), (0, -0.1, NAN, INF, "fast"), "lr must be"),
+    *bad(partial(make_optimizer, "sgd", WEIGHT, 0.1), (-0.1, NAN, "x"), "weight_decay must be"),
     (partial(make_optimizer, "adamw", WEIGHT, 0.1), "optimizer must be one of adam, sgd, got 'adamw'"),
     # ---- training
     *((partial(settings, **{name: 0}), f"{name} must be a whole number, 1 to 2147483647, got 0")
       for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every")),
-    *each(lambda value: settings(lr_decay=value), (0.0, -0.5, NAN), "lr_decay must be a finite number above 0"),
+    *bad(lambda value: settings(lr_decay=value), (0.0, -0.5, NAN), "lr_decay must be a finite number above 0"),
     (partial(settings, label_scaling="minmax"), "one of none, centre, standard, loss, got 'minmax'"),
     (lambda: train_one(composed("cmixup"), label_scaling="loss"),
      "label_scaling loss is for methods over domains, not Mix; use standard"),
@@ -97,7 +97,7 @@ BAD: Bad = [
     (partial(BatchLoader, [make_split(8), make_split(9)], CPU), "all runs of a stack need splits of one shape"),
     (partial(BatchLoader, [make_split(8), make_split(8, d=4)], CPU), "all runs of a stack need splits of one shape"),
     (partial(ModelStack, [nn.Linear(2, 1)] * 2, CPU), "models of class Linear cannot be trained as one stack"),
-    *each(lambda layer: fitted(make_run(composed("manifold_mixup", layer=layer), model=nn.Linear)),
+    *bad(lambda layer: fitted(make_run(composed("manifold_mixup", layer=layer), model=nn.Linear)),
           ("hidden", "block1"), "layer must be a mix point of Linear (input), got {!r}"),
 ]  # fmt: skip
 

@@ -56,9 +56,9 @@ print("mixed", sum(rows))
 
 
 def test_every_recipe_is_short_and_listed() -> None:
-    found = {path.stem: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
-    assert found.keys() == RECIPES.keys()
-    assert max(found.values()) <= 40
+    lengths = {path.stem: len(path.read_text().splitlines()) for path in EXAMPLES.glob("*.py")}
+    assert lengths.keys() == RECIPES.keys()
+    assert max(lengths.values()) <= 40
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in RECIPES])

@@ -45,11 +45,11 @@ def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
-        with pytest.raises(OSError, match=r"File too large: '.*file'") as told:
+        with pytest.raises(OSError, match=r"File too large: '.*file'") as raised:
             write_atomically(tmp_path / "file", bytes(5000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert told.value.errno == errno.EFBIG
+    assert raised.value.errno == errno.EFBIG
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
@@ -75,13 +75,13 @@ def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
 
 
 def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = set()
+    places = set()
     for number in ("1", "2", "1"):
         processes.place.cache_clear()
         monkeypatch.setattr(Path, "read_text", lambda _, number=number: number)
-        found.add(processes.place())
+        places.add(processes.place())
     processes.place.cache_clear()
-    assert len(found) == 2
+    assert len(places) == 2
 
 
 def test_a_process_that_is_not_shown_lives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ def test_the_error_is_the_likelihood_of_a_normal_distribution() -> None:
 
 def test_members_have_a_likelihood_each() -> None:
     prediction, target = torch.randn(6, 5, 4), torch.randn(5, 2)
-    each = torch.stack([GAUSSIAN.error(one, target) for one in prediction])
-    torch.testing.assert_close(GAUSSIAN.error(prediction, target), each.mean())
+    errors = torch.stack([GAUSSIAN.error(one, target) for one in prediction])
+    torch.testing.assert_close(GAUSSIAN.error(prediction, target), errors.mean())
 
 
 @pytest.mark.parametrize("shape", [(5, 2), (4, 4), (2, 5, 3)])
@@ -44,10 +44,10 @@ def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
 def test_outputs_become_means_and_standard_deviations_in_label_units() -> None:
     labels = LabelScaling("standard", torch.tensor([[10.0, -1.0]]), torch.tensor([[4.0, 0.5]]))
     outputs = torch.tensor([[1.0, 2.0, 0.0, 3.0]])
-    found = GAUSSIAN.by_predictor("", GAUSSIAN.to_labels(outputs, labels))
-    torch.testing.assert_close(found[""], torch.tensor([[14.0, 0.0]]))
+    normal = GAUSSIAN.by_predictor("", GAUSSIAN.to_labels(outputs, labels))
+    torch.testing.assert_close(normal[""], torch.tensor([[14.0, 0.0]]))
     spread = variance_of(torch.tensor([[0.0, 3.0]])).sqrt()
-    torch.testing.assert_close(found["std"], spread * torch.tensor([[4.0, 0.5]]))
+    torch.testing.assert_close(normal["std"], spread * torch.tensor([[4.0, 0.5]]))
     assert list(GAUSSIAN.by_predictor("steps", outputs)) == ["steps", "steps_std"]
     assert mean_names(["", "std", "steps", "steps_std"]) == ["", "steps"]
     assert list(joined({"": outputs, "std": outputs, "alone": outputs})) == [""]
@@ -111,12 +111,12 @@ def test_a_stack_gives_the_numbers_of_each_alone() -> None:
 
 
 def test_a_method_with_an_error_of_its_own_and_scaled_losses_are_refused() -> None:
-    class Own(Method):
+    class LossOfItself(Method):
         pass
 
     data = noisy()
-    with pytest.raises(InputError, match="loss must be squared for Own, got 'gaussian'"):
-        train([gaussian_run(0, data, Own())], settings(loss="gaussian"))
+    with pytest.raises(InputError, match="loss must be squared for LossOfItself, got 'gaussian'"):
+        train([gaussian_run(0, data, LossOfItself())], settings(loss="gaussian"))
     with pytest.raises(InputError, match="label_scaling must be standard, centre or none for loss gaussian"):
         settings(loss="gaussian", label_scaling="loss")
     with pytest.raises(InputError, match="loss must be one of squared, gaussian, got 'normal'"):

@@ -123,15 +123,15 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
     domain = torch.from_numpy(rng.integers(3, size=(3, 30)))
     metric = METRICS[name]
     torch.testing.assert_close(score(name, prediction, target, domain), metric.score(prediction, target))
-    found = score(f"worst_{name}", prediction, target, domain)
-    assert found.shape == (3,)
+    value = score(f"worst_{name}", prediction, target, domain)
+    assert value.shape == (3,)
     for e in range(3):  # every model of a stack has its own rows, so its own domains
-        each = [float(metric.score(prediction[e][domain[e] == d], target[e][domain[e] == d])) for d in range(3)]
-        assert found[e].item() == pytest.approx(max(each) if metric.lower_is_better else min(each))
+        by_domain = [float(metric.score(prediction[e][domain[e] == d], target[e][domain[e] == d])) for d in range(3)]
+        assert value[e].item() == pytest.approx(max(by_domain) if metric.lower_is_better else min(by_domain))
         reported = evaluate(prediction[e], target[e], domain[e], (), (name,))
-        assert reported[f"mean_{name}"] == pytest.approx(sum(each) / 3)
-        assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(each) / 3)
-        assert reported[f"worst_{name}"] == pytest.approx(found[e].item())
+        assert reported[f"mean_{name}"] == pytest.approx(sum(by_domain) / 3)
+        assert score(f"mean_{name}", prediction, target, domain)[e].item() == pytest.approx(sum(by_domain) / 3)
+        assert reported[f"worst_{name}"] == pytest.approx(value[e].item())
     assert metric_of(f"worst_{name}") is metric_of(name) is metric
     with pytest.raises(InputError, match=r"metric must be one of mse, .*coverage90, got 'worst_rsme'"):
         metric_of("worst_rsme")
@@ -168,9 +168,9 @@ def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
     target = torch.randn(500, 1, generator=generator) * 1e6
     prediction = target + torch.randn(500, 1, generator=generator)
     order = torch.randperm(500, generator=generator)
-    for name, each in METRICS.items():
+    for name, scored in METRICS.items():
         whole = suited(name, prediction)
-        assert each.score(whole, target) == each.score(whole[order], target[order])
+        assert scored.score(whole, target) == scored.score(whole[order], target[order])
 
 
 def test_constant_labels_that_are_no_binary_fraction_do_not_vary() -> None:
@@ -222,9 +222,9 @@ def test_the_factor_on_standard_deviations_is_the_most_likely_one() -> None:
     best = float(std_factor(both, y))
     at = {c: nll(torch.cat([mean, c * std], dim=1), y).item() for c in (0.99 * best, best, 1.01 * best)}
     assert min(at, key=lambda c: at[c]) == best
-    found = evaluate_normal(both, y, (both, y), "steps")
-    assert found["nll_steps_rescaled"] == at[best]
-    assert found["nll_steps"] == nll(both, y).item()
+    scores = evaluate_normal(both, y, (both, y), "steps")
+    assert scores["nll_steps_rescaled"] == at[best]
+    assert scores["nll_steps"] == nll(both, y).item()
 
 
 @pytest.mark.parametrize(("place", "value"), [((1, 1), 0.0), ((1, 1), -1.0), ((1, 0), math.nan), ((1, 1), math.inf)])

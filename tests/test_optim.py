@@ -60,9 +60,9 @@ def test_models_of_a_stack_have_rates_of_their_own(name: str) -> None:
         return [p.detach() for p in given]
 
     rates, decays = [0.1, 0.1, 0.01, 0.1], [0.0, 0.0, 0.0, 0.5]
-    found = moved(rates, decays)
+    moves = moved(rates, decays)
     for k, (lr, weight_decay) in enumerate(zip(rates, decays, strict=True)):
-        for mine, theirs in zip(found, moved(lr, weight_decay), strict=True):
+        for mine, theirs in zip(moves, moved(lr, weight_decay), strict=True):
             assert torch.equal(mine[k], theirs[k])
     assert all(torch.equal(a, b) for a, b in zip(moved([0.1] * 4, 0.5), moved(0.1, 0.5), strict=True))
     with pytest.raises(InputError, match=r"of as many models, got \[2, 4\]"):

@@ -48,7 +48,7 @@ def test_rows_of_a_domain_repeat_only_where_it_has_too_few() -> None:
             sizes.setdefault(int((DOMAIN[part[0]] == DOMAIN).sum()), set()).add(len(np.unique(part)))
     assert sorted(sizes) == list(range(1, 41))
     assert sizes[1] == {1}  # a single row, eight times
-    assert all(found == {8} for size, found in sizes.items() if size > 8)
+    assert all(counts == {8} for size, counts in sizes.items() if size > 8)
     assert min(sizes[8]) < 8  # WILDS: with replacement from 8 rows, too
 
 

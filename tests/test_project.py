@@ -32,15 +32,15 @@ PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
 @cache
 def imports(name: str) -> frozenset[str]:
     """What a module imports anywhere in its source, by dotted name: modules of the project and packages of others."""
-    found = set()
+    imported = set()
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: relative import"
             modules = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {module if module in MODULES else str(node.module) for module in modules}
-    return frozenset(found - {name})
+            imported |= {module if module in MODULES else str(node.module) for module in modules}
+    return frozenset(imported - {name})
 
 
 def test_no_circle_of_imports() -> None:

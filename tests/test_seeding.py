@@ -73,17 +73,17 @@ def test_code_without_a_generator_draws_what_a_seeded_pytorch_gives_and_leaves_i
     expected = [DRAWING[name](x) for _ in range(2)]
     before = torch.get_rng_state()
     with torch_seed(7):
-        found = [DRAWING[name](x), DRAWING[name](x)]
-    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
-    assert not torch.equal(*found)
+        drawn = [DRAWING[name](x), DRAWING[name](x)]
+    assert all(torch.equal(one, other) for one, other in zip(drawn, expected, strict=True))
+    assert not torch.equal(*drawn)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_inner_blocks_and_generators_that_are_given_have_their_way() -> None:
     with torch_seed(1), torch_seed(2):
         inner, given = torch.rand(2), torch.rand(2, generator=torch.Generator().manual_seed(3))
-    for found, seed in ((inner, 2), (given, 3)):
-        assert torch.equal(found, torch.rand(2, generator=torch.Generator().manual_seed(seed)))
+    for drawn, seed in ((inner, 2), (given, 3)):
+        assert torch.equal(drawn, torch.rand(2, generator=torch.Generator().manual_seed(seed)))
     assert generator_for(torch.device("cpu")) is None
     with torch_seed(0):
         assert torch.rand(2, device="meta").is_meta
@@ -151,5 +151,5 @@ def test_threads_give_what_one_gives_and_disturb_nobody() -> None:
     with warnings.catch_warnings(), ThreadPoolExecutor(len(work)) as pool:
         warnings.simplefilter("ignore")
         for _ in range(10):
-            found = pool.map(lambda k: work[k](k), range(len(work)))
-            assert all(np.array_equal(one, other) for one, other in zip(found, alone, strict=True))
+            drawn = pool.map(lambda k: work[k](k), range(len(work)))
+            assert all(np.array_equal(one, other) for one, other in zip(drawn, alone, strict=True))

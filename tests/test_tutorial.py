@@ -24,11 +24,11 @@ def test_the_notebook_is_made_from_the_page_and_its_cells_print_what_the_page_sh
     notebook = (ROOT / "examples" / "tutorial.ipynb").read_text()
     assert notebook == MAKER["make_notebook"](PAGE, MAKER["read_address"]())
     install, *cells = code_cells(notebook)
-    shown = [block[2] for block in MAKER["CODE"].finditer(PAGE)]
-    assert len(cells) == len(shown) >= 3
+    blocks = [block[2] for block in MAKER["CODE"].finditer(PAGE)]
+    assert len(cells) == len(blocks) >= 3
     names = {"__name__": "__main__"}
     exec(compile(install, "install", "exec"), names)  # noqa: S102 - our own page; does nothing where cmixup imports
-    for number, (code, text) in enumerate(zip(cells, shown, strict=True)):
+    for number, (code, text) in enumerate(zip(cells, blocks, strict=True)):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, "cell", "exec"), dict(names) if number else names)  # noqa: S102

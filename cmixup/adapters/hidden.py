@@ -74,7 +74,7 @@ def mixing_at(
         raise InputError(f"mixing must be a CMixup, got {type(mixing).__name__}")
     module = _find(model, layer)
     if not (mixing.training and model.training):
-        yield _asked_for(mixing, labels, mask, no_mix(labels) if mixing.return_mix else None)
+        yield _block_value(mixing, labels, mask, no_mix(labels) if mixing.return_mix else None)
         return
     mixed = mixing.draw(labels)
     mixed_labels = mix_rows(labels, labels, mixed, path="labels")
@@ -88,7 +88,7 @@ def mixing_at(
         handles = [module.register_forward_hook(hooks.mix_output)]
         handles.append(model.register_forward_pre_hook(hooks.hand_over, with_kwargs=True))
     try:
-        yield _asked_for(mixing, mixed_labels, mixed_mask, mixed)
+        yield _block_value(mixing, mixed_labels, mixed_mask, mixed)
     finally:
         for handle in handles:
             handle.remove()
@@ -136,7 +136,7 @@ class _Hooks:
             raise InputError(f"{self.name} must run once in the block of mixing_at, got a second run")
 
 
-def _asked_for(mixing: DrawsMix, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
+def _block_value(mixing: DrawsMix, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
     """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
     entries = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
     return tuple(entries) if len(entries) > 1 else labels

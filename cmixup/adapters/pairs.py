@@ -20,12 +20,12 @@ from cmixup.adapters.labels import (
     mix_rows,
     with_second_half,
 )
-from cmixup.adapters.streams import WorkerStreams, own_seed, stream
+from cmixup.adapters.streams import WorkerStreams, seed_or_random, stream
 from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
-from cmixup.sampling.inputs import Given, as_labels, own_numpy
+from cmixup.sampling.inputs import Given, as_labels, copied_numpy
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.tree import Entry, unbind
@@ -91,7 +91,7 @@ class PairDataset(Dataset[Any]):
         if rows is None:
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
-        self.sampler = PartnerSampler(own_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
+        self.sampler = PartnerSampler(copied_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
         if len(self.sampler) != rows:
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)
@@ -204,7 +204,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.drop_last = check_flag("drop_last", drop_last)
         self.batch_size = check_count("batch_size", batch_size, 1)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
-        self.seed, self.epoch, self._first, self._place = own_seed(seed), 0, 0, (0, 0)
+        self.seed, self.epoch, self._first, self._place = seed_or_random(seed), 0, 0, (0, 0)
         if len(self) == 0:
             raise InputError(f"batch_size must leave a whole batch with drop_last, got {format_value(batch_size)}")
 

@@ -19,7 +19,7 @@ def stream(name: str, *keys: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(keys, spawn_key=(zlib.crc32(name.encode()),)))
 
 
-def own_seed(seed: int | None) -> int:
+def seed_or_random(seed: int | None) -> int:
     """Return `seed`, or for None one drawn from torch's own generator, as a `DataLoader` draws its own.
 
     Raises:
@@ -43,7 +43,7 @@ class WorkerStreams:
     """
 
     def __init__(self, seed: int | None) -> None:
-        self.seed = own_seed(seed)
+        self.seed = seed_or_random(seed)
         self._place = distributed_place()  # a worker started by spawn cannot ask
         self._key: tuple[int, ...] | None = None
         self._generators: dict[str, np.random.Generator] = {}

@@ -112,7 +112,7 @@ def as_kind_of(given: Given, values: NDArray[Any]) -> Any:
     return torch.from_numpy(values).to(given.device) if isinstance(given, Tensor) else values
 
 
-def own_numpy(values: Given) -> NDArray[Any]:
+def copied_numpy(values: Given) -> NDArray[Any]:
     """Return an array or tensor as a NumPy array of its own; a memory map stays one.
 
     PyTorch moves the memory of tensors that it hands to spawned workers (macOS, Windows), and an array that shared it

@@ -19,8 +19,8 @@ from cmixup.sampling.inputs import (
     as_kind_of,
     as_labels,
     check_common,
+    copied_numpy,
     numpy_rng,
-    own_numpy,
 )
 from cmixup.sampling.kernels import KERNELS, Kernel, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
@@ -71,7 +71,7 @@ class PartnerSampler:
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
         self.kernel = kernel
         checked = as_labels("labels", labels, gaps=True)
-        checked = own_numpy(checked) if isinstance(labels, Tensor) else checked
+        checked = copied_numpy(checked) if isinstance(labels, Tensor) else checked
         check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period

@@ -96,9 +96,9 @@ def train_networks(
     with threads(settings.threads), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
             orders, draws = [], []
-            for own_method, run_streams, index in zip(methods, streams, trained_on, strict=True):
+            for run_method, run_streams, index in zip(methods, streams, trained_on, strict=True):
                 order = epoch_batches(rows.weight[index], settings.batch_size, run_streams.order, length)
-                drawn = own_method.draw(order, run_streams)
+                drawn = run_method.draw(order, run_streams)
                 draws.append(drawn | ({"partner": index[drawn["partner"]]} if mixed else {}))
                 orders.append(EpochBatches(index[order.index], order.sizes))
             stack.model.train()

@@ -42,11 +42,11 @@ def group_codes(groups: Any, n: int) -> Ints | None:
     values = np.asarray(as_array("groups", groups), dtype=object)
     if values.shape != (n,):
         raise InputError(f"groups must have shape ({n},) as the rows of X, got {values.shape}")
-    found = [level_of(value) for value in values]
-    if None in found:
-        row = found.index(None)
+    level_of_value = [level_of(value) for value in values]
+    if None in level_of_value:
+        row = level_of_value.index(None)
         raise InputError(f"groups must have no gaps, got {values[row]!r} in row {row}")
-    levels = [level for level in found if level is not None]
+    levels = [level for level in level_of_value if level is not None]
     places = {spelling(name): code for code, name in enumerate(distinct(set(levels)))}
     if len(places) < 2:
         raise InputError(f"groups must have two values or more, got only {format_value(values[0])}")

@@ -243,8 +243,8 @@ class CMixupRegressor(MemberMean):
         inputs = [Inputs(raw.x[part.held], rows.x[part.held]) for part in parts]
         self._fit_trees(raw.x, rows, parts, inputs, blend=blend and len(rows) > 1)
         held = [self._of_members(held_inputs, member) for member, held_inputs in enumerate(inputs)]
-        found_sizes = residuals_of(rows.weight, parts, held, raw.y)
-        self._residuals, self._residual_weights, self._residual_members = found_sizes
+        residuals = residuals_of(rows.weight, parts, held, raw.y)
+        self._residuals, self._residual_weights, self._residual_members = residuals
         return self
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import MAX_SHOWN, InputError, format_value, shortened
+from cmixup.errors import MAX_TEXT, InputError, format_value, shortened
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
 from cmixup.tables.levels import places_of, unknown_line
 from cmixup.tables.written import DURATION, ISO, PLAIN, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
@@ -96,12 +96,12 @@ class Category:
         codes, words = as_words(values)
         n, every = len(self.levels), (*self.levels, *self.rare)
         find = places_of(every)
-        found = {word: find(word) for word in words if word is not None}
+        level_at = {word: find(word) for word in words if word is not None}
         counts = level_counts(codes, words)
-        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: found[str(word)] >= 0, every):
+        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: level_at[str(word)] >= 0, every):
             warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `SavedRun.predict`
         rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
-        places = [unknown if w is None else found[w] if 0 <= found[w] < n else rest for w in (*words, None)]
+        places = [unknown if w is None else level_at[w] if 0 <= level_at[w] < n else rest for w in (*words, None)]
         place = np.array(places)[codes]
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1.0
@@ -252,7 +252,7 @@ def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
 def cell(values: pd.Series, place: int, source: str) -> str:
     """Return the words that errors call a cell by, the last of them its value."""
     value = values.iloc[place]
-    text = format_value(value) if isinstance(value, str) else str(value)[:MAX_SHOWN]
+    text = format_value(value) if isinstance(value, str) else str(value)[:MAX_TEXT]
     return f"{source}, row {values.index[place]}, column {format_value(str(values.name))}: {text}"
 
 

@@ -151,18 +151,18 @@ def _pattern(thousands: str, decimal: str) -> re.Pattern[str]:
 
 def _values(words: Sequence[str], thousands: str, decimal: str) -> list[tuple[float, str]]:
     """Return numbers and their units, NaN for a word that is none."""
-    pattern, found = _pattern(thousands, decimal), list[tuple[float, str]]()
+    pattern, numbers = _pattern(thousands, decimal), list[tuple[float, str]]()
     for word in words:
         match = pattern.fullmatch(re.sub(r"[.,]-+$", "", word.translate(SIGNS).strip()))  # 5.- is how 5.00 is written
         first, money, second, number, unit, last = match.groups() if match else (None,) * 6
         if number is None or (first == "(") != (last == ")") or sum(map(bool, (first, second, last == "-"))) > 1:
-            found.append((np.nan, ""))
+            numbers.append((np.nan, ""))
             continue
         value = float((number.replace(thousands, "") if thousands else number).replace(decimal, "."))
         unit = "".join((money or "", unit or "")).rstrip(".")
         unit = unit.removesuffix("s") if len(unit) > 2 and unit.isalpha() else unit  # 1 year, 2 years
-        found.append((-value if "-" in (first, second, last) or first == "(" else value, unit))
-    return found
+        numbers.append((-value if "-" in (first, second, last) or first == "(" else value, unit))
+    return numbers
 
 
 def _time(word: str) -> float:

@@ -87,7 +87,7 @@ class BatchLoader:
             return self._batch(index, self._x.index_select(0, flat))
         return self._batch(index, _read(self._x, flat, None if view is None else view.reshape(-1)))
 
-    def fetch_each(self, keys: Sequence[Key]) -> Iterator[Batch]:
+    def fetch_batches(self, keys: Sequence[Key]) -> Iterator[Batch]:
         """Yield `fetch(*key)` for each of `keys`; worker processes read ahead where the inputs ask for them."""
         workers = 0 if isinstance(self._x, Tensor) else getattr(self._x, "workers", 0)
         if not workers:
@@ -110,7 +110,7 @@ class BatchLoader:
     def in_order(self, batch_size: int) -> Iterator[Any]:
         """Yield the inputs of all rows, from first to last, `batch_size` at once."""
         every = torch.arange(self.n_rows, device=self.index_device).expand(self.size, -1)
-        for batch in self.fetch_each([(index, None) for index in torch.split(every, batch_size, dim=1)]):
+        for batch in self.fetch_batches([(index, None) for index in torch.split(every, batch_size, dim=1)]):
             yield batch.x
 
     def _batch(self, index: Tensor, x: Any) -> Batch:
@@ -161,7 +161,7 @@ class BatchLoader:
             keys += [(of[:, rows], None if view is None else view[:, rows]) for of, view in to_read]
             if candidates is not None:
                 keys.append((candidates[:, rows].flatten(1), None))
-        fetched = self.fetch_each(keys)
+        fetched = self.fetch_batches(keys)
         last = np.cumsum(sizes) - 1
         seeds = zip(*(d["seed"][last].tolist() for d in draws if "seed" in d), strict=True)
         for rows, group in chunks:

@@ -21,8 +21,8 @@ def squared_distances(a: Rows, b: Rows) -> Rows:
     """Return the squared Euclidean distances (N, M) between the rows of `a` (N, d) and `b` (M, d)."""
     if a.shape[1] == 1:
         return np.square(a - b.T)  # exact, which labels a rounding error apart need
-    found = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * (a @ b.T)
-    return np.maximum(found, 0, out=found)
+    squared = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * (a @ b.T)
+    return np.maximum(squared, 0, out=squared)
 
 
 def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, *, others: bool = False) -> Ints:
@@ -46,15 +46,15 @@ def draw_partners(queries: Rows, points: Rows, bandwidth: float, level: Floats, 
     for start in range(0, len(queries), step):
         stop = min(start + step, len(queries))
         distance = np.sqrt(squared_distances(queries[start:stop], points))
-        own = (np.arange(stop - start), np.arange(start, stop))
+        diagonal = (np.arange(stop - start), np.arange(start, stop))
         if others:
-            distance[own] = np.inf
+            distance[diagonal] = np.inf
         nearest = distance.min(axis=1)
         if others:
-            distance[own] = nearest  # any finite number: its weight is set to 0
+            distance[diagonal] = nearest  # any finite number: its weight is set to 0
         weight = np.exp(-kernel.excess(distance, nearest[:, None]), dtype=np.float32)  # a sixth of float64's time
         if others:
-            weight[own] = 0
+            weight[diagonal] = 0
         cumulative = np.cumsum(weight, axis=1, dtype=np.float64)
         at = level[:, start:stop] * cumulative[:, -1]
         for k, row in enumerate(cumulative):
@@ -90,8 +90,8 @@ def mixed_sample(first: Sample, second: Sample, partner: Ints, lam: Floats) -> S
 
 def fit_direction(x: Rows, y: Floats) -> Floats:
     """Return the least-squares coefficients (p,) of y (N,) on x (N, p), without intercept, scaled to length 1."""
-    found = ridge_fit(x, y, 0.0)
-    return found / np.linalg.norm(found)
+    direction = ridge_fit(x, y, 0.0)
+    return direction / np.linalg.norm(direction)
 
 
 def ridge_fit(x: Rows, y: Floats, penalty: float) -> Floats:
@@ -106,12 +106,12 @@ def nadaraya_watson(t: Floats, y: Floats, at: Floats, width: float) -> Floats:
 
     Values y (N,) are known at t (N,) and wanted at `at` (T,); `width` is in the unit of `t`.
     """
-    found = np.empty(len(at))
+    estimate = np.empty(len(at))
     scaled, points = (np.asarray(v / width, dtype=np.float32) for v in (at, t))  # a third of float64's time
     step = max(1, WEIGHTS_PER_BLOCK // len(t))
     for start in range(0, len(at), step):
         energy = np.square(scaled[start : start + step, None] - points)
         energy -= energy.min(axis=1, keepdims=True)  # far from all points the nearest decides
         weight = np.exp(-energy)
-        found[start : start + step] = (weight @ y.astype(np.float32)) / weight.sum(axis=1)
-    return found
+        estimate[start : start + step] = (weight @ y.astype(np.float32)) / weight.sum(axis=1)
+    return estimate

@@ -106,9 +106,9 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
     for c in range(BINS):
         of_bin = [points / unit for cell, points in groups.items() if cell // len(names) == c]
         for points in of_bin:
-            log_own = _log_density(points, points, log_norm, left_out=1)
+            log_within = _log_density(points, points, log_norm, left_out=1)
             others = [other for other in of_bin if other is not points]
-            total += sum(float((log_own - _log_density(points, other, log_norm)).mean()) for other in others)
+            total += sum(float((log_within - _log_density(points, other, log_norm)).mean()) for other in others)
     return Invariance(total / pairs, pairs, pairs / (BINS * len(names) ** 2))
 
 
@@ -156,13 +156,13 @@ def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[st
     several = len(set(train.domain.tolist())) > LARGEST
     rows = []
     for domains, most in {"all": None, **({f"largest {LARGEST}": LARGEST} if several else {})}.items():
-        found = learned_invariance(h, train.y, train.domain, max_domains=most)
+        divergence = learned_invariance(h, train.y, train.domain, max_domains=most)
         rows.append(
             {name: report[name] for name in ("dataset", "method", "preset", "seed", "run")}
-            | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{found.value:.6g}",
-               "valid_fraction": f"{found.valid_fraction:.4g}", "pairs": found.pairs}
+            | {"split": "train", "domains": domains, "components": COMPONENTS, "value": f"{divergence.value:.6g}",
+               "valid_fraction": f"{divergence.valid_fraction:.4g}", "pairs": divergence.pairs}
         )  # fmt: skip
-        print(f"{report['run']}, {domains} domains: {found.value:.3f}")
+        print(f"{report['run']}, {domains} domains: {divergence.value:.3f}")
     return rows
 
 
@@ -185,7 +185,7 @@ def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:
     size = (4.2 * panels.ngroups, 1.4 + 0.27 * len(methods))
     figure, axes = new_subplots(1, panels.ngroups, figsize=size, sharey=True)
     for axis, ((dataset, domains), mine) in zip(axes[0], panels, strict=True):
-        values = {m: found for m in methods if len(found := mine["value"][mine["method"] == m].clip(lower=0))}
+        values = {m: column for m in methods if len(column := mine["value"][mine["method"] == m].clip(lower=0))}
         for method, seeds in values.items():
             row, colour = methods.index(method), COLOURS.get(method, GREY)
             axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)

@@ -78,9 +78,9 @@ def make_samplers(pool: Pool) -> dict[str, PartnerSampler]:
     }
 
 
-def partner_probabilities(sampler: PartnerSampler, anchor: int, shown: np.ndarray) -> np.ndarray:
+def partner_probabilities(sampler: PartnerSampler, anchor: int, candidates: np.ndarray) -> np.ndarray:
     """Return the probabilities (K,) of the partners `shown` of one row, given that it is one of these."""
-    row = sampler.probabilities(anchor)[shown]
+    row = sampler.probabilities(anchor)[candidates]
     return row / row.sum()
 
 
@@ -97,35 +97,35 @@ def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups:
     Angles are in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn. Each of `groups`
     has the groups that its candidates are of; an angle takes them in turns.
     """
-    found: list[int] = []
+    candidates: list[int] = []
     for k, angle in enumerate(angles):
         for several in groups:
             group = several[k % len(several)]
-            free = np.setdiff1d(np.flatnonzero(pool.group == group), [anchor, *found])
+            free = np.setdiff1d(np.flatnonzero(pool.group == group), [anchor, *candidates])
             if not len(free):
                 raise InputError(f"group {group} has no example besides the anchor's and those shown")
             away = np.abs(pool.degrees[free] - pool.degrees[anchor] - angle)
-            found.append(int(free[np.argmin(away)]))
-    return np.array(sorted(found, key=lambda row: pool.degrees[row]))
+            candidates.append(int(free[np.argmin(away)]))
+    return np.array(sorted(candidates, key=lambda row: pool.degrees[row]))
 
 
 def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
     """Draw an anchor of the first group, candidates by angle, and bars of their probabilities under every pairing."""
     rows = np.flatnonzero(pool.group == groups[0][0])
     anchor = int(rows[np.argmin(np.abs(pool.degrees[rows] - ANCHOR))])
-    shown, samplers = partner_candidates(pool, anchor, TURNS, groups), make_samplers(pool)
-    n, same = len(shown), pool.group[shown] == pool.group[anchor]
+    candidates, samplers = partner_candidates(pool, anchor, TURNS, groups), make_samplers(pool)
+    n, same = len(candidates), pool.group[candidates] == pool.group[anchor]
     figure = Figure(figsize=(1.6 + 1.1 * n, 2.2 + 1.35 * len(samplers)))
     ratios = {"height_ratios": [1.1, *([1.0] * len(samplers))], "width_ratios": [1.0, 0.45, *([1.0] * n)]}
     grid = figure.add_gridspec(1 + len(samplers), n + 2, left=0.02, right=0.98, top=0.86, bottom=0.03, wspace=0.08,
                                hspace=0.45, **ratios)  # fmt: skip
     kinds = ["anchor", *("same" if is_same else "other" for is_same in same)]
-    for column, row, kind in zip((0, *range(2, n + 2)), (anchor, *shown), kinds, strict=True):
+    for column, row, kind in zip((0, *range(2, n + 2)), (anchor, *candidates), kinds, strict=True):
         axis = figure.add_subplot(grid[0, column])
         axis.imshow(pool.images[row], cmap="gray", vmin=0, vmax=1)
         axis.set(xticks=[], yticks=[])
         axis.set_title(f"{kind}, {pool.degrees[row]:.0f}°", fontsize=9)
-    shares = {title: partner_probabilities(sampler, anchor, shown) for title, sampler in samplers.items()}
+    shares = {title: partner_probabilities(sampler, anchor, candidates) for title, sampler in samplers.items()}
     top = 1.05 * max(values.max() for values in shares.values())
     for line, (title, sampler) in enumerate(samplers.items(), start=1):
         axis = figure.add_subplot(grid[line, 2:])

@@ -96,11 +96,11 @@ def _link_errors(
 ) -> list[Finding]:
     """Return cos(theta_hat, theta), and the error of links estimated from each of `new`, tested on the rows beside."""
     estimate = fit_direction(*rows)
-    found = [Finding(method, "", "cosine", float(estimate @ theta))]
+    findings = [Finding(method, "", "cosine", float(estimate @ theta))]
     for name, used in (("estimated", estimate), ("true", theta)):
         guesses = [(nadaraya_watson(x @ used, y, test.x @ used, width), test.y) for (x, y), test in new]
-        found.append(Finding(method, name, "mse", float(np.mean([np.mean(np.square(g - y)) for g, y in guesses]))))
-    return found
+        findings.append(Finding(method, name, "mse", float(np.mean([np.mean(np.square(g - y)) for g, y in guesses]))))
+    return findings
 
 
 @dataclass(frozen=True)
@@ -128,15 +128,15 @@ class Theorem1:
         lam = named_stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
         pool = rows.x.astype(np.float32), rows.y
         spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else 0.0
-        found = []
+        findings = []
         for method in methods:
             sample: Sample = rows.x, rows.y
             if method != "erm":
                 partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=True)
                 sample = mixed_sample(sample, sample, partner, lam)
-                found.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
-            found += _link_errors(method, sample, [(sample, test)], sparse_theta(self.p), self.width)
-        return found
+                findings.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
+            findings += _link_errors(method, sample, [(sample, test)], sparse_theta(self.p), self.width)
+        return findings
 
 
 @dataclass(frozen=True)
@@ -185,14 +185,14 @@ class Theorem2:
         """Return errors on new tasks of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
         tasks = [self.task(f"task {m}", seed, self.support, methods) for m in range(self.n // (2 * self.support))]
         new = [self.task(f"new task {m}", seed, self.new_support, methods, self.test) for m in range(self.new_tasks)]
-        found = []
+        findings = []
         for method in methods:
             if method != "erm":
-                found.append(Finding(method, "", "same_cluster", float(np.mean([s[method] for *_, s in tasks]))))
+                findings.append(Finding(method, "", "same_cluster", float(np.mean([s[method] for *_, s in tasks]))))
             x, y = (np.concatenate([rows[method][k] for rows, *_ in tasks]) for k in (0, 1))
             links = [(rows[method], tested) for rows, tested, _ in new]
-            found += _link_errors(method, (x, y), links, sparse_theta(self.p), self.width)
-        return found
+            findings += _link_errors(method, (x, y), links, sparse_theta(self.p), self.width)
+        return findings
 
 
 class Domains(NamedTuple):
@@ -257,22 +257,22 @@ class Theorem3:
         bound = float(away.min()) / np.sqrt(np.log(self.n**2 / p1))
         level = named_stream(seed, "partners").random((1, self.n))
         half = np.full((1, self.n), 0.5)
-        found = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
+        findings = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
             x: Rows = d.x
             y = d.y
             if method == "erm":
                 x, y = np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y])
             elif method != "erm_one_domain":
-                own = np.arange(self.n)[None]  # the pairing of the model
-                partner = own if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
+                given_pairs = np.arange(self.n)[None]  # the pairing of the model
+                partner = given_pairs if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
                 x, y = mixed_sample(d[:2], d[2:], partner, half)
-                found.append(Finding(method, "", "pairing_rate", float(np.mean(partner == own))))
+                findings.append(Finding(method, "", "pairing_rate", float(np.mean(partner == given_pairs))))
             error = ridge_fit(x, y, self.penalty) - theta
-            found.append(Finding(method, "estimated", "theta_error", float(error @ error)))
+            findings.append(Finding(method, "estimated", "theta_error", float(error @ error)))
             # Features of the test domain are independent with variance 1 (z) and scale^2 (a): no test rows are needed.
             shifted = error @ error + (self.scale**2 - 1) * (error[p1:] @ error[p1:]) + self.noise**2
-            found.append(Finding(method, "estimated", "mse", float(shifted)))
+            findings.append(Finding(method, "estimated", "mse", float(shifted)))
             if method == "cmixup":
-                found.append(Finding(method, "", "bandwidth_over_bound", bandwidth / bound))
-        return found
+                findings.append(Finding(method, "", "bandwidth_over_bound", bandwidth / bound))
+        return findings

@@ -160,8 +160,8 @@ def _method_name(method: str) -> str:
 
 
 def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = "+") -> str:
-    found = clustered_interval(values.tolist(), list(clusters))
-    return f"[{found.low:{sign}.3f}, {found.high:{sign}.3f}]" if found else "—"
+    interval = clustered_interval(values.tolist(), list(clusters))
+    return f"[{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval else "—"
 
 
 def saved_frames(results: Path = RESULTS) -> dict[tuple[str, str], pd.DataFrame]:

@@ -47,12 +47,13 @@ class Setting:
     def rows(self, seed: int) -> list[dict[str, Any]]:
         """Return the rows of a seed."""
         given, rows = self.simulation, []
-        for found in given.run(seed, *([self.methods] if self.methods else [])):
-            if self.methods and not found.method:  # what is of no method is that of the base, too
+        for finding in given.run(seed, *([self.methods] if self.methods else [])):
+            if self.methods and not finding.method:  # what is of no method is that of the base, too
                 continue
-            bandwidth = f"{given.bandwidth:.3g}" if found.method.startswith("cmixup") else ""
-            line = (self.theorem, self.name, given.n, given.p, bandwidth, found.method, found.theta, seed, found.metric)
-            rows.append(dict(zip(COLUMNS, (*line, f"{found.value:.5g}"), strict=True)))
+            bandwidth = f"{given.bandwidth:.3g}" if finding.method.startswith("cmixup") else ""
+            about = (self.theorem, self.name, given.n, given.p)
+            line = (*about, bandwidth, finding.method, finding.theta, seed, finding.metric)
+            rows.append(dict(zip(COLUMNS, (*line, f"{finding.value:.5g}"), strict=True)))
         return rows
 
 

@@ -270,8 +270,8 @@ def interval_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
 
 def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
     """Return the mean over tables and its 95 % interval."""
-    found = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
-    return found.mean, found.low, found.high
+    d = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
+    return d.mean, d.low, d.high
 
 
 @fills

@@ -34,7 +34,7 @@ ORIGINAL = "original (one KernelDensity a row)"
 FEATURES = 168 * 8  # an Exchange-Rate input window
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
-SHOWN = {
+COLUMNS = {
     "setup_s": "set-up, s",
     "epoch_s": "epoch, s",
     "ns_per_draw": "ns a draw",
@@ -117,8 +117,8 @@ class Original:
 def run_case(case: dict[str, Any]) -> dict[str, Any]:
     """Measure one case in this process: first memory, on a cold start, then times (medians of repeats)."""
     labels, bandwidth = make_labels(case["kind"], case.get("n", 0))
-    asked = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET_BYTES)}
-    way: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **asked)
+    options = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET_BYTES)}
+    way: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **options)
     rng, n = np.random.default_rng(1), len(labels)
     way(labels[:64], bandwidth).epoch(rng)  # load everything before memory is counted
     base = reset_peak()
@@ -181,8 +181,8 @@ def peak_bytes() -> int:
 @fills
 def sampling_table() -> dict[str, dict[str, str]]:
     """Return the table of all cases."""
-    body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in SHOWN)] for r in stored_rows("sampling")]
-    return {PAGE: {"sampling": with_machine(markdown_rows(["case", "method", *SHOWN.values()], body), "sampling")}}
+    body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in COLUMNS)] for r in stored_rows("sampling")]
+    return {PAGE: {"sampling": with_machine(markdown_rows(["case", "method", *COLUMNS.values()], body), "sampling")}}
 
 
 @draws

@@ -43,13 +43,13 @@ def typed_path(text: str) -> str:
 
 def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
     """Return the names between commas; one that holds commas itself is a name where `known` says so."""
-    parts, found = text.split(","), list[str]()
+    parts, names = text.split(","), list[str]()
     while parts:
         ends = [k for k in range(len(parts), 0, -1) if known(",".join(parts[:k]).strip())]
         size = ends[0] if ends else 1
-        found.append(",".join(parts[:size]).strip())
+        names.append(",".join(parts[:size]).strip())
         parts = parts[size:]
-    return [name for name in found if name]
+    return [name for name in names if name]
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
@@ -165,7 +165,7 @@ def _folder(place: str) -> str:
     if sign and kind == "pkg":
         package, *inside = name.replace("/", ".").split(".")
         spec = importlib.util.find_spec(package)
-        places = [Path(found, *inside) for found in (spec and spec.submodule_search_locations) or ()]
+        places = [Path(location, *inside) for location in (spec and spec.submodule_search_locations) or ()]
     else:
         places = [Path(typed_path(name))]
     for path in places:

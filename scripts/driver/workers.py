@@ -106,14 +106,14 @@ def work_off(
                 assert isinstance(connection, Connection)
                 worker, name = running[connection]
                 try:
-                    ended, message = worker.receive()
+                    exited, message = worker.receive()
                 except Died as error:
-                    ended, message = True, error
+                    exited, message = True, error
                 else:
-                    idle += [worker] if ended else []
-                if ended:
+                    idle += [worker] if exited else []
+                if exited:
                     del running[connection]
-                report(name, ended, message)
+                report(name, exited, message)
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
             worker.end()

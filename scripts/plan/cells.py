@@ -102,17 +102,17 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
         else:
             datasets.append(dataset)
     if not datasets and experiment.fallback:
-        shown = names.dataset_title(experiment.fallback)
-        missing.append(f"no dataset of this table could be had; {shown} stands in")
+        title = names.dataset_title(experiment.fallback)
+        missing.append(f"no dataset of this table could be had; {title} stands in")
         datasets = [experiment.fallback]
-    found: list[tuple[float, Planned]] = []
+    estimates: list[tuple[float, Planned]] = []
     # Lines that a sweep is compared with are not trained where they are published.
     lines = [] if choice.rerun else published_lines(experiment, choice)
     there = {(r["dataset"], r["method"], r["seed"]) for r in lines}
     for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
         if choice.preset in TUNED_PRESETS and tuned_values(cell.dataset, cell.method, choice.preset) is None:
-            shown = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
-            missing.append(f"{shown}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
+            title = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
+            missing.append(f"{title}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
             continue
         seeds = [seed for seed in cell.seeds if cell.swept or (cell.dataset, cell.method, seed) not in there]
         for change in cell.changes if seeds else []:
@@ -122,9 +122,9 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             if minutes > experiment.budget_minutes:
                 missing.append(f"{job_label(job)}: about {minutes:.0f} {TOO_LONG}")
             else:
-                found.append((minutes, (words, job)))
+                estimates.append((minutes, (words, job)))
     # The longest first, so that no core waits for one long cell at the end.
-    return [planned for _, planned in sorted(found, key=lambda pair: -pair[0])], missing
+    return [planned for _, planned in sorted(estimates, key=lambda pair: -pair[0])], missing
 
 
 def _check_preset(choice: Choice) -> None:

@@ -71,14 +71,14 @@ def published_cells(
     Raises:
         InputError: there is none.
     """
-    found: dict[tuple[str, tuple[int, ...]], Cell] = {}
+    cells: dict[tuple[str, tuple[int, ...]], Cell] = {}
     for report in published_reports(results, experiments, datasets):
         if report["model"] in models:
             key = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]]))
-            found.setdefault(key, Cell(*key, {})).reports[report["seed"]] = report
-    if not found:
+            cells.setdefault(key, Cell(*key, {})).reports[report["seed"]] = report
+    if not cells:
         raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
-    return [found[key] for key in sorted(found)]
+    return [cells[key] for key in sorted(cells)]
 
 
 def draw_cells(cells: Sequence[Cell], n: int, seed: int) -> list[Cell]:
@@ -100,21 +100,21 @@ class Paired:
 
     def __init__(self, pairs: Sequence[tuple[float, float]]):
         self.pairs, n = pairs, len(pairs)
-        found = summarise_values([again - published for published, again in pairs])
+        summary = summarise_values([again - published for published, again in pairs])
         self.published = fmean(published for published, _ in pairs)
-        self.difference = Effect(found.mean, ((found.std**2 / n, n - 1),) if n > 1 else ())
+        self.difference = Effect(summary.mean, ((summary.std**2 / n, n - 1),) if n > 1 else ())
         self.decided, error = n >= FEWEST, self.difference.error
-        rounding = abs(found.mean) <= ROUNDING * abs(self.published)
+        rounding = abs(summary.mean) <= ROUNDING * abs(self.published)
         self.p = 1.0 if rounding else self.difference.chance if error > 0 else 0.0
-        self.close = abs(found.mean) <= max(CLOSE * abs(self.published), ERRORS * error)
+        self.close = abs(summary.mean) <= max(CLOSE * abs(self.published), ERRORS * error)
 
     def __str__(self) -> str:
-        found, n = self.difference, len(self.pairs)
+        gap, n = self.difference, len(self.pairs)
         same = ", the same digits" if all(published == again for published, again in self.pairs) else ""
-        seeds = f"{n} seed{'s' if n > 1 else ''}, mean {self.published:.4g} -> {self.published + found.mean:.4g}{same}"
+        seeds = f"{n} seed{'s' if n > 1 else ''}, mean {self.published:.4g} -> {self.published + gap.mean:.4g}{same}"
         if not self.decided:
             return f"{seeds}; not decided by fewer than {FEWEST} seeds"
-        return f"{seeds}, {100 * found.mean / self.published:+.2f} ± {100 * found.error / self.published:.2f} %"
+        return f"{seeds}, {100 * gap.mean / self.published:+.2f} ± {100 * gap.error / self.published:.2f} %"
 
 
 def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
@@ -147,7 +147,7 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
     Raises:
         InputError: the files of a dataset cannot be had.
     """
-    found, wrong = dict[str, Paired](), dict[str, str]()
+    paired, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
         planned: list[tuple[Cell, Planned]] = []
         for number, cell in enumerate(cells):
@@ -169,11 +169,11 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
             if problem or len(pairs) < len(cell.reports):
                 wrong[cell.name] = problem.text if problem else "some seeds gave no result"
             if pairs:
-                found[cell.name] = Paired([*(found[cell.name].pairs if cell.name in found else ()), *pairs])
-            return f"{cell.name}: {wrong.get(cell.name) or found[cell.name]}"
+                paired[cell.name] = Paired([*(paired[cell.name].pairs if cell.name in paired else ()), *pairs])
+            return f"{cell.name}: {wrong.get(cell.name) or paired[cell.name]}"
 
         train_items(items, "verifying", workers=workers, on_finish=on_finish)
-    return found, wrong
+    return paired, wrong
 
 
 def _test_score(report: Report) -> float:

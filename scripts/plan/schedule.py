@@ -68,8 +68,8 @@ class Item:
     def word(self, key: str, default: str = "") -> str:
         """Return the value of a key of its first command line."""
         words = self.commands[0] if self.commands else ()
-        found = [word.partition("=")[2] for word in words if word.startswith(f"{key}=")]
-        return found[-1] if found else default
+        values = [word.partition("=")[2] for word in words if word.startswith(f"{key}=")]
+        return values[-1] if values else default
 
 
 def stacks_of(cells: Sequence[Planned], models: int = STACK_MODELS) -> list[list[Planned]]:
@@ -96,28 +96,28 @@ def stacks_of(cells: Sequence[Planned], models: int = STACK_MODELS) -> list[list
 
 def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
     """Return an item for each stack, named by its first job; folder and seeds tell equal names apart."""
-    found = []
+    items = []
     stacks = list(stacks)
     names = [job_label(s[0][1]) + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
     counts = Counter(names)
     for name, stack in zip(names, stacks, strict=True):
         commands, jobs = zip(*stack, strict=True)
         more = "" if counts[name] == 1 else f" -> {jobs[0].folder} seeds {jobs[0].seeds}"
-        found.append(Item(name + more, commands, max(job.epochs for job in jobs), jobs=jobs))
-    return found
+        items.append(Item(name + more, commands, max(job.epochs for job in jobs), jobs=jobs))
+    return items
 
 
-def own_device(command: Sequence[str], worker: str) -> list[str]:
+def worker_device(command: Sequence[str], worker: str) -> list[str]:
     """Return a command line with the GPU of this worker where it asks for any: the workers take them in turns.
 
     Args:
         command: of scripts.train.
         worker: the name of a process, which ends in its number.
     """
-    asked = [word.partition("=")[2] for word in command if word.startswith("device=")] or ["auto"]
+    devices = [word.partition("=")[2] for word in command if word.startswith("device=")] or ["auto"]
     count = torch.cuda.device_count()
     number = re.search(r"\d+$", worker)
-    if asked[-1] not in ("auto", "cuda") or count < 2 or number is None:
+    if devices[-1] not in ("auto", "cuda") or count < 2 or number is None:
         return list(command)
     return [*(word for word in command if not word.startswith("device=")), f"device=cuda:{int(number[0]) % count}"]
 
@@ -126,10 +126,10 @@ def workers_at_once(*, cpu: bool) -> int:
     """Return how many processes train at a time: one a core, or CMIXUP_WORKERS_PER_GPU (1) on every GPU."""
     if cpu:
         return core_count()
-    each = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"
-    if not each.isdecimal() or not int(each):
-        raise InputError(f"CMIXUP_WORKERS_PER_GPU must be a whole number, 1 or more, got {each!r}")
-    return max(1, torch.cuda.device_count()) * int(each)
+    per_device = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"
+    if not per_device.isdecimal() or not int(per_device):
+        raise InputError(f"CMIXUP_WORKERS_PER_GPU must be a whole number, 1 or more, got {per_device!r}")
+    return max(1, torch.cuda.device_count()) * int(per_device)
 
 
 def train_item(item: Item, report: Report) -> Problem | None:
@@ -156,7 +156,7 @@ def train_item(item: Item, report: Report) -> Problem | None:
 
 def _train_commands(commands: Sequence[Sequence[str]], report: Report) -> None:
     worker = multiprocessing.current_process().name
-    jobs = [plan_job(compose_train(own_device(command, worker))) for command in commands]
+    jobs = [plan_job(compose_train(worker_device(command, worker))) for command in commands]
     epochs = jobs[0].settings.epochs
 
     def on_epoch(epoch: int, history: list[dict[str, float]]) -> None:
@@ -195,10 +195,10 @@ def train_items(
     def choose() -> str | None:
         return waiting.pop(0) if waiting else None
 
-    def handle(name: str, ended: bool, message: Any) -> None:
-        if not ended:
-            shown, *values = message
-            getattr(display, shown)(name, *values)
+    def handle(name: str, exited: bool, message: Any) -> None:
+        if not exited:
+            event, *values = message
+            getattr(display, event)(name, *values)
             return
         problem = message if message is None or isinstance(message, Problem) else Problem(FAILED, str(message))
         if problem and problem.kind in (NO_DATA, DISK_FULL):

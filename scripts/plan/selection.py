@@ -31,22 +31,22 @@ def variant_rows(experiment: Experiment) -> list[Variant]:
     Raises:
         InputError: an entry with an unknown key, or neither overrides nor a sweep.
     """
-    found = []
+    rows = []
     for entry in experiment.variants:
         unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}
         if unknown or ("sweep" in entry) == ("overrides" in entry):
             raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
-        each = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
+        points = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
             (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override_word(entry["sweep"], value),))
             for value in entry["values"]
         ]  # fmt: skip
-        found += [
+        rows += [
             Variant(label, dataset, method, changed)
             for dataset in entry.get("datasets", experiment.datasets)
             for method in entry.get("methods", experiment.methods)
-            for label, changed in each
+            for label, changed in points
         ]
-    return sorted(found, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
+    return sorted(rows, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
 
 
 def variant_identity(experiment: str, variant: Variant) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def _cell_changes(experiment: Experiment, preset: str, dataset: str, method: str
 
 def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
     """Return the experiment that the runs of `method` on `dataset` are recorded under."""
-    found = experiment.runs_from.get(method, experiment.name)
-    return str(found.get(dataset, experiment.name) if isinstance(found, dict) else found)
+    source = experiment.runs_from.get(method, experiment.name)
+    return str(source.get(dataset, experiment.name) if isinstance(source, dict) else source)
 
 
 def swept_values(experiment: Experiment, dataset: str, method: str) -> list[Any]:
@@ -162,7 +162,7 @@ def selected_methods(experiment: Experiment, dataset: str, methods: Sequence[str
     """Return the ones among `methods` that are trained on `dataset`, each after the one that stands for it."""
     mine = [m for m in methods if m in experiment.methods_of.get(dataset, experiment.methods)]
     stand_in = experiment.paper_trains.get(dataset, {})
-    return list(dict.fromkeys(each for m in mine for each in (stand_in.get(m, m), m)))
+    return list(dict.fromkeys(method for m in mine for method in (stand_in.get(m, m), m)))
 
 
 def shared_options(experiment: Experiment) -> dict[str, Any]:

@@ -92,10 +92,10 @@ def load_experiment(name: str) -> Experiment:
         known = ", ".join(option_names("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     node = read_part(path)
-    found = Experiment(**checked_arguments(f"experiment/{name}", node, Experiment), name=node["name"])
-    if found.sweep:
-        _check_sweep(found)
-    return found
+    experiment = Experiment(**checked_arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+    if experiment.sweep:
+        _check_sweep(experiment)
+    return experiment
 
 
 def _check_sweep(experiment: Experiment) -> None:

@@ -60,15 +60,15 @@ def part_spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
         InputError: no config has this title, or several have it and `among` does not say which is meant.
     """
     wanted = title.replace(" + ", "+")
-    found = [name for name in option_names(group) if _part_title(group, name).replace(" + ", "+") == wanted]
-    return _the_one(group, title, [name for name in found if name in among] or found)
+    spellings = [name for name in option_names(group) if _part_title(group, name).replace(" + ", "+") == wanted]
+    return _the_one(group, title, [name for name in spellings if name in among] or spellings)
 
 
-def _the_one(group: str, title: str, found: list[str]) -> str:
-    if len(found) != 1:
-        which = f"several: {', '.join(found)}" if found else "none"
+def _the_one(group: str, title: str, spellings: list[str]) -> str:
+    if len(spellings) != 1:
+        which = f"several: {', '.join(spellings)}" if spellings else "none"
         raise InputError(f"{title!r} of the paper must be the title of one {group}, but it is that of {which}")
-    return found[0]
+    return spellings[0]
 
 
 def in_order(present: Iterable[str], order: Iterable[str]) -> list[str]:

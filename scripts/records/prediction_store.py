@@ -53,8 +53,8 @@ def step_sizes(target: np.ndarray) -> np.ndarray:
     std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
     if not ((std > 1e-30).all() and (std < 1e30).all()):
         return np.zeros(target.shape[1])
-    found: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
-    return found
+    sizes: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
+    return sizes
 
 
 def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
@@ -122,7 +122,7 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
         return {}
     with naming(path, "a file of predictions"):
         head, rest = _read_whole(path)
-        every, found = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
+        every, cells = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
         sizes = [(every[place].rows.target.size, kind) for *_, place, _, kinds in head["runs"] for kind in kinds]
         steps, rest = _from_planes(rest, sum(size for size, kind in sizes if _has_steps(kind)))
         whole, rest = _from_planes(rest, sum(size for size, kind in sizes if kind == WHOLE))
@@ -136,8 +136,8 @@ def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
                 prediction[predictor] = every[place].decode(kind, whole[:most] if most else steps[:size])
                 steps, whole = steps[size:], whole[most:]
             if not names or name in names:
-                found.setdefault(name, {}).setdefault(seed, {})[part] = Scored(prediction, rows.target, rows.domain)
-    return found
+                cells.setdefault(name, {}).setdefault(seed, {})[part] = Scored(prediction, rows.target, rows.domain)
+    return cells
 
 
 class Earlier:
@@ -246,13 +246,13 @@ def _targets(path: Path, written: int, size: int) -> dict[str, Rows]:  # noqa: A
         domains, rest = _from_planes(rest, sum(n for n, _ in shapes))
         if rest:
             raise ValueError("there are more numbers than rows")
-        found, at, row = dict[str, Rows](), 0, 0
+        targets, at, row = dict[str, Rows](), 0, 0
         for key, (n, width, exponents) in head["targets"].items():
             target = np.ascontiguousarray(numbers[at : at + n * width].view("<f4").reshape(width, n).T)
             steps = 2.0 ** np.array(exponents, dtype=np.float64) if exponents else np.zeros(width)
-            found[key] = Rows(target, smallest_type(domains[row : row + n].view("<i4")), steps)
+            targets[key] = Rows(target, smallest_type(domains[row : row + n].view("<i4")), steps)
             at, row = at + n * width, row + n
-    return found
+    return targets
 
 
 def _joined_values(values: list[np.ndarray]) -> np.ndarray:
@@ -290,6 +290,6 @@ def _from_planes(content: bytes, n: int) -> tuple[np.ndarray, bytes]:
     width, end = content[0], 1 + n * content[0]
     if not 1 <= width <= 4 or len(content) < end:
         raise ValueError("there are fewer numbers than its first line says")
-    found = np.zeros((n, 4), np.uint8)
-    found[:, :width] = np.frombuffer(content[1:end], np.uint8).reshape(width, n).T
-    return found.view("<u4").ravel(), content[end:]
+    planes = np.zeros((n, 4), np.uint8)
+    planes[:, :width] = np.frombuffer(content[1:end], np.uint8).reshape(width, n).T
+    return planes.view("<u4").ravel(), content[end:]

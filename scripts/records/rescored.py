@@ -72,9 +72,9 @@ def _normal_score(name: str, predictor: str, kept: Scored, std: Sequence[float],
         value = normal_scores(kept, val, np.array(std))[name]
         return value if math.isfinite(value) else math.inf
     suffix = predictor.removesuffix(RESCALED).removesuffix("_")
-    own, theirs = (joined({key: torch.from_numpy(each) for key, each in one.prediction.items()}) for one in (kept, val))
+    test, theirs = (joined({key: torch.from_numpy(x) for key, x in one.prediction.items()}) for one in (kept, val))
     validation = theirs[""], torch.from_numpy(val.target)
-    return evaluate_normal(own[suffix], torch.from_numpy(kept.target), validation, suffix)[name]
+    return evaluate_normal(test[suffix], torch.from_numpy(kept.target), validation, suffix)[name]
 
 
 class Verified(NamedTuple):
@@ -135,8 +135,8 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
         scores = report["scores"]
         if parts.keys() >= scores.keys():
             std, val = report.get("std", ()), parts.get("val")
-            scores = {part: {name: compute_score(name, parts[part], std, val) for name in own}
-                      for part, own in scores.items()}  # fmt: skip
+            scores = {part: {name: compute_score(name, parts[part], std, val) for name in values}
+                      for part, values in scores.items()}  # fmt: skip
         rounded = json.dumps(scores) != json.dumps(report["scores"])
         made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
     return made
@@ -159,19 +159,19 @@ def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any
         results: the folder that holds their predictions.
     """
     every = with_everywhere(())
-    lacking = [r for r in reports if any(name not in own for own in r["scores"].values() for name in every)]
+    lacking = [r for r in reports if any(name not in part for part in r["scores"].values() for name in every)]
     filled = {report["run"]: _filled_report(report, kept) for report, kept in with_predictions(results, lacking)}
     return [filled.get(report["run"], dict(report)) for report in reports]
 
 
 def _filled_report(report: Report, kept: Parts) -> dict[str, Any]:
-    scores = {part: dict(own) for part, own in report["scores"].items()}
+    scores = {part: dict(values) for part, values in report["scores"].items()}
     for part, one in kept.items():
-        own = scores.get(part, {})
+        values = scores.get(part, {})
         names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in mean_names(one.prediction)]
-        if any(name.startswith(OVER_DOMAINS) for name in own):
+        if any(name.startswith(OVER_DOMAINS) for name in values):
             names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
-        own |= {name: compute_score(name, one) for name in names if name not in own}
+        values |= {name: compute_score(name, one) for name in names if name not in values}
     return {**report, "scores": scores}
 
 

@@ -133,15 +133,15 @@ def _row_of(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
     """Return the columns of scores and facts: key in the report, split, name and column of each."""
-    found = []
+    columns = []
     for column in names:
         kind, _, rest = column.partition("_")
         if kind in (*PARTS, FACTS):
-            found.append(("facts" if kind == FACTS else "scores", kind, rest, column))
+            columns.append(("facts" if kind == FACTS else "scores", kind, rest, column))
         elif kind == "unrounded":
             part, _, name = rest.partition("_")
-            found.append((UNROUNDED, part, name, column))
-    return found
+            columns.append((UNROUNDED, part, name, column))
+    return columns
 
 
 def _report_of(

@@ -133,14 +133,14 @@ def grid_options() -> list[Query]:
 
 def swept_gains(e: Evidence, name: str) -> dict[tuple[str, float], Interval]:
     """Return C-Mixup minus ERM, preset paper, by dataset and value of an experiment's option."""
-    experiment, found = experiment_of(name), {}
+    experiment, gains = experiment_of(name), {}
     for dataset in (d for d in (*LEADING, *DOMAINS) if d in experiment.datasets):
         cell = {"experiment": name, "dataset": dataset, "preset": "paper", "method": "cmixup"}
         erm = e.runs(recorded_under(experiment, "erm", dataset), dataset, "paper", "erm")
         for value in swept_values(experiment, dataset, "cmixup"):
             ours = e.find({**cell, "options": {experiment.sweep["option"]: value}})
-            found[dataset, float(value)] = minus(ours or e.sample(cell), erm)  # the preset's own value is no option
-    return found
+            gains[dataset, float(value)] = minus(ours or e.sample(cell), erm)  # the preset's own value is no option
+    return gains
 
 
 def table1_rows(e: Evidence) -> Iterator[Row]:

@@ -114,7 +114,7 @@ def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
     return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {parts}."]
 
 
-def shown_tables(
+def list_tables(
     records: pd.DataFrame, metrics: Sequence[str] = (), more: Sequence[str] = ()
 ) -> list[tuple[Experiment, str, ResultTable]]:
     """Return every table of the paper, or of the same with options changed, that has published records.
@@ -132,7 +132,7 @@ def shown_tables(
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue
-        for preset in shown_presets(records, experiment.name):
+        for preset in list_presets(records, experiment.name):
             mine = experiment_records(experiment, standard_records(records, experiment), preset)
             missing = missing_lines(experiment, mine, preset)
             tables.append((experiment, preset, make_table(experiment, mine, preset, missing=missing)))
@@ -152,7 +152,7 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
     return [entry for entry in sweeps if entry[-1]]
 
 
-def shown_presets(records: pd.DataFrame, experiment: str) -> list[str]:
+def list_presets(records: pd.DataFrame, experiment: str) -> list[str]:
     """Return the presets that were run for an experiment, in the order paper, released, others."""
     presets = select_records(records, experiment=experiment)["preset"].unique()
     return sorted(presets, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
@@ -189,10 +189,10 @@ def why_missing(dataset: str, preset: str = "paper") -> str:
 def table_files() -> dict[str, str]:
     """Return every table as a page, and as CSV with the metrics that every run has, too."""
     records, texts = published_records(), dict[str, str]()
-    for experiment, preset, table in shown_tables(records):
+    for experiment, preset, table in list_tables(records):
         page = table_page(table, linked=True) + made_by(experiment.name, preset)
         texts[f"tables/{experiment.name}_{preset}.md"] = page
-    for experiment, preset, table in shown_tables(records, more=with_everywhere(())):
+    for experiment, preset, table in list_tables(records, more=with_everywhere(())):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
     return texts
 

@@ -153,8 +153,8 @@ def answer_table(numbers: Numbers) -> list[str]:
         base = numbers.base(theorem)
         for q in quantities[:2]:
             *compared, erm = (interval_text(numbers.difference(base, method, q)) for method in (*COMPARED, "erm"))
-            everywhere = [found for at in grid_places(numbers, theorem) if (found := numbers.differences(at, q))]
-            held = sum(ordering_verdict(found) == "holds" for found in everywhere)
+            everywhere = [interval for at in grid_places(numbers, theorem) if (interval := numbers.differences(at, q))]
+            held = sum(ordering_verdict(interval) == "holds" for interval in everywhere)
             verdict = ordering_verdict(numbers.differences(base, q))
             body.append([f"{theorem}: {q.title}", *compared, verdict, f"{held} of {len(everywhere)}", erm])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]

@@ -131,7 +131,7 @@ class Grid:
 
     def between(self) -> tuple[np.ndarray, np.ndarray]:
         """Return variance `(H, T, A)` and weight `(H, A)` of the normals that make each table's effect."""
-        pairs = [student_nodes(each) for each in self.kind]
+        pairs = [student_nodes(scale) for scale in self.kind]
         size = max(len(precision) for precision, _ in pairs)
         precision = np.stack([np.pad(p, (0, size - len(p)), constant_values=1.0) for p, _ in pairs])
         share = np.stack([np.pad(w, (0, size - len(w))) for _, w in pairs])
@@ -151,8 +151,8 @@ def solve_posterior(
     """
     points = [(overlap, growth, spread) for overlap in overlaps for growth in growths for spread in SPREADS]
     overlap, growth, spread = map(np.array, zip(*points, strict=True))
-    relative = np.stack([seen.relative(each) for each in growth])
-    likely, none = np.log([growths[each] for each in growth]), np.zeros(len(points))
+    relative = np.stack([seen.relative(shape) for shape in growth])
+    likely, none = np.log([growths[shape] for shape in growth]), np.zeros(len(points))
     parts = [_mode_grid(seen, Grid(likely, overlap, growth, none + kind, spread, relative, none, none))
              for kind in kinds]  # fmt: skip
     grid = Grid(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Grid)))
@@ -184,7 +184,7 @@ def _mode_grid(seen: Observed, grid: Grid) -> Grid:
 
 def mean_components(seen: Observed, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
     """Return variance and weight `(H, T, A, B)` of the normals that make the mean of each table's splits."""
-    noise, weights = (np.stack(each) for each in zip(*map(student_nodes, seen.freedom), strict=True))
+    noise, weights = (np.stack(column) for column in zip(*map(student_nodes, seen.freedom), strict=True))
     errors = np.maximum(seen.noise**2 * (1 / seen.n + grid.overlap[:, None]), TINY**2)
     within = errors[..., None] / noise
     between, share = grid.between()
@@ -211,7 +211,7 @@ class Mixture:
     """
 
     def __init__(self, weight: np.ndarray, mean: np.ndarray, deviation: np.ndarray):
-        weight, mean, deviation = (np.ravel(each) for each in np.broadcast_arrays(weight, mean, deviation))
+        weight, mean, deviation = (np.ravel(array) for array in np.broadcast_arrays(weight, mean, deviation))
         heavy = np.argsort(-weight, kind="stable")
         keep = heavy[: 1 + int(np.searchsorted(np.cumsum(weight[heavy]), (1 - 1e-5) * weight.sum()))]
         self.weight, self.mean, self.deviation = weight[keep] / weight[keep].sum(), mean[keep], deviation[keep]
@@ -232,7 +232,7 @@ class Mixture:
 
     def estimate(self, size: float) -> Estimate:
         """Return its summary; `size` is that of an effect that counts."""
-        gain, zero, least = (float(each) for each in self.below(np.array([-size, 0.0, size])))
+        gain, zero, least = (float(chance) for chance in self.below(np.array([-size, 0.0, size])))
         low, high = map(self.quantile, ENDS)
         return Estimate(float(self.weight @ self.mean), low, high, zero, gain, least - gain, 1 - least)
 
@@ -278,9 +278,9 @@ class Posterior:
 
 def observe_splits(differences: Sequence[Sequence[float]]) -> Observed:
     """Return what the splits of each table say, two or more, with the noise of tables pooled."""
-    n = np.array([len(each) for each in differences], dtype=float)
-    mean = np.array([np.mean(each) for each in differences])
-    variance, freedom = pool_variances(np.array([np.var(each, ddof=1) for each in differences]), n - 1)
+    n = np.array([len(values) for values in differences], dtype=float)
+    mean = np.array([np.mean(values) for values in differences])
+    variance, freedom = pool_variances(np.array([np.var(values, ddof=1) for values in differences]), n - 1)
     return Observed(mean, n, np.sqrt(variance), freedom)
 
 
@@ -309,7 +309,7 @@ def fit_effects(differences: Mapping[str, Sequence[float]], overlap: float, size
     `overlap` are test rows for each training row, the most of what splits share; 0 takes them as independent. `size` is
     that of an effect that counts, in the unit of the differences.
     """
-    return _fit_cached(tuple((name, tuple(each)) for name, each in differences.items()), overlap, size)
+    return _fit_cached(tuple((name, tuple(values)) for name, values in differences.items()), overlap, size)
 
 
 @functools.lru_cache(maxsize=1024)  # several tables and pages use the same one
@@ -323,7 +323,7 @@ def _fit_cached(differences: tuple[tuple[str, tuple[float, ...]], ...], overlap:
     return Posterior(
         Mixture(grid.weight, grid.mu, np.sqrt(grid.variance)).estimate(size),
         (median, low, high),
-        {name: each.estimate(size) for name, each in zip(names, of_tables(seen, grid), strict=True)},
+        {name: mixture.estimate(size) for name, mixture in zip(names, of_tables(seen, grid), strict=True)},
         of_new(grid).estimate(size),
     )
 

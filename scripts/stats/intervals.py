@@ -67,7 +67,7 @@ def compare_methods(
     means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
     best = min(means, key=lambda m: means[m] if lower_is_better else -means[m]) if means else None
     pairs = {m: paired_or_none(values.get(compare, {}), v) for m, v in values.items() if m != compare}
-    return Comparison(summaries, best, {m: found for m, found in pairs.items() if found and found.n >= FEW})
+    return Comparison(summaries, best, {m: interval for m, interval in pairs.items() if interval and interval.n >= FEW})
 
 
 def summarise_values(values: Sequence[float]) -> Summary:
@@ -92,12 +92,12 @@ def paired_or_none(first: Mapping[int, float], second: Mapping[int, float]) -> I
     return clustered_interval([first[s] - second[s] for s in seeds], seeds)
 
 
-def interval_text(found: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
+def interval_text(interval: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
     """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
-    if found is None:
+    if interval is None:
         return "—"
-    text = f"{found.mean:+.{decimals}f} [{found.low:+.{decimals}f}, {found.high:+.{decimals}f}]"
-    return f"**{text}**" if bold and not found.low <= 0 <= found.high else text
+    text = f"{interval.mean:+.{decimals}f} [{interval.low:+.{decimals}f}, {interval.high:+.{decimals}f}]"
+    return f"**{text}**" if bold and not interval.low <= 0 <= interval.high else text
 
 
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
@@ -186,8 +186,8 @@ def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """
     if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
         return None
-    found = unpaired_effect(first, second)
-    return Interval(found.mean, *found.ends(), min(first.n, second.n))
+    effect = unpaired_effect(first, second)
+    return Interval(effect.mean, *effect.ends(), min(first.n, second.n))
 
 
 def holm_adjusted(p: Sequence[float]) -> list[float]:

@@ -53,15 +53,15 @@ def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict
         grouped: whether domains count.
     """
     prediction, target = one.prediction[""], one.target
-    found = {
+    scores = {
         "nrmse": normalised_rmse(prediction, target, std),
         "nrmse_balanced": balanced_rmse(prediction, target, std),
     }
     ids, counts = np.unique(one.domain, return_counts=True)
     if grouped and (large := ids[counts >= LEAST_ROWS]).size:
         rows = (one.domain == domain for domain in large)
-        found["nrmse_worst"] = max(normalised_rmse(prediction[own], target[own], std) for own in rows)
-    return found
+        scores["nrmse_worst"] = max(normalised_rmse(prediction[members], target[members], std) for members in rows)
+    return scores
 
 
 def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
@@ -74,7 +74,7 @@ def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]
     """
     if STD not in one.prediction:
         return {}
-    (both, target), validation = (_in_std(each, std) for each in (one, val))
+    (both, target), validation = (_in_std(scored, std) for scored in (one, val))
     return evaluate_normal(both, target, validation)
 
 
@@ -117,6 +117,6 @@ def rounded_predictions(one: Scored) -> Scored:
     shift = 24 - BITS
     half, mask = np.int32(1 << (shift - 1)), np.int32(-1 << shift)
     values: Mapping[str, np.ndarray] = {
-        name: ((each.view(np.int32) + half) & mask).view(np.float32) for name, each in one.prediction.items()
+        name: ((array.view(np.int32) + half) & mask).view(np.float32) for name, array in one.prediction.items()
     }
     return Scored(values, one.target, one.domain)

@@ -239,7 +239,7 @@ def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict
     """Return the predictions of a run with its labels; of one that failed NaN."""
     if result.failure:
         nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
-        result = replace(result, predictions={p: loss.by_predictor("", each) for p, each in nothing.items()})
+        result = replace(result, predictions={p: loss.by_predictor("", array) for p, array in nothing.items()})
     return scored_predictions(data, result)
 
 

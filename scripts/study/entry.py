@@ -156,7 +156,7 @@ def with_entry(rules: Rules, method: str) -> tuple[Rules, str]:
     values = space_of(module)
     from_file(method, space_combinations(values)[0])
     fixed = {"method._target_": FROM_FILE, PATH: path.name}
-    tuned = {f"+method.options.{key}": each for key, each in values.items()}
+    tuned = {f"+method.options.{key}": value for key, value in values.items()}
     return with_method(rules, name, {"method": BASE, "fixed": fixed, "space": tuned, "file": str(path.resolve())}), name
 
 

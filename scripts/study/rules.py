@@ -112,7 +112,7 @@ class Rules:
         lite: how many of the tables, those with the fewest rows, an entry is tried on first.
         epochs, patience: of training.
         splits, first_split: how many splits, and the number of the first.
-        trials_each, shared: trials of each split, and how many of them are ERM's.
+        n_trials, shared: trials of each split, and how many of them are ERM's.
         rates: the lowest and the highest, drawn log-uniformly between.
         decays: one is drawn.
         weights: sets of initial weights that the winner is trained with.
@@ -136,7 +136,7 @@ class Rules:
     epochs: int
     patience: int
     splits: int
-    trials_each: int
+    n_trials: int
     shared: int
     rates: tuple[float, float]
     decays: tuple[float, ...]
@@ -227,7 +227,7 @@ class Rules:
         low, high = np.log(self.rates)
         drawn = [
             (float(f"{np.exp(rng.uniform(low, high)):.3g}"), float(rng.choice(self.decays)))
-            for _ in range(self.trials_each)
+            for _ in range(self.n_trials)
         ]
         space, points = self.methods[method].get("space", {}), np.random.default_rng([3, *key])
         trials = []
@@ -299,7 +299,7 @@ def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
                 [f"train.lr={float(row['lr'])}", f"train.weight_decay={float(row['weight_decay'])}"]
             for row in read_csv(folder / given["chosen"])
         }  # fmt: skip
-    values = {each.name: given[each.name] for each in fields(Rules) if each.name in given}
+    values = {field.name: given[field.name] for field in fields(Rules) if field.name in given}
     return Rules(**{**values, "name": name, "conditions": tuple(conditions)})
 
 

@@ -42,9 +42,9 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     try:
-        found = train(workers=int(sys.argv[1]))
+        numbers = train(workers=int(sys.argv[1]))
         everyone: list = [None] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(everyone, found)
+        torch.distributed.all_gather_object(everyone, numbers)
         if torch.distributed.get_rank() == 0:
             sys.stdout.write(json.dumps(everyone) + "\n")
     finally:

@@ -123,12 +123,12 @@ class ByHand(Adapter):
     def epoch(self) -> Batches:
         partners = self.sampler.epoch(self.rng)
         y = self.y if self.y.is_floating_point() else self.y.float()
-        found = []
+        batches = []
         for part in self.slices():
-            j, own = partners[part], self.x[part]
-            lam = self.lam.sample(len(own), self.rng)
-            found.append((mix(own, self.x[j], lam), mix(y[part], y[j], lam)))
-        return found
+            j, rows = partners[part], self.x[part]
+            lam = self.lam.sample(len(rows), self.rng)
+            batches.append((mix(rows, self.x[j], lam), mix(y[part], y[j], lam)))
+        return batches
 
 
 ADAPTERS: tuple[type[Adapter], ...] = (Call, Collate, Plain, Sampled, Hidden, ByHand)

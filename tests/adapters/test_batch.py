@@ -69,13 +69,13 @@ def test_auto_is_the_fraction_of_the_labels_given() -> None:
 
 def test_auto_is_found_from_the_first_512_labels_that_pass_by() -> None:
     _, y = rows(600)
-    mixing, found = CMixup("auto", seed=0), []
+    mixing, bandwidths = CMixup("auto", seed=0), []
     assert mixing.bandwidth is None
     for part in y.split(50):
         mixing.draw(part)
-        found.append(mixing.bandwidth)
-    assert found[-1] == bandwidth_for_fraction(y[:512], 0.2)
-    assert len(set(found)) == 5  # at 50, 100, 200, 400 and 512 labels
+        bandwidths.append(mixing.bandwidth)
+    assert bandwidths[-1] == bandwidth_for_fraction(y[:512], 0.2)
+    assert len(set(bandwidths)) == 5  # at 50, 100, 200, 400 and 512 labels
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -156,7 +156,7 @@ def test_a_copy_goes_on_where_it_was() -> None:
     mixing = CMixup("auto", seed=0)
     mixing.draw(y)
     one, two = copy.deepcopy(mixing), pickle.loads(pickle.dumps(mixing))  # noqa: S301 - our own
-    lams = [each.draw(y).lam for each in (mixing, one, two)]
+    lams = [one_of_three.draw(y).lam for one_of_three in (mixing, one, two)]
     assert torch.equal(lams[0], lams[1])
     assert torch.equal(lams[0], lams[2])
 

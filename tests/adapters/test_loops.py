@@ -41,8 +41,8 @@ def test_a_compiled_step_mixes_as_the_same_step_does(where: str, bandwidth: Any)
         if where == "hidden":
             with mixing_at(model, "1", mixing, y) as mixed_y:
                 return (model(x) - mixed_y).square().mean()
-        found = mixing({"x": x, "y": y}) if where == "dictionary" else mixing(x, y)
-        mixed_x, mixed_y = found.values() if isinstance(found, dict) else found
+        mixed = mixing({"x": x, "y": y}) if where == "dictionary" else mixing(x, y)
+        mixed_x, mixed_y = mixed.values() if isinstance(mixed, dict) else mixed
         return (model(mixed_x) - mixed_y).square().mean()
 
     compiled = torch.compile(step, backend="eager")
@@ -58,12 +58,12 @@ def test_a_mask_is_the_one_of_row_or_partner() -> None:
     used = torch.arange(6) < lengths[:, None]
     model = nn.Sequential(nn.Identity())
     for mask in (used, used.long(), torch.where(used, 0.0, -torch.inf)):
-        with mixing_at(model, "0", CMixup(10.0, seed=0, return_mix=True), y, mask=mask) as (_, found, (partner, _)):
+        with mixing_at(model, "0", CMixup(10.0, seed=0, return_mix=True), y, mask=mask) as (_, used_mask, (partner, _)):
             model(x)
-        assert found.dtype == mask.dtype
+        assert used_mask.dtype == mask.dtype
         longest = torch.maximum(lengths, lengths[partner])
-        assert torch.equal((found == mask[5, 0]).sum(1), longest)
-        assert not torch.equal(found, mask)
+        assert torch.equal((used_mask == mask[5, 0]).sum(1), longest)
+        assert not torch.equal(used_mask, mask)
     with mixing_at(model.eval(), "0", CMixup(10.0), y, mask=used) as (same_y, same):
         assert same is used
         assert same_y is y
@@ -89,10 +89,10 @@ class Encoder(nn.Module):
 def test_a_model_that_takes_labels_and_mask_by_keyword_sees_the_mixed_ones(layer: str | None) -> None:
     x, y, mask = torch.eye(6), torch.arange(6), torch.eye(6, dtype=torch.long)
     mixing, model = CMixup(10.0, seed=0), Encoder()
-    with mixing_at(model, layer, mixing, y, mask=mask) as (mixed_y, mixed_mask):
+    with mixing_at(model, layer, mixing, y, mask=mask) as (mixed_y, used_mask):
         mixed_x, seen_mask, seen_y = model(x=x, mask=mask, labels=y)
     assert seen_y is mixed_y
-    assert seen_mask is mixed_mask
+    assert seen_mask is used_mask
     torch.testing.assert_close(mixed_x @ y.float(), mixed_y)
     assert torch.equal(model(x, mask, y)[2], y)  # the hooks are gone
     with mixing_at(model, layer, mixing, y.float()) as mixed_y:  # mixed labels are not mixed twice
@@ -205,7 +205,7 @@ def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     second, fresh = CMixup(0.5, seed=0), CMixup(0.5, seed=0)
     second.load_state_dict(state)
-    lams = [on, *(each.draw(y).lam.tolist() for each in (second, fresh))]
+    lams = [on, *(rank.draw(y).lam.tolist() for rank in (second, fresh))]
     assert lams[0] != lams[1] != lams[2] != lams[0]
 
 
@@ -247,8 +247,8 @@ def test_a_list_of_categories_and_numbers_is_mixed_in_its_numbers() -> None:
     with pytest.raises(InputError, match=r"batch\[0\]\[0\] must be of a floating dtype .* place in keep"):
         CMixup(10.0)([categories, x], y)
     pairs = PairDataset(TensorDataset(categories, x, y), y, 10.0, labels_getter=lambda b: b[2], keep=((0,),))
-    own, mixed, label = pairs[Pair(2, 5, 0.25)]
-    assert own.tolist() == [2]
+    kept, mixed, label = pairs[Pair(2, 5, 0.25)]
+    assert kept.tolist() == [2]
     assert mixed.tolist() == [0, 0, 0.25, 0, 0, 0.75]
     assert label == 0.25 * 2 + 0.75 * 5
 

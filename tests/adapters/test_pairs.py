@@ -124,9 +124,9 @@ def test_labels_are_read_once_whatever_becomes_of_the_tensor(kind: str, bandwidt
     x = torch.utils.data.TensorDataset(torch.zeros(500, 1), y)
     data = PairDataset(x, y if kind == "tensor" else y.numpy(), bandwidth)
     sampler = PartnerSampler(y, bandwidth)
-    before = [each.draw(np.arange(500), np.random.default_rng(0)).tolist() for each in (data.sampler, sampler)]
+    before = [drawer.draw(np.arange(500), np.random.default_rng(0)).tolist() for drawer in (data.sampler, sampler)]
     y.zero_()
-    after = [each.draw(np.arange(500), np.random.default_rng(0)).tolist() for each in (data.sampler, sampler)]
+    after = [drawer.draw(np.arange(500), np.random.default_rng(0)).tolist() for drawer in (data.sampler, sampler)]
     assert after == before
 
 
@@ -134,11 +134,11 @@ def test_labels_are_read_once_whatever_becomes_of_the_tensor(kind: str, bandwidt
 def test_spawned_workers_read_what_none_reads() -> None:
     data = pairs(24)
     options: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": "spawn", "persistent_workers": True}
-    found = []
+    batches = []
     for more in ({}, options):
         loader = DataLoader(data, batch_sampler=PairBatchSampler(data, 8, seed=0), **more)
-        found.append([torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)])
-    assert found[0] == found[1]
+        batches.append([torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)])
+    assert batches[0] == batches[1]
 
 
 def test_persistent_workers_see_new_epochs() -> None:
@@ -210,8 +210,8 @@ def test_torchdata_resumes_in_the_middle_of_an_epoch(workers: int) -> None:
     wanted = [*running, *straight]
     resumed = loader()
     resumed.load_state_dict(state)
-    found = [*resumed, *resumed]
-    assert len(found) == len(wanted) == 3 + 5
+    read = [*resumed, *resumed]
+    assert len(read) == len(wanted) == 3 + 5
     assert all(
-        torch.equal(a, b) for one, other in zip(found, wanted, strict=True) for a, b in zip(one, other, strict=True)
+        torch.equal(a, b) for one, other in zip(read, wanted, strict=True) for a, b in zip(one, other, strict=True)
     )

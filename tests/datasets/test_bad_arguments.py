@@ -23,7 +23,7 @@ from datasets.no2 import NO2
 from datasets.pascal1d import Pascal1D
 from datasets.rcf_mnist import RCFMNIST
 from tests.datasets.samples import views
-from tests.refused import Bad, each, refused
+from tests.refused import Bad, bad, refused
 
 SEED = "split_seed must be a whole number, 0 to 4294967295, got -1"
 HOLES = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 4.0]])
@@ -37,13 +37,13 @@ BAD: Bad = [
     (partial(DTI, drug_length=0), "drug_length must be a whole number, 1 or more, got 0"),
     (partial(DTIDavis, protein_length=-1), "protein_length must be a whole number, 1 or more, got -1"),
     (partial(ExchangeRate, window=0), "window must be a whole number, 1 or more, got 0"),
-    *each(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be a whole number, 1 or more, got {}"),
+    *bad(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be a whole number, 1 or more, got {}"),
     (partial(ExchangeRate, window=5000), "window 5000 with horizon 12 is longer than the training part of"),
     (partial(Pascal1D, train_tasks=0), "train_tasks must be a whole number, 1 or more, got 0"),
     (partial(Pascal1D, side=100), "side must be one of 128, 64, 32, 16, got 100"),
     (partial(ClipSpec, frames=0), "frames must be a whole number, 1 or more, got 0"),
     (partial(ClipSpec, pad=-1), "pad must be a whole number, 0 or more, got -1"),
-    *each(LabelNoise, (-0.1, math.nan, math.inf), "label_noise must be a finite number, 0 or more, got"),
+    *bad(LabelNoise, (-0.1, math.nan, math.inf), "label_noise must be a finite number, 0 or more, got"),
     # ---- tables of one's own
     (partial(Csv, "my.csv", target=["a", "a"]), "target 'a' is in target, too"),
     (partial(Csv, "my.csv", target="a", group="a"), "target 'a' is in group, too"),
@@ -55,14 +55,14 @@ BAD: Bad = [
     (lambda: Csv(target="price").load(0), "path must name the table's file: dataset=csv dataset.path=my.csv"),
     (partial(Format, decimal="x"), "decimal must be one of auto, point, comma, ., ,, got 'x'"),
     (partial(Format, encoding="utf-9"), "encoding must be one that Python knows, such as utf-8, got 'utf-9'"),
-    *each(lambda text: Preprocessing.from_json(text, "my.json"),
+    *bad(lambda text: Preprocessing.from_json(text, "my.json"),
           ("", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'),
           "my.json does not hold what a run kept of its table"),
     # ---- rows, series and views
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
-    *each(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
+    *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
     (partial(fill_missing, HOLES, np.array([0, 1])), "column 1 of x"),
-    *each(lambda place: Windows(torch.rand(20, 3), *place), ((0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)),
+    *bad(lambda place: Windows(torch.rand(20, 3), *place), ((0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)),
           "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
 ]  # fmt: skip

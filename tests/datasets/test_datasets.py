@@ -176,8 +176,8 @@ def test_scaling_on_all_is_fitted_on_every_row() -> None:
 
 def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:
     x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
-    found = standardise(x, np.array([0, 1])).astype(np.float32)
-    assert found.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
+    scaled = standardise(x, np.array([0, 1])).astype(np.float32)
+    assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
 
 
 def test_labels_domains_and_checksums_pass_as_they_are() -> None:
@@ -262,9 +262,9 @@ def test_the_order_of_the_rows_is_an_option_and_changes_nothing_else() -> None:
 @pytest.mark.parametrize(("dataset", "domains"), [(Crime, (31, 6, 9)), (SkillCraft, (4, 1, 3))])
 def test_no_domain_is_in_two_splits_and_worst_is_one_of_them(dataset: type, domains: tuple[int, ...]) -> None:
     data = dataset(synthetic=True).load(0)
-    found = [set(split.domain.tolist()) for split in (data.train, data.val, data.test)]
-    assert tuple(map(len, found)) == domains
-    assert len(set.union(*found)) == sum(domains)
+    by_split = [set(split.domain.tolist()) for split in (data.train, data.val, data.test)]
+    assert tuple(map(len, by_split)) == domains
+    assert len(set.union(*by_split)) == sum(domains)
     assert data.worst == ("rmse",)
 
 
@@ -275,7 +275,7 @@ def test_folds_validate_on_every_training_domain_once_and_on_no_other() -> None:
     assert [one[part].tolist() for part in ("train", "val", "test")] == [[0, 4, 5], [1, 2, 3, 8], [7]]
     assert [other[part].tolist() for part in ("train", "val", "test")] == [[1, 2, 3, 8], [0, 4, 5], [7]]
     singly = [leave_domains_out(rows, domain, 4, seed)["val"] for seed in range(4)]
-    assert [sorted(set(domain[each].tolist())) for each in singly] == [[1], [4], [5], [7]]
+    assert [sorted(set(domain[held_out].tolist())) for held_out in singly] == [[1], [4], [5], [7]]
     for folds in (1, 5):
         with pytest.raises(InputError, match=f"folds must be 0 or from 2 to the 4 training domains, got {folds}"):
             leave_domains_out(rows, domain, folds, 0)

@@ -150,8 +150,8 @@ def test_rows_are_held_out_as_tdc_does(seed: int) -> None:
         if year < 2019:
             val.append(mine[~kept])
     for part, expected in zip(PARTS, (train, val, test), strict=True):
-        found = np.sort(rows[part]) if part == "train" else rows[part]
-        np.testing.assert_array_equal(found, np.concatenate(expected))
+        selected = np.sort(rows[part]) if part == "train" else rows[part]
+        np.testing.assert_array_equal(selected, np.concatenate(expected))
     # No year comes after the other where epochs are not shuffled: training rows are in random order, by the run's seed.
     assert len(set(table.domain[rows["train"][:40]].tolist())) > 3
     np.testing.assert_array_equal(DTI(subsample=False).split(table, seed)["train"], rows["train"])
@@ -193,25 +193,25 @@ def write_tdc(root: Path, **changes: Any) -> Path:
 
 def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
-    asked = []
+    requests = []
 
     class Group:
         def __init__(self, path: str):
             self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
 
         def get(self, benchmark: str) -> dict[str, pd.DataFrame]:
-            asked.append(benchmark)
+            requests.append(benchmark)
             return {part: pd.read_csv(self.path / f"{part}.csv") for part in ("train_val", "test")}
 
-    found = types.ModuleType("tdc.benchmark_group")
-    found.dti_dg_group = Group  # type: ignore[attr-defined]
+    module = types.ModuleType("tdc.benchmark_group")
+    module.dti_dg_group = Group  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "tdc", types.ModuleType("tdc"))
-    monkeypatch.setitem(sys.modules, "tdc.benchmark_group", found)
-    return asked
+    monkeypatch.setitem(sys.modules, "tdc.benchmark_group", module)
+    return requests
 
 
 def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_tdc(monkeypatch)
+    requests = fake_tdc(monkeypatch)
     write_tdc(tmp_path)
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     data = DTI(drug_length=20, protein_length=30).load(0)
@@ -225,7 +225,7 @@ def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
     assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
     assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
-    assert asked == ["BindingDB_Patent"] * 2
+    assert requests == ["BindingDB_Patent"] * 2
 
 
 def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

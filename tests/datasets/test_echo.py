@@ -96,9 +96,9 @@ def test_videos_with_fewer_than_two_traced_frames_are_left_out(root: Path) -> No
     gone = "GENERATED_test_00000.avi"
     kept = [x for x in lines if gone not in x and (name not in x or x.rsplit(",", 1)[1] == frame)]
     path.write_text("\n".join(kept) + "\n")
-    found = read_listing(root)
-    assert [p.stem for p in found["train"]] == [f"GENERATED_train_0000{k}" for k in (0, 2, 3)]
-    assert [p.stem for p in found["test"]] == [f"GENERATED_test_0000{k}" for k in (1, 2)]
+    listing = read_listing(root)
+    assert [p.stem for p in listing["train"]] == [f"GENERATED_train_0000{k}" for k in (0, 2, 3)]
+    assert [p.stem for p in listing["test"]] == [f"GENERATED_test_0000{k}" for k in (1, 2)]
 
 
 # ---- what is missing or damaged
@@ -108,9 +108,9 @@ def test_without_the_folder_the_message_says_how_to_get_it(tmp_path: Path, monke
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
     for use in (Echo().fetch, lambda: Echo().load(0)):
-        with pytest.raises(FetchError) as found:
+        with pytest.raises(FetchError) as raised:
             use()
-        message = str(found.value)
+        message = str(raised.value)
         assert "needs an agreement" in message.splitlines()[0]
         assert "https://echonet.github.io/dynamic/" in message
         for place in (tmp_path / "data/EchoNet-Dynamic", tmp_path / "mirror/echonet/EchoNet-Dynamic"):

@@ -153,13 +153,13 @@ def test_a_file_comes_from_where_it_can_be_had(
     server.files["/wrong/toy/table.dat"] = OTHER
     server.breaks, server.stalls = {"/breaks": 1, "/never": 99}, {"/stalls": 1}
     monkeypatch.setattr(module, "TIMEOUT", 0.3)
-    urls, mirror, asked = WAYS[way]
+    urls, mirror, requests = WAYS[way]
     monkeypatch.setenv("CMIXUP_MIRROR", mirror.format(url=server.url, tmp=tmp_path))
     _, path = fetch(raw(*(url.format(url=server.url) for url in urls)))
     assert path == root / "toy/table.dat"
     assert path.read_bytes() == source.read_bytes() == CONTENT
     assert path.stat().st_mode & 0o777 == 0o644
-    assert server.hits == asked
+    assert server.hits == requests
     assert files_below(root) == ["toy/table.dat"]
 
 
@@ -173,14 +173,14 @@ def test_the_content_of_a_gzip_file_counts_whatever_its_header(root: Path, tmp_p
 
 
 def test_no_more_is_unpacked_than_the_file_has(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, read = list[int](), zipfile.ZipExtFile.read
-    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: asked.append(n) or read(self, n))
+    sizes, read = list[int](), zipfile.ZipExtFile.read
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: sizes.append(n) or read(self, n))
     (tmp_path / "bomb.zip").write_bytes(zipped(inner=bytes(1 << 22)))
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 22)))
     for name in ("bomb.zip", "bomb.gz"):
         with pytest.raises(FetchError, match=f"member inner has more than the {len(CONTENT)} bytes that it should"):
             fetch(raw(f"file://{tmp_path}/{name}#inner"))
-    assert asked == [len(CONTENT) + 1]
+    assert sizes == [len(CONTENT) + 1]
     assert files_below(root) == []
 
 

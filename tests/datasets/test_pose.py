@@ -112,11 +112,11 @@ def test_validation_objects_can_be_kept_from_training() -> None:
 def test_views_shrink_to_means_over_squares() -> None:
     pool = views(2, seed=1)
     side = pool.x.shape[2] // 2
-    found = pool.shrunk(side)
-    assert (found.x.dtype, found.x.shape) == (np.uint8, (*pool.x.shape[:2], side, side))
+    smaller = pool.shrunk(side)
+    assert (smaller.x.dtype, smaller.x.shape) == (np.uint8, (*pool.x.shape[:2], side, side))
     corners = [pool.x[..., a::2, b::2].astype(int) for a in (0, 1) for b in (0, 1)]
-    assert (np.abs(found.x - sum(corners) / 4) <= 0.5).all()
-    assert (found.y is pool.y, found.names) == (True, pool.names)
+    assert (np.abs(smaller.x - sum(corners) / 4) <= 0.5).all()
+    assert (smaller.y is pool.y, smaller.names) == (True, pool.names)
     assert pool.shrunk(side * 2) is pool.shrunk(side * 4) is pool
 
 
@@ -133,10 +133,10 @@ def released(n_objects: int = 2, n_views: int = 30) -> tuple[np.ndarray, np.ndar
 def test_pickles_of_arrays_are_read_in_several_layouts(protocol: int) -> None:
     x, y = released(1, 2)
     for content in ((x, y), [list(x.reshape(1, 2, -1).astype(np.float64)), y[..., 1]]):
-        found_x, found_y = read_pickle(pickle.dumps(content, protocol), "data.pkl")
-        assert found_x.dtype == np.uint8
-        assert (found_x == x[..., 0]).all()
-        assert found_y.tolist() == y[..., -1].astype(np.float32).tolist()
+        read_x, read_y = read_pickle(pickle.dumps(content, protocol), "data.pkl")
+        assert read_x.dtype == np.uint8
+        assert (read_x == x[..., 0]).all()
+        assert read_y.tolist() == y[..., -1].astype(np.float32).tolist()
 
 
 class Evil:
@@ -196,10 +196,10 @@ def test_a_pickle_is_converted_once_and_again_when_it_changes(tmp_path: Path) ->
         return pickle.dumps((x, y))
 
     for sha, times in (("a", 1), ("a", 1), ("b", 2)):
-        found = converted(tmp_path / "train.npz", {"train.pkl": sha}, content)
+        arrays = converted(tmp_path / "train.npz", {"train.pkl": sha}, content)
         assert len(opened) == times
-        assert (np.asarray(found.x) == x[..., 0]).all()
-        assert found.about == {"sources": {"train.pkl": sha}}
+        assert (np.asarray(arrays.x) == x[..., 0]).all()
+        assert arrays.about == {"sources": {"train.pkl": sha}}
     assert sorted(p.name for p in tmp_path.iterdir()) == ["train.npz"]
 
 
@@ -223,10 +223,10 @@ def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_views_are_read_back_and_checked(tmp_path: Path) -> None:
     pool = views()
     write_views(tmp_path / "v.npz", Views(pool.x, pool.y, pool.names, {"sources": {"a": "b"}}))
-    found = read_views(tmp_path / "v.npz")
-    assert (np.asarray(found.x) == pool.x).all()
-    assert (found.y == pool.y).all()
-    assert (found.names, found.about) == (pool.names, {"sources": {"a": "b"}})
+    stored = read_views(tmp_path / "v.npz")
+    assert (np.asarray(stored.x) == pool.x).all()
+    assert (stored.y == pool.y).all()
+    assert (stored.names, stored.about) == (pool.names, {"sources": {"a": "b"}})
     (tmp_path / "bad.npz").write_bytes(b"no archive")
     with pytest.raises(InputError, match=r"bad.npz is not a file of views"):
         read_views(tmp_path / "bad.npz")
@@ -268,10 +268,10 @@ def test_mat_files(tmp_path: Path) -> None:
     one = box()
     path = tmp_path / "chair.mat"
     savemat(path, {"chair": struct([(one.vertices, (one.faces + 1).astype(np.uint8))] * 2)})
-    found = read_mat(path)
-    assert [m.name for m in found] == ["chair/00", "chair/01"]
-    assert (found[1].faces == one.faces).all()
-    assert (found[1].vertices == one.vertices).all()
+    content = read_mat(path)
+    assert [m.name for m in content] == ["chair/00", "chair/01"]
+    assert (content[1].faces == one.faces).all()
+    assert (content[1].vertices == one.vertices).all()
 
 
 def archive(path: Path, **runs: str) -> None:

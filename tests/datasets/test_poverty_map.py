@@ -75,11 +75,11 @@ def in_place(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
     made: list[Source] = []
-    found = types.ModuleType("wilds.datasets.poverty_dataset")
-    found.PovertyMapDataset = lambda **given: made.append(Source(**given)) or made[-1]  # type: ignore[attr-defined]
+    module = types.ModuleType("wilds.datasets.poverty_dataset")
+    module.PovertyMapDataset = lambda **given: made.append(Source(**given)) or made[-1]  # type: ignore[attr-defined]
     for name in ("wilds", "wilds.datasets"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", found)
+    monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", module)
     monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
     monkeypatch.setattr(PovertyMap, "rows", 30)
     in_place(tmp_path, monkeypatch)

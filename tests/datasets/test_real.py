@@ -117,9 +117,9 @@ def compare(data: RegressionData, expected: list[np.ndarray]) -> None:
 def test_published_bandwidths_do_what_the_specification_says(
     dataset: type, bandwidth: float, fraction: float, verdict: str
 ) -> None:
-    found = diagnose(dataset().load(0).train.y, bandwidth)
-    assert found.effective_fraction == pytest.approx(fraction, rel=0.1)
-    assert found.verdict == verdict
+    diagnosis = diagnose(dataset().load(0).train.y, bandwidth)
+    assert diagnosis.effective_fraction == pytest.approx(fraction, rel=0.1)
+    assert diagnosis.verdict == verdict
 
 
 def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high:
     assert data.train.y.std().item() == pytest.approx(std, abs=1e-3)
     proteins = [set(split.x.protein.tolist()) for split in parts]
     codes = data.train.x.proteins
-    sequences = [{tuple(codes[k].tolist()) for k in found} for found in proteins]
+    sequences = [{tuple(codes[k].tolist()) for k in rows} for rows in proteins]
     assert sum(map(len, proteins)) == len(set.union(*proteins))
     assert len(data.checksums) == 3
     assert data.train.x[torch.tensor([0])].sum() == 1100

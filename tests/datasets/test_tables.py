@@ -71,19 +71,19 @@ def test_the_comma_is_a_decimal_sign_only_where_no_column_has_points(tmp_path: P
 
 
 def test_quotes_hold_line_breaks_and_rows_are_counted_without_blank_lines(tmp_path: Path) -> None:
-    found = table(tmp_path, 'a,"size\n(m2)"\n"x\ny",1\n\n"p ""q""",2\n')
-    assert list(found) == ["a", "size (m2)"]
-    assert found["a"].tolist() == ["x\ny", 'p "q"']
-    assert found.index.tolist() == [1, 2]
+    read = table(tmp_path, 'a,"size\n(m2)"\n"x\ny",1\n\n"p ""q""",2\n')
+    assert list(read) == ["a", "size (m2)"]
+    assert read["a"].tolist() == ["x\ny", 'p "q"']
+    assert read.index.tolist() == [1, 2]
 
 
 def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
     content = "zip,a,b,c\n007,NA,1,x\n010,2,?,\n012,,3,NULL\n013,-9\n"
-    found = table(tmp_path, content, ("zip", "absent"), missing=("-9",))
-    assert found["zip"].tolist() == ["007", "010", "012", "013"]
-    np.testing.assert_array_equal(found["a"], [np.nan, 2, np.nan, np.nan])
-    np.testing.assert_array_equal(found["b"], [1, np.nan, 3, np.nan])  # the last row is short
-    assert found["c"].isna().tolist() == [False, True, True, True]
+    read = table(tmp_path, content, ("zip", "absent"), missing=("-9",))
+    assert read["zip"].tolist() == ["007", "010", "012", "013"]
+    np.testing.assert_array_equal(read["a"], [np.nan, 2, np.nan, np.nan])
+    np.testing.assert_array_equal(read["b"], [1, np.nan, 3, np.nan])  # the last row is short
+    assert read["c"].isna().tolist() == [False, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -127,16 +127,16 @@ COMMENTS = "# exported by hand, 2024\n\n# units: CHF\n"
     ],
 )
 def test_lines_before_the_header(content: str, form: dict[str, Any], line: str, tmp_path: Path) -> None:
-    found = table(tmp_path, content, **form)
-    pd.testing.assert_frame_equal(found, PLAIN)
-    assert found.attrs.get("header", "").startswith(line)
-    assert bool(line) == ("header" in found.attrs)
+    read = table(tmp_path, content, **form)
+    pd.testing.assert_frame_equal(read, PLAIN)
+    assert read.attrs.get("header", "").startswith(line)
+    assert bool(line) == ("header" in read.attrs)
 
 
 def test_a_header_that_begins_with_the_sign_of_comments(tmp_path: Path) -> None:
-    found = table(tmp_path, "# made by hand\n#price,size,fuel\n1.5,10,gas\n2.25,20,oil\n")
-    assert list(found) == ["#price", "size", "fuel"]
-    assert found.attrs["header"].startswith("the header is line 2, '#price,size,fuel'; dataset.skip=")
+    read = table(tmp_path, "# made by hand\n#price,size,fuel\n1.5,10,gas\n2.25,20,oil\n")
+    assert list(read) == ["#price", "size", "fuel"]
+    assert read.attrs["header"].startswith("the header is line 2, '#price,size,fuel'; dataset.skip=")
     with pytest.raises(
         InputError, match=r"row 1: 3 cells, but .* 1 columns \('Exported by hand'\); dataset.skip= says"
     ):
@@ -176,9 +176,9 @@ def test_tables_of_other_programs_are_read_with_their_types(name: str, package: 
         day=pd.to_datetime(["2020-01-01", "2020-01-02"]), flag=[True, False], code=[-9.0, 1.0]
     )
     getattr(frame, name)(tmp_path / "t", **({"index": False, "engine": "openpyxl"} if package == "openpyxl" else {}))
-    found = read_table(tmp_path / "t", Format(missing=("-9",)))
-    pd.testing.assert_frame_equal(found[["price", "size", "fuel"]], PLAIN, check_dtype=False)
-    assert found["code"].isna().tolist() == [True, False]
+    read = read_table(tmp_path / "t", Format(missing=("-9",)))
+    pd.testing.assert_frame_equal(read[["price", "size", "fuel"]], PLAIN, check_dtype=False)
+    assert read["code"].isna().tolist() == [True, False]
     many = pd.concat([frame] * 20, ignore_index=True).assign(
         price=np.arange(40.0), day=pd.date_range("2020-01-01", periods=40)
     )
@@ -288,10 +288,10 @@ def problems_of(frame: pd.DataFrame, path: Path, **options: object) -> tuple[str
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_is_planted_is_the_one_thing_said(name: str, tmp_path: Path) -> None:
-    change, said = PLANTED[name]
+    change, message = PLANTED[name]
     frame = change(clean(1), np.random.default_rng(5))
     (line,) = problems_of(frame, tmp_path / "t.csv")
-    assert pd.Series([line]).str.contains(said).all(), line
+    assert pd.Series([line]).str.contains(message).all(), line
     assert "dataset." in line or "fix the file" in line
 
 
@@ -541,11 +541,11 @@ def test_the_stand_in_has_the_targets_and_the_group_asked_for(kind: type[UserTab
     plain = kind(synthetic=True).load(0)
     assert (plain.unit, plain.checksums, plain.worst) == ("y", {}, ())
     assert plain.notes[0] == "synthetic stand-in: not real data"
-    asked = kind(target=["a", "b"], group="g", drop=["x"], synthetic=True).load(0)
-    assert (asked.unit, asked.train.y.shape[1], asked.worst) == ("a, b", 2, ("rmse",))
-    assert len(asked.train.domain.unique()) >= 4
-    assert made(asked).dropped == {"id": "numbers the rows", "country": "constant in training"}
-    assert "area is missing" in made(asked).features
+    data = kind(target=["a", "b"], group="g", drop=["x"], synthetic=True).load(0)
+    assert (data.unit, data.train.y.shape[1], data.worst) == ("a, b", 2, ("rmse",))
+    assert len(data.train.domain.unique()) >= 4
+    assert made(data).dropped == {"id": "numbers the rows", "country": "constant in training"}
+    assert "area is missing" in made(data).features
 
 
 # ---- R's tables

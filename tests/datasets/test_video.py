@@ -41,13 +41,13 @@ def frames(count: int = 5, seed: int = 0) -> np.ndarray:
 
 def jpegs_of(path: Path) -> list[bytes]:
     """The JPEG images in a file, found by their chunk's name alone."""
-    content, found, at = path.read_bytes(), [], 0
+    content, images, at = path.read_bytes(), [], 0
     end = content.index(b"idx1")
     while (at := content.find(b"00dc", at, end)) >= 0:
         size = struct.unpack("<I", content[at + 4 : at + 8])[0]
-        found.append(content[at + 8 : at + 8 + size])
+        images.append(content[at + 8 : at + 8 + size])
         at += 8 + size
-    return found
+    return images
 
 
 @pytest.fixture
@@ -270,11 +270,11 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
 def test_channel_statistics_are_those_of_the_pixels_of_the_fixed_clips() -> None:
     videos, where = [Numbered(n) for n in (10, 4, 30)], np.array([0.9, 0.0, 0.4])
     rows = np.array([0, 1])
-    found = measure_channels(videos, spec(), where, rows)
-    shown = [videos[0].read([5, 7, 9]), videos[1].read([0, 2])]  # zeros of the short video do not count
-    pixels = np.concatenate(shown).reshape(-1, 3).astype(float)
-    np.testing.assert_allclose(found.mean, pixels.mean(axis=0))
-    np.testing.assert_allclose(found.std, pixels.std(axis=0))
+    statistics = measure_channels(videos, spec(), where, rows)
+    frames = [videos[0].read([5, 7, 9]), videos[1].read([0, 2])]  # zeros of the short video do not count
+    pixels = np.concatenate(frames).reshape(-1, 3).astype(float)
+    np.testing.assert_allclose(statistics.mean, pixels.mean(axis=0))
+    np.testing.assert_allclose(statistics.std, pixels.std(axis=0))
 
 
 # ---- files

@@ -13,7 +13,7 @@ from cmixup.methods.erm import ERM
 from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.share import draws_of
 from models.fcn3 import FCN3
-from tests.helpers import CPU, Lazy, Own, composed, fitted, make_data, make_run, make_split
+from tests.helpers import CPU, Lazy, SelfPairs, composed, fitted, make_data, make_run, make_split
 
 
 class Random(Lazy):
@@ -51,12 +51,12 @@ def test_every_method_sees_the_same_views_of_the_same_seed() -> None:
 
 def test_views_are_spread_and_a_row_mixed_with_itself_shows_two() -> None:
     method = composed("mixup")
-    method.pairing = Own()
+    method.pairing = SelfPairs()
     batches = first_epoch(method)
-    own = torch.cat([batch.x[:, 0] for batch in batches])
+    rows = torch.cat([batch.x[:, 0] for batch in batches])
     others = torch.cat([batch.partner.x[:, 0] for batch in batches])
     assert torch.equal(torch.cat([b.x[:, 1:] for b in batches]), torch.cat([b.partner.x[:, 1:] for b in batches]))
-    seen = torch.cat([own, others])
+    seen = torch.cat([rows, others])
     assert len(seen.unique()) == 2 * 48
     assert 0 <= seen.min() < 0.1
     assert 0.9 < seen.max() <= 1
@@ -67,7 +67,7 @@ def test_the_mean_over_all_views_equals_a_naive_loop(size: int) -> None:
     torch.manual_seed(0)
     model, split = FCN3((3,), 2), make_split(9, d_y=2)
     lazy = replace(split, x=Ragged(split.x))
-    found = predict(ERM().predictors()[""], model, BatchLoader([lazy], CPU), size)
+    predicted = predict(ERM().predictors()[""], model, BatchLoader([lazy], CPU), size)
     with torch.no_grad():
-        each = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
-    torch.testing.assert_close(found, torch.cat(each))
+        expected = [sum(model(x[None] * k) for k in range(1, i + 2)) / (i + 1) for i, x in enumerate(split.x)]
+    torch.testing.assert_close(predicted, torch.cat(expected))

@@ -155,7 +155,7 @@ def _image_backbone(method: str) -> str:
 
 def cover() -> list[tuple[str, tuple[str, ...], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
-    found, seen, turns = ([], set(), itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]))
+    chosen, seen, turns = ([], set(), itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]))
     for name in sorted(option_names("method"), key=needs_images):  # those of images take longest
         if parts(name) <= seen:
             continue
@@ -163,11 +163,16 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         on = TASKS[0] if name in methods_of(TASKS[0]) else _image_backbone(name) if needs_images(name) else next(turns)
         on = on if name in methods_of(on) else "fcn3"
         linear = choices(name).get("mixing") == "linear" and "layer" in part_file("method", name)
-        stacked = on == "fcn3" and len(found) % 2
+        stacked = on == "fcn3" and len(chosen) % 2
         words = (name, "method.layer=hidden") if linear and on != "fcn3" else (name,)
-        found.append((on, words, 1 + stacked))
-    own = ("cmixup", "method/pairing=permutation", "method/lam=constant")
-    return [*found, ("conv_maml", ("maml",), 1), ("lst_attn", ("cmixup", "method.layer=hidden"), 1), ("fcn3", own, 2)]
+        chosen.append((on, words, 1 + stacked))
+    last = ("cmixup", "method/pairing=permutation", "method/lam=constant")
+    return [
+        *chosen,
+        ("conv_maml", ("maml",), 1),
+        ("lst_attn", ("cmixup", "method.layer=hidden"), 1),
+        ("fcn3", last, 2),
+    ]
 
 
 #: Of `cover`, what trains a second epoch from a checkpoint: schedules that begin after the first, and what has a state

@@ -11,12 +11,12 @@ from cmixup.batch import Batch
 from cmixup.training.loader import BatchLoader
 
 Steps = list[tuple[set[str], set[str]]]
-ASKED = os.environ.get("CMIXUP_TEST_DEVICE", "")
+REQUESTED = os.environ.get("CMIXUP_TEST_DEVICE", "")
 
 
 @pytest.fixture(scope="session")
 def _registered() -> torch.device:
-    if ASKED == "cuda":
+    if REQUESTED == "cuda":
         return torch.device("cuda", 0)
     from tests.device.pretended import register
 
@@ -26,7 +26,7 @@ def _registered() -> torch.device:
 @pytest.fixture
 def device(_registered: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
     """The device; while a test runs, tensors of the pretended one can be made."""
-    if ASKED == "cuda":
+    if REQUESTED == "cuda":
         yield _registered
         return
     from tests.device.pretended import DeviceGenerator, PretendedDevice
@@ -40,7 +40,7 @@ def device(_registered: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """For every step on the pretended device, in which operations the host waited, or sent a tensor."""
     seen: Steps = []
-    if not ASKED:
+    if not REQUESTED:
         from tests.device.pretended import moves, waits
 
         right = BatchLoader.batches

@@ -37,13 +37,13 @@ def assert_trains(
     saved = Checkpoints(lambda seed: folder / str(seed), 1, "key") if restart else None
     if restart:
         results(backbone, words, count, device, epochs=1, checkpoints=saved)
-    found = results(backbone, words, count, device, epochs=epochs, checkpoints=saved)
+    trained = results(backbone, words, count, device, epochs=epochs, checkpoints=saved)
     wanted = results(backbone, words, count, torch.device("cpu"), epochs=epochs)
     close = {"rtol": 1e-3, "atol": 1e-4} if device.type == "cuda" else {"rtol": 1e-5, "atol": 1e-6}
-    for ours, theirs in zip(found, wanted, strict=True):
+    for ours, theirs in zip(trained, wanted, strict=True):
         assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, epochs)
-        for part, each in theirs.predictions.items():
-            for name, prediction in each.items():
+        for part, predicted in theirs.predictions.items():
+            for name, prediction in predicted.items():
                 torch.testing.assert_close(ours.predictions[part][name], prediction, **close)
         assert ours.best_epoch == theirs.best_epoch
         assert all(value.device.type == "cpu" for value in ours.state_dict.values())
@@ -64,8 +64,8 @@ def test_dropout_draws_on_the_device_and_goes_on(device: torch.device, tmp_path:
         with torch.no_grad():
             for parameter in run.model.parameters():
                 parameter.fill_(0.1)
-        (found,) = train([run], settings(**SETTINGS, epochs=epochs), device, checkpoints=saved)
-        return found.predictions["test"][""]
+        (result,) = train([run], settings(**SETTINGS, epochs=epochs), device, checkpoints=saved)
+        return result.predictions["test"][""]
 
     saved = Checkpoints(lambda _: tmp_path, 1, "key")
     before = torch.get_device_module(device).get_rng_state(device)

@@ -88,8 +88,8 @@ def mapped(function: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, Tensor):
         return function(tree)
     if isinstance(tree, (list, tuple)):
-        each = [mapped(function, value) for value in tree]
-        return type(tree)(*each) if hasattr(tree, "_fields") else type(tree)(each)
+        values = [mapped(function, value) for value in tree]
+        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
     return {key: mapped(function, value) for key, value in tree.items()} if isinstance(tree, dict) else tree
 
 
@@ -109,17 +109,17 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
     if there and name in CROSSING and not all(isinstance(x, DeviceTensor) for x in tensors):
         moves[name] += 1
     inside = mapped(_host, kwargs) | ({"device": torch.device("cpu")} if given is not None else {})
-    with own_numbers(func, inside) if there else contextlib.nullcontext():
+    with private_numbers(func, inside) if there else contextlib.nullcontext():
         out = func(*mapped(_host, args), **inside)
     if torch.Tag.inplace_view in func.tags:  # the shape of the outer tensor changes as that of the inner one did
         with torch._C._DisableTorchDispatch():
             func(*args, **kwargs)
         return args[0]
     known = {id(x.host): x for x in tensors if isinstance(x, DeviceTensor)} | {id(x): x for x in tensors}
-    found = mapped(lambda x: known.get(id(x)) if id(x) in known else _on(x, there=there), out)
+    result = mapped(lambda x: known.get(id(x)) if id(x) in known else _on(x, there=there), out)
     for x in tensors:
         assert not isinstance(x, DeviceTensor) or x.shape == x.host.shape, f"{func} changed a shape in place"
-    return found
+    return result
 
 
 def check(func: Any, name: str, tensors: list[Tensor], *, there: bool) -> None:
@@ -133,7 +133,7 @@ def check(func: Any, name: str, tensors: list[Tensor], *, there: bool) -> None:
 
 
 @contextlib.contextmanager
-def own_numbers(func: Any, inside: dict) -> Iterator[None]:
+def private_numbers(func: Any, inside: dict) -> Iterator[None]:
     """Let an operation draw from the device's generator where it was given none."""
     if torch.Tag.nondeterministic_seeded not in func.tags or inside.get("generator") is not None:
         yield

@@ -18,7 +18,7 @@ from cmixup.seeding import Streams
 from tests.helpers import (
     DOMAIN_METHODS,
     METHODS,
-    Own,
+    SelfPairs,
     assert_states_close,
     assert_states_equal,
     composed,
@@ -43,9 +43,9 @@ EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
     "cmixup_batch b1+b2, bandwidth 0": lambda: composed("cmixup_batch", bandwidth=0.0, candidates="b1+b2"),
     "cmixup_batch all data, bandwidth 0": lambda: composed("cmixup_batch", bandwidth=0.0, factor=INF),
     "k_mixup, k = batch size": lambda: composed("k_mixup", k=16),
-    "local_mixup of self pairs, eps 0": lambda: LocalMixup(Threshold(0.0), Own(), Beta(0.5)),
-    "local_mixup of self pairs, exponential": lambda: LocalMixup(Exponential(3.0), Own(), Beta(0.5)),
-    "local_mixup of self pairs, knn": lambda: LocalMixup(Knn(0), Own(), Beta(0.5), "hidden"),
+    "local_mixup of self pairs, eps 0": lambda: LocalMixup(Threshold(0.0), SelfPairs(), Beta(0.5)),
+    "local_mixup of self pairs, exponential": lambda: LocalMixup(Exponential(3.0), SelfPairs(), Beta(0.5)),
+    "local_mixup of self pairs, knn": lambda: LocalMixup(Knn(0), SelfPairs(), Beta(0.5), "hidden"),
     "local_mixup, lam 1": lambda: LocalMixup(Threshold(1.0), Uniform(), Constant(1.0)),
 }
 

@@ -13,7 +13,7 @@ from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
 from models.resnet import ResNet
-from tests.refused import Bad, each, refused
+from tests.refused import Bad, bad, refused
 
 VIDEO, SMALLEST = (3, 4, 16, 16), 63 * 17 + 26 * 24  # the second: of a drug of 17 and a protein of 24 symbols
 RESNET = "input, stem, layer1, layer2, layer3, layer4"
@@ -35,8 +35,8 @@ BAD: Bad = [
       for make, shape, layers in LAYERS for part in ("encode", "decode")),
     (partial(resolve_layer, FCN3((4,), 1), "block3"), "a mix point of FCN3 (input, block1, block2), got 'block3'"),
     (partial(resolve_layer, Backbone(), "hidden"), "layer must be a mix point of Backbone"),
-    *each(lambda part: getattr(Backbone(), part)(torch.zeros(1, 2)), ("features", "head"), "Backbone offers no {}"),
-    *each(partial(ConvMAML, out_features=15), ((5,), (3, 128, 128), (1, 100, 128), (1, 0, 16), (168, 8)),
+    *bad(lambda part: getattr(Backbone(), part)(torch.zeros(1, 2)), ("features", "head"), "Backbone offers no {}"),
+    *bad(partial(ConvMAML, out_features=15), ((5,), (3, 128, 128), (1, 100, 128), (1, 0, 16), (168, 8)),
           "in_shape must be (1, H, W)"),
     (partial(ConvMAML, (1, 32, 32), 15, width=0), "width must be a whole number, 1 or more, got 0"),
     (partial(DeepDTA, (3, 4), 1, 17), "in_shape must be (values,) for DeepDTA, got (3, 4)"),

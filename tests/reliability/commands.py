@@ -70,13 +70,13 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def half_files(out: Path) -> list[str]:
     """Return the files of finished runs that are not whole, and empty or broken files beside them."""
-    found = [str(bad[0]) for done in out.rglob(DONE) if (bad := find_damage(done.parent))]
+    paths = [str(bad[0]) for done in out.rglob(DONE) if (bad := find_damage(done.parent))]
     for path in out.rglob("[!.]*"):
         if path.suffix in (".csv", ".yaml", ".pt", ".h5", ".json") and not path.stat().st_size:
-            found.append(str(path))
+            paths.append(str(path))
         elif path.suffix == ".json":
             json.loads(path.read_text())
-    return found
+    return paths
 
 
 def finished(out: Path) -> dict[str, tuple[int, int]]:

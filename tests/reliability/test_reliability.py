@@ -108,19 +108,19 @@ def test_two_commands_at_once_train_no_seed_twice(first: str, second: str, tmp_p
     both, expected = [(*words, first), (*words, second)], list[dict[str, Any]]()
     for order in (both, both[::-1]):
         out = tmp_path / f"in-turn{len(expected)}"
-        for each in order:
-            undisturbed(each, out)
+        for item in order:
+            undisturbed(item, out)
         expected.append(content(out))
     for number in range(2 * TIMES):
         out = tmp_path / f"raced{number}"
         started = []
-        for each in both:
-            started.append(start(each, out))
+        for item in both:
+            started.append(start(item, out))
             time.sleep(random.Random(number).uniform(0, 0.6))
         for process in started:
             text = process.communicate(timeout=300)[0]
             assert process.returncode == 0, text
-        assert [] in [differences(content(out), each) for each in expected]
+        assert [] in [differences(content(out), item) for item in expected]
 
 
 @pytest.fixture

@@ -85,8 +85,8 @@ def p_value(drawn, row):
     return chdtrc(len(counts) - 1, ((counts - expected) ** 2 / expected).sum())
 
 
-def uniform_p_value(found):
+def uniform_p_value(p_values):
     """Kolmogorov-Smirnov p-value of numbers against the uniform distribution (asymptotic, Stephens' correction)."""
-    found, n = np.sort(found), len(found)
-    gap = max((np.arange(1, n + 1) / n - found).max(), (found - np.arange(n) / n).max())
+    p_values, n = np.sort(p_values), len(p_values)
+    gap = max((np.arange(1, n + 1) / n - p_values).max(), (p_values - np.arange(n) / n).max())
     return kolmogorov(gap * (n**0.5 + 0.12 + 0.11 / n**0.5))

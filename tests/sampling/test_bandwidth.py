@@ -64,8 +64,8 @@ def test_large_data_is_looked_at_in_even_steps_of_its_labels(monkeypatch):
 @pytest.mark.parametrize("fraction", [0.05, 0.3, 0.9])
 def test_fraction_is_reached(kernel, fraction):
     labels = np.random.default_rng(0).normal(size=(600, 3))
-    found = diagnose(labels, ("fraction", fraction), kernel=kernel)
-    assert found.effective_fraction == pytest.approx(fraction, abs=0.005)
+    diagnosis = diagnose(labels, ("fraction", fraction), kernel=kernel)
+    assert diagnosis.effective_fraction == pytest.approx(fraction, abs=0.005)
 
 
 def test_bandwidth_in_standard_deviations_of_the_labels():
@@ -112,10 +112,10 @@ def test_fraction_limits():
 def test_published_bandwidths_have_the_published_effect():
     mirror = Path(os.environ["CMIXUP_MIRROR"])
     airfoil = np.loadtxt(mirror / "airfoil" / "airfoil_self_noise.dat")[:, -1]
-    found = diagnose(airfoil, 1.75)
-    assert found.effective_fraction == pytest.approx(0.27, abs=0.01)
-    assert (found.pair_gap, found.uniform_gap) == pytest.approx((1.4, 7.8), abs=0.1)
-    assert found.verdict == "local"
+    diagnosis = diagnose(airfoil, 1.75)
+    assert diagnosis.effective_fraction == pytest.approx(0.27, abs=0.01)
+    assert (diagnosis.pair_gap, diagnosis.uniform_gap) == pytest.approx((1.4, 7.8), abs=0.1)
+    assert diagnosis.verdict == "local"
     lines = (mirror / "crime" / "communities.data").read_text().split()
     crime = np.array([float(line.rsplit(",", 1)[1]) for line in lines])
     assert diagnose(crime, 1.0).verdict == diagnose(crime, 4.0).verdict == "indistinguishable from mixup"
@@ -123,9 +123,9 @@ def test_published_bandwidths_have_the_published_effect():
     with gzip.open(mirror / "exchange_rate" / "exchange_rate.txt.gz") as file:
         rates = np.loadtxt(file, delimiter=",")
     rates = (rates / np.abs(rates).max(axis=0))[179 : 179 + 4373]
-    found = diagnose(rates, 0.05)
-    assert found.effective_fraction == pytest.approx(0.07, abs=0.005)
-    assert found.verdict == "local"
+    diagnosis = diagnose(rates, 0.05)
+    assert diagnosis.effective_fraction == pytest.approx(0.07, abs=0.005)
+    assert diagnosis.verdict == "local"
     table = np.genfromtxt(mirror / "skillcraft" / "SkillCraft1_Dataset.csv", delimiter=",", names=True)
     latency = table["ActionLatency"]
     assert diagnose(latency, 5e-4).verdict == "self-pairing only: this is ERM"

@@ -64,8 +64,8 @@ def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
         kernel = Kernel("gaussian", bandwidth)
         drawn = np.stack([rejection.draw_once(labels, kernel, rng) for _ in range(200)])
         for anchor in (0, len(labels) // 2):
-            found = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
-            assert found is None or found > 1e-5
+            p = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
+            assert p is None or p > 1e-5
 
 
 def test_circles_are_gone_round() -> None:

@@ -30,7 +30,7 @@ def sampler(method, labels, bandwidth, kernel="gaussian"):
 def p_values(method, name, *, widths, draws, n_anchors, seed=0):
     labels = SETS[name]
     rng = np.random.default_rng([seed, zlib.crc32(f"{method} {name}".encode())])
-    found = []
+    values = []
     for i, width in enumerate(widths):
         kernel = ("gaussian", "tophat")[i % 2]
         bandwidth = width * typical_spread(labels)
@@ -39,14 +39,14 @@ def p_values(method, name, *, widths, draws, n_anchors, seed=0):
             drawn = built.draw(np.full(draws, anchor), rng)
             p = p_value(drawn, exact_row(labels, bandwidth, anchor, kernel))
             if p is not None:
-                found.append(p)
-    return found
+                values.append(p)
+    return values
 
 
 @pytest.mark.parametrize(("method", "name"), cases(ALGORITHMS))
 def test_draws_follow_the_exact_row(method, name):
-    found = p_values(method, name, widths=(0.5, 0.0, 0.1, 3.0), draws=1500, n_anchors=1)
-    assert all(p > 1e-4 for p in found), found
+    values = p_values(method, name, widths=(0.5, 0.0, 0.1, 3.0), draws=1500, n_anchors=1)
+    assert all(p > 1e-4 for p in values), values
 
 
 @pytest.mark.parametrize("method", ALGORITHMS)
@@ -70,14 +70,14 @@ def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("method", ALGORITHMS)
 def test_p_values_are_uniform_over_the_full_grid(method):
-    found = []
+    values = []
     for m, name in cases([method]):
         for shift in range(2):  # either kernel meets every bandwidth
             widths = WIDTHS[shift:] + WIDTHS[:shift]
-            found += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, seed=shift)
-    assert len(found) > 200
-    assert min(found) > 1e-3 / len(found)
-    assert uniform_p_value(found) > 1e-3
+            values += p_values(m, name, widths=widths, draws=20_000, n_anchors=3, seed=shift)
+    assert len(values) > 200
+    assert min(values) > 1e-3 / len(values)
+    assert uniform_p_value(values) > 1e-3
 
 
 @pytest.mark.parametrize("name", [n for n in SETS if SETS[n].ndim == 1])
@@ -109,6 +109,6 @@ def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
         rng = np.random.default_rng(8)
         draws = np.concatenate([built.epoch(rng)[:, None] for _ in range(200)], axis=1)
         rows = [exact_row(labels, 0.5, i) for i in range(len(labels))]
-        found = [p for i, row in enumerate(rows) if (p := p_value(draws[i], row)) is not None]
-        assert min(found) > 1e-5
-        assert uniform_p_value(found) > 1e-3
+        values = [p for i, row in enumerate(rows) if (p := p_value(draws[i], row)) is not None]
+        assert min(values) > 1e-5
+        assert uniform_p_value(values) > 1e-3

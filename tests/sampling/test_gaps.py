@@ -43,8 +43,8 @@ def law(labels: np.ndarray, bandwidth: float) -> np.ndarray:
 @pytest.mark.parametrize("method", ["auto", "rows", "uniform", "cdf"])
 def test_probabilities_and_draws_are_those_of_the_law(labels: np.ndarray, bandwidth: float, method: str) -> None:
     sampler, expected = PartnerSampler(labels, bandwidth, method=method), law(labels, bandwidth)
-    found = np.stack([sampler.probabilities(row) for row in range(len(labels))])
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    ours = np.stack([sampler.probabilities(row) for row in range(len(labels))])
+    np.testing.assert_allclose(ours, expected, atol=1e-12)
     rng, repeats = np.random.default_rng(0), 400
     drawn = np.concatenate([sampler.epoch(rng) for _ in range(repeats)]).reshape(repeats, -1)
     counts = np.stack([np.bincount(column, minlength=len(labels)) for column in drawn.T]) / repeats
@@ -76,10 +76,10 @@ def test_spaces_compare_what_is_there() -> None:
     scaled = LabelSpace(scale="std").fit(SMALL).of("labels", SMALL)
     np.testing.assert_allclose(np.nanstd(scaled, axis=0), 1)
     ranks = LabelSpace(ranks=True).fit(SMALL).of("labels", SMALL)
-    for values, found in zip(SMALL.T, ranks.T, strict=True):
+    for values, rank in zip(SMALL.T, ranks.T, strict=True):
         known = ~np.isnan(values)
-        np.testing.assert_allclose(found[known], (values[known].argsort().argsort() + 0.5) / known.sum())
-        assert np.isnan(found[~known]).all()
+        np.testing.assert_allclose(rank[known], (values[known].argsort().argsort() + 0.5) / known.sum())
+        assert np.isnan(rank[~known]).all()
     angles = np.array([[1.0, 5.0], [359.0, np.nan], [np.nan, 7.0]])
     circular = PartnerSampler(angles, 10.0, space=LabelSpace(period=(360, None)))
     weight = np.exp(-2 * 2.0**2 / 200)  # two degrees in one of two outputs

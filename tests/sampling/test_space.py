@@ -36,8 +36,8 @@ def test_circular_probabilities(kernel: str, s: float) -> None:
     wanted = around(np.mod(ANGLES, 360), 360)
     expected = weights(kernel, wanted, s)
     for anchor in (0, 40, 41, 42, 44, 47):
-        found = sampler.probabilities(anchor)
-        np.testing.assert_allclose(found, expected[anchor] / expected[anchor].sum(), rtol=1e-9, atol=1e-12)
+        computed = sampler.probabilities(anchor)
+        np.testing.assert_allclose(computed, expected[anchor] / expected[anchor].sum(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["auto", "uniform", "kd", "cdf", "sparse", "rows"])

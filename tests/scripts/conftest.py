@@ -66,7 +66,7 @@ def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+def table_run(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
     """A run on an own table with missing values, categories and a log target; its job and its file."""
     path = tmp_path_factory.mktemp("own") / "my.csv"
     path.write_text(CSV_ROWS)

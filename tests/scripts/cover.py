@@ -51,26 +51,26 @@ def _kinds() -> list[tuple[list[str], list[str], list[str], tuple[str, ...]]]:
 
 def cover() -> list[tuple[str, str, str]]:
     """Return every dataset and every method once or more, with presets by turns: as few combinations as that takes."""
-    found = {}
+    chosen = {}
     for datasets, methods, _, _ in _kinds():
         for k in range(max(len(datasets), len(methods))):
             dataset = datasets[k % len(datasets)]
             presets = list(presets_of(dataset))
-            found[dataset, methods[k % len(methods)], presets[k % len(presets)]] = None
-    return list(found)
+            chosen[dataset, methods[k % len(methods)], presets[k % len(presets)]] = None
+    return list(chosen)
 
 
 def combinations() -> list[tuple[str, str, str]]:
     """Return every dataset with every preset, and every method with one or two of the datasets it is for."""
-    found = dict.fromkeys(cover())
+    chosen = dict.fromkeys(cover())
     for datasets, methods, suited, pair in _kinds():
         for k, dataset in enumerate(datasets):
             for p, preset in enumerate(presets_of(dataset)):
-                found[dataset, suited[(len(PRESETS) * k + p) % len(suited)], preset] = None
+                chosen[dataset, suited[(len(PRESETS) * k + p) % len(suited)], preset] = None
         for k, method in enumerate(methods):
             for d, dataset in enumerate(pair):
-                found[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
-    return list(found)
+                chosen[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
+    return list(chosen)
 
 
 def cases() -> list[Any]:

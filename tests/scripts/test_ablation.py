@@ -36,8 +36,8 @@ def records(experiment: Experiment, variant: Variant, scores: Mapping[str, list[
 
 
 def test_a_sweep_is_a_row_a_value_in_the_order_of_datasets_and_methods() -> None:
-    found = [(v.method, v.label, v.overrides) for v in variant_rows(SMALL)]
-    assert found == [
+    rows = [(v.method, v.label, v.overrides) for v in variant_rows(SMALL)]
+    assert rows == [
         ("erm", "preset paper", ()),
         ("erm", "scaled on all rows", ("dataset.scaling=all",)),
         ("cmixup", "preset paper", ()),

@@ -151,29 +151,29 @@ def test_make_targets_exist() -> None:
 # ---- input that cannot be used
 
 
-def bad(command: str, *words: str, said: str) -> Any:
-    return pytest.param(command, words, said, id=f"{command} {' '.join(words)}"[:60])
+def bad(command: str, *words: str, message: str) -> Any:
+    return pytest.param(command, words, message, id=f"{command} {' '.join(words)}"[:60])
 
 
 BAD = [
-    bad("predict", "run=/nowhere", "table=x.csv", said="no such folder"),
-    bad("collect", "/nowhere", "over=method.bandwidth", said="folder must exist"),
-    bad("collect", "{empty}", said="over must name an option"),
-    bad("render", "chek=1", said="did you mean check?"),
-    bad("reproduce", "table99", said="table99"),
-    bad("reproduce", "table1", "seeds=1..x", said="seeds must be a range"),
-    bad("reproduce", "table1", "device=tpu", said="device must be auto"),
-    bad("reproduce", "table1", "methods=erm,foo", said="methods must be among"),
-    bad("reproduce", said="experiment must be one of"),
-    bad("tune", "dataset=nowhere", "method=erm", said="dataset must be among"),
-    bad("tune", "dataset=no2", "method=erm", "jobs=x", said="jobs must be a whole number"),
-    bad("tune", "dataset=no2", "preset=gpu", said="preset must be one of paper, default, got 'gpu'"),
-    bad("tune", "dataset=no2,csv", "dataset.path=a", said="dataset must be one for dataset.path=a, got no2,csv"),
-    bad("data", "fetsh", said="action must be one of status, fetch, render"),
-    bad("data", "fetch", "datasets=airfol", said="did you mean airfoil?"),
-    bad("bandwidth", "bandwidth=1", said="give either dataset"),
-    bad("analysis.__main__", "invarance", said="did you mean invariance?"),
-    bad("train", "method.bandwidth=-1", said="bandwidth must be 0 or more"),
+    bad("predict", "run=/nowhere", "table=x.csv", message="no such folder"),
+    bad("collect", "/nowhere", "over=method.bandwidth", message="folder must exist"),
+    bad("collect", "{empty}", message="over must name an option"),
+    bad("render", "chek=1", message="did you mean check?"),
+    bad("reproduce", "table99", message="table99"),
+    bad("reproduce", "table1", "seeds=1..x", message="seeds must be a range"),
+    bad("reproduce", "table1", "device=tpu", message="device must be auto"),
+    bad("reproduce", "table1", "methods=erm,foo", message="methods must be among"),
+    bad("reproduce", message="experiment must be one of"),
+    bad("tune", "dataset=nowhere", "method=erm", message="dataset must be among"),
+    bad("tune", "dataset=no2", "method=erm", "jobs=x", message="jobs must be a whole number"),
+    bad("tune", "dataset=no2", "preset=gpu", message="preset must be one of paper, default, got 'gpu'"),
+    bad("tune", "dataset=no2,csv", "dataset.path=a", message="dataset must be one for dataset.path=a, got no2,csv"),
+    bad("data", "fetsh", message="action must be one of status, fetch, render"),
+    bad("data", "fetch", "datasets=airfol", message="did you mean airfoil?"),
+    bad("bandwidth", "bandwidth=1", message="give either dataset"),
+    bad("analysis.__main__", "invarance", message="did you mean invariance?"),
+    bad("train", "method.bandwidth=-1", message="bandwidth must be 0 or more"),
 ]
 
 
@@ -194,15 +194,15 @@ def nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("command", "words", "said"), BAD)
+@pytest.mark.parametrize(("command", "words", "message"), BAD)
 def test_bad_input_is_one_line_and_exit_code_2(
-    command: str, words: tuple[str, ...], said: str, nothing_yet: Path, capsys: pytest.CaptureFixture[str]
+    command: str, words: tuple[str, ...], message: str, nothing_yet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
         call(command, [word.format(empty=nothing_yet / "empty") for word in words])
     (line,) = capsys.readouterr().err.splitlines()
     assert (stop.value.code, line.startswith("error: ")) == (2, True)
-    assert said in line
+    assert message in line
     assert not (nothing_yet / "out").exists()
 
 
@@ -250,7 +250,7 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--dataset", "a"], "did you mean dataset=?"),
         (["--dry-run", "1"], "did you mean dry_run=?"),
@@ -259,6 +259,6 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
         (["out=a", "out=b"], "out must be given once"),
     ],
 )
-def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], said: str) -> None:
-    with pytest.raises(InputError, match=said.replace("?", r"\?")):
+def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
         parse_args(words, OPTIONS, None)

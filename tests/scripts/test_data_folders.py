@@ -35,9 +35,9 @@ def test_status_and_fetch_say_whether_a_folder_is_there_and_how_to_get_it(
 
 
 def test_fetching_everything_leaves_such_folders_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
     monkeypatch.setattr(module, "option_names", lambda _: ["airfoil", "dti"])
-    monkeypatch.setattr(module, "fetch_all", asked.append)
+    monkeypatch.setattr(module, "fetch_all", requests.append)
     module.main(["fetch"])
-    assert asked == [["airfoil"]]
+    assert requests == [["airfoil"]]
     assert DTI.folders == (FOLDER,)

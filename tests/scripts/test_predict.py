@@ -30,31 +30,31 @@ def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]
         kept = read_predictions(folder / f"seed={seed}" / "predictions.h5")
         for part in ("val", "test"):
             frame = pd.DataFrame(raw.x[rows[part]], columns=list(NO2.columns), index=rows[part])
-            found = run.predict(frame)
-            np.testing.assert_allclose(found.to_numpy(), kept[part].prediction[""], rtol=1e-6, atol=1e-6)
-            assert list(found) == ["log_no2"]
-            assert found.index.tolist() == rows[part].tolist()
+            predicted = run.predict(frame)
+            np.testing.assert_allclose(predicted.to_numpy(), kept[part].prediction[""], rtol=1e-6, atol=1e-6)
+            assert list(predicted) == ["log_no2"]
+            assert predicted.index.tolist() == rows[part].tolist()
             # The inputs themselves are those of the dataset, bit for bit.
             x = getattr(dataset.load(seed), part).x
             assert np.array_equal(run.table.apply(frame), x.numpy())  # type: ignore[union-attr]
-            assert torch.equal(run.predict(x), torch.tensor(found.to_numpy()))
+            assert torch.equal(run.predict(x), torch.tensor(predicted.to_numpy()))
     one, other = (load_run(folder / f"seed={seed}").predict(frame).to_numpy() for seed in job.seeds)
     assert not np.allclose(one, other)  # each seed has its own weights
 
 
-def test_a_single_run_predicts_its_own_numbers_bit_for_bit(own: tuple[Job, Path]) -> None:
+def test_a_single_run_predicts_its_own_numbers_bit_for_bit(table_run: tuple[Job, Path]) -> None:
     """Of an own table, read as a user reads it: with a log target, holes and categories."""
-    job, path = own
+    job, path = table_run
     run = load_run(job.run_folder(0))
     frame = predict.read_new(path, run)
     kept = read_predictions(job.run_folder(0) / "predictions.h5")
-    data, found = job.dataset.load(0), run.predict(frame)
+    data, predicted = job.dataset.load(0), run.predict(frame)
     inputs = run.table.apply(frame)  # type: ignore[union-attr]
     for part in ("val", "test"):
         rows = [int(np.flatnonzero((inputs == x).all(axis=1))[0]) for x in getattr(data, part).x.numpy()]
         # Rows may repeat, but equal inputs are predicted alike.
-        np.testing.assert_array_equal(np.exp(kept[part].prediction[""].astype(np.float64)), found.to_numpy()[rows])
-    assert found.to_numpy().min() > 0
+        np.testing.assert_array_equal(np.exp(kept[part].prediction[""].astype(np.float64)), predicted.to_numpy()[rows])
+    assert predicted.to_numpy().min() > 0
 
 
 def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tuple[Job, Path]) -> None:
@@ -72,38 +72,38 @@ def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tupl
 
 
 def test_the_command_writes_what_the_run_predicts(
-    own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    job, path = own
+    job, path = table_run
     folder, out = job.run_folder(0), tmp_path / "predictions.csv"
     predict.main([f"run={folder}", f"table={path}", f"out={out}"])
-    found = pd.read_csv(out)
+    written = pd.read_csv(out)
     run = cmixup.load_run(folder)
     expected = run.predict(predict.read_new(path, run)).reset_index(drop=True)
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+    pd.testing.assert_frame_equal(written, expected, rtol=1e-12)
     truth = np.arange(100) % 7 + 1.5
-    rmse = np.sqrt(np.mean((truth - found["price"]) ** 2))
+    rmse = np.sqrt(np.mean((truth - written["price"]) ** 2))
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"100 rows: price -> {out}"
     assert second.startswith(f"price: rmse {rmse:.4f}, ")
 
 
-def test_ids_go_into_the_predictions_as_they_are(own: tuple[Job, Path], tmp_path: Path) -> None:
-    job, path = own
+def test_ids_go_into_the_predictions_as_they_are(table_run: tuple[Job, Path], tmp_path: Path) -> None:
+    job, path = table_run
     new = tmp_path / "new.csv"
     new.write_text(path.read_text().replace("id;price", "house;price").replace("\n7;", "\n007;"))
     predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=house,state", f"out={tmp_path / 'p.csv'}"])
-    found = pd.read_csv(tmp_path / "p.csv", dtype=str)
-    assert list(found) == ["house", "state", "price"]
-    assert found["house"][7] == "007"
+    written = pd.read_csv(tmp_path / "p.csv", dtype=str)
+    assert list(written) == ["house", "state", "price"]
+    assert written["house"][7] == "007"
     with pytest.raises(SystemExit):
         predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=hose"])
 
 
-def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(own: tuple[Job, Path], tmp_path: Path) -> None:
+def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tuple[Job, Path], tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("=1+1;size;age;state\n=cmd();1;25;s1\n-7;2;25;s1\n@x;3;25;s1\n")
     out = tmp_path / "out.csv"
-    predict.predict_table(load_run(own[0].run_folder(0)), tmp_path / "new.csv", out, "=1+1")
+    predict.predict_table(load_run(table_run[0].run_folder(0)), tmp_path / "new.csv", out, "=1+1")
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
 
@@ -119,13 +119,13 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_of_the_command_is_one_line(
-    case: str, own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: str, table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "words.csv").write_text("size;age;state\n1;old;s1\n")
-    places = {"run": own[0].run_folder(0), "table": own[1]} | {"words": tmp_path / "words.csv"}
-    words, said = BAD[case]
+    places = {"run": table_run[0].run_folder(0), "table": table_run[1]} | {"words": tmp_path / "words.csv"}
+    words, message = BAD[case]
     with pytest.raises(SystemExit) as stop:
         predict.main([word.format(**places) for word in words])
     (line,) = capsys.readouterr().err.splitlines()
     assert (stop.value.code, line.startswith("error: ")) == (2, True)
-    assert said in line
+    assert message in line

@@ -57,11 +57,11 @@ def here(monkeypatch):
 
 @pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
-    found, missing = cells.plan_cells(
+    planned, missing = cells.plan_cells(
         EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
     )
-    assert keys(found) == [("airfoil", "erm", ())]
-    assert found[0][1].pending == [0, 1]
+    assert keys(planned) == [("airfoil", "erm", ())]
+    assert planned[0][1].pending == [0, 1]
     assert missing == ["unheard: not in this version", "unbuilt: not in this version"]
 
 
@@ -76,13 +76,13 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     monkeypatch.setattr(cells, "_published", lambda: published)
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
-    found, missing = cells.plan_cells(experiment, given)
+    planned, missing = cells.plan_cells(experiment, given)
     swept = {("cmixup", (f"('method.bandwidth', {b})",)): [0, 1, 2] for b in (0.1, 1000.0)}
-    assert {key[1:]: job.seeds for key, (_, job) in zip(keys(found), found, strict=True)} == {
+    assert {key[1:]: job.seeds for key, (_, job) in zip(keys(planned), planned, strict=True)} == {
         **swept, ("cmixup", ()): [0, 1, 2], ("erm", ()): [2], ("manifold_mixup", ()): [2],
     }  # fmt: skip
     assert missing == []
-    recorded = {(job.config["method"]["name"], job.config["experiment"]) for _, job in found}
+    recorded = {(job.config["method"]["name"], job.config["experiment"]) for _, job in planned}
     assert recorded == {("erm", "table1"), ("manifold_mixup", "table1"), ("cmixup", "figure_bandwidth")}
     lines = cells.published_lines(experiment, given)
     assert [(r["method"], r["seed"], r["preset"], r["options"]) for r in lines] == [
@@ -90,7 +90,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     ]
     trained = []
     monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
-    cells.train_cells(experiment, found)
+    cells.train_cells(experiment, planned)
     assert sorted([len(job.seeds) for job in item.jobs] for item in trained) == [[1], [1], [3, 3, 3]]
     for item in trained:
         assert [compose_train(words).seeds for words in item.commands] == [job.seeds for job in item.jobs]
@@ -106,10 +106,10 @@ def test_both_rates_of_the_ablation_grid_train_as_one_stack(tmp_path, monkeypatc
     trained = []
     monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
     cells.train_cells(experiment, cells.plan_cells(experiment, given)[0])
-    found = sorted((item.jobs[0].settings.label_scaling, item.epochs, [job.settings.lr for job in item.jobs])
+    stacks = sorted((item.jobs[0].settings.label_scaling, item.epochs, [job.settings.lr for job in item.jobs])
                    for item in trained)  # fmt: skip
     scales, lengths = ["centre", "none", "standard"], [100, 200, 500]
-    assert found == [(scale, epochs, [0.01, 0.003]) for scale in scales for epochs in lengths]
+    assert stacks == [(scale, epochs, [0.01, 0.003]) for scale in scales for epochs in lengths]
 
 
 @pytest.mark.usefixtures("here")
@@ -117,8 +117,9 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
     experiment = replace(load_experiment("ladder"), datasets=["no2", "exchange_rate"], seeds_of={"exchange_rate": 2})
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, datasets=["no2", "exchange_rate"], methods=["erm"], seeds=[4, 5, 6])
-    found, _ = cells.plan_cells(experiment, given)
-    assert {job.config["dataset"]["name"]: job.seeds for _, job in found} == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
+    planned, _ = cells.plan_cells(experiment, given)
+    seeds = {job.config["dataset"]["name"]: job.seeds for _, job in planned}
+    assert seeds == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
 
 
 @pytest.mark.usefixtures("here")
@@ -139,8 +140,8 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
 @pytest.mark.usefixtures("here")
 def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 90.0)
-    found, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
-    assert not found
+    planned, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
+    assert not planned
     assert missing == ["airfoil erm paper: about 90 min here"]
     given = ["table1", "seeds=1", "methods=erm", "datasets=airfoil", "preset=", f"out={tmp_path}"]
     reproduce.main(given)
@@ -152,8 +153,8 @@ def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path
 
 @pytest.mark.usefixtures("offline")
 def test_without_any_data_the_stand_in_is_planned(tmp_path):
-    found, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
-    assert keys(found) == [("diabetes", "erm", ())]
+    planned, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
+    assert keys(planned) == [("diabetes", "erm", ())]
     assert missing[0] == "Airfoil: could not get airfoil"
     assert missing[-1] == "no dataset of this table could be had; Diabetes stands in"
 
@@ -189,12 +190,12 @@ def test_what_could_not_be_trained_is_shown_and_ends_the_command_with_2(tmp_path
 
 
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (asked.append(choice), ([], []))[1])
+    presets = []
+    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (presets.append(choice), ([], []))[1])
     for words in ("table2", "table2 preset=paper", "table1"):
         reproduce.main([*words.split(), f"out={tmp_path}", "device=cpu"])
-    assert [choice.preset for choice in asked] == ["cpu", "paper", "paper"]
-    assert [choice.seeds for choice in asked] == [[0, 1], [0, 1], list(range(10))]
+    assert [choice.preset for choice in presets] == ["cpu", "paper", "paper"]
+    assert [choice.seeds for choice in presets] == [[0, 1], [0, 1], list(range(10))]
 
 
 def test_table_2_says_what_it_is():
@@ -259,8 +260,8 @@ def test_a_dry_run_prints_what_is_missing_and_trains_and_fetches_nothing(tmp_pat
     monkeypatch.setattr(dataset_class("no2"), "fetch", lambda _: pytest.fail("fetched"))
     words = ["table1", "seeds=2", "datasets=no2", "methods=erm,mixup", "preset=paper", "device=cpu", f"out={tmp_path}"]
     reproduce.main([*words, "dry_run=1"])
-    *found, total = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in found] == ["table1", "table1"]
+    *lines, total = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["table1", "table1"]
     assert re.fullmatch(r"table1: 4 runs are missing, about \d+ minutes on one core", total)
 
 
@@ -278,10 +279,10 @@ def test_an_ablation_plans_every_variant_on_top_of_its_preset(tmp_path, monkeypa
     fetching(monkeypatch, lambda _: [])
     monkeypatch.setattr(dataset_class("crime"), "fetch", lambda _: [])
     experiment = load_experiment("ablation_ood")
-    found, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
+    planned, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
     mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == ("crime", "erm")]
     cell = ["dataset=crime", "method=erm", "preset=paper", f"experiment={experiment.name}", f"out={tmp_path}"]
     want = {plan_job(compose_train([*cell, *v.overrides, "device=cpu"])).folder for v in mine}
-    assert {job.folder for _, job in found} == want
-    assert len(found) == len(mine) > 3
+    assert {job.folder for _, job in planned} == want
+    assert len(planned) == len(mine) > 3
     assert not missing

@@ -48,7 +48,7 @@ DEEP = "[" * 10**5 + "]" * 10**5
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("DONE", None, "it holds no DONE"),
         ("model.json", None, "an earlier version made it; train it again with rerun=true"),
@@ -64,15 +64,15 @@ DEEP = "[" * 10**5 + "]" * 10**5
     ],
 )
 def test_a_damaged_run_is_one_line(
-    no2: tuple[Job, Path], tmp_path: Path, name: str, content: str | bytes | None, said: str
+    no2: tuple[Job, Path], tmp_path: Path, name: str, content: str | bytes | None, message: str
 ) -> None:
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         load_run(damaged(no2[1] / "seed=3", tmp_path, name, content))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "said"),
+    ("name", "changes", "message"),
     [
         ("preprocessing.json", {"targets": ["one", "two"]}, "is of another table than model.json"),
         ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
@@ -80,11 +80,11 @@ def test_a_damaged_run_is_one_line(
     ],
 )
 def test_a_run_with_values_that_no_run_has_is_one_line(
-    no2: tuple[Job, Path], tmp_path: Path, name: str, changes: dict[str, Any], said: str
+    no2: tuple[Job, Path], tmp_path: Path, name: str, changes: dict[str, Any], message: str
 ) -> None:
     folder = no2[1] / "seed=3"
     given = json.loads((folder / name).read_text())
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         load_run(damaged(folder, tmp_path, name, json.dumps({**given, **changes})))
 
 

@@ -20,10 +20,10 @@ from scripts.stats.intervals import (
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_leaves_no_mean(bad: float) -> None:
-    found = summarise_values([1.0, bad, 3.0])
-    assert math.isnan(found.mean)
-    assert math.isnan(found.std)
-    assert found.n == 3
+    summary = summarise_values([1.0, bad, 3.0])
+    assert math.isnan(summary.mean)
+    assert math.isnan(summary.std)
+    assert summary.n == 3
     interval = paired_or_none({0: 1.0, 1: bad}, {0: 2.0, 1: 3.0})
     assert interval is not None
     assert math.isnan(interval.mean)
@@ -32,10 +32,10 @@ def test_a_value_that_is_not_finite_leaves_no_mean(bad: float) -> None:
 
 
 def test_summary_uses_n_minus_one():
-    found = summarise_values([1.0, 2.0, 4.0])
-    assert found.mean == pytest.approx(7 / 3)
-    assert found.std == pytest.approx(math.sqrt(((4 / 3) ** 2 + (1 / 3) ** 2 + (5 / 3) ** 2) / 2))
-    assert found.n == 3
+    summary = summarise_values([1.0, 2.0, 4.0])
+    assert summary.mean == pytest.approx(7 / 3)
+    assert summary.std == pytest.approx(math.sqrt(((4 / 3) ** 2 + (1 / 3) ** 2 + (5 / 3) ** 2) / 2))
+    assert summary.n == 3
     assert math.isnan(summarise_values([1.0]).std)
     with pytest.raises(InputError, match="values"):
         summarise_values([])
@@ -44,20 +44,20 @@ def test_summary_uses_n_minus_one():
 def test_paired_interval_takes_shared_seeds_only():
     first = {0: 1.0, 1: 3.0, 2: 5.0, 9: 100.0}
     second = {0: 0.5, 1: 2.0, 2: 3.5, 8: -100.0}
-    found = paired_or_none(first, second)
+    interval = paired_or_none(first, second)
     # Differences 0.5, 1.0, 1.5: mean 1, std 0.5; t(0.975, 2) = 4.302653.
     half = 4.302653 * 0.5 / math.sqrt(3)
-    assert (found.mean, found.n) == (1.0, 3)
-    assert found.low == pytest.approx(1 - half, abs=1e-5)
-    assert found.high == pytest.approx(1 + half, abs=1e-5)
+    assert (interval.mean, interval.n) == (1.0, 3)
+    assert interval.low == pytest.approx(1 - half, abs=1e-5)
+    assert interval.high == pytest.approx(1 + half, abs=1e-5)
 
 
 def test_clustered_interval_by_hand():
-    found = clustered_interval([1.0, 3.0, 2.0, 6.0], ["a", "a", "b", "c"])
+    interval = clustered_interval([1.0, 3.0, 2.0, 6.0], ["a", "a", "b", "c"])
     # Mean 3; sums about it -2, -1, 3: sqrt(3 / 2 * 14) / 4 = 1.145644; t(0.975, 2) = 4.302653.
-    assert (found.mean, found.n) == (3.0, 3)
-    assert found.low == pytest.approx(3 - 4.302653 * 1.145644, abs=1e-5)
-    assert found.high == pytest.approx(3 + 4.302653 * 1.145644, abs=1e-5)
+    assert (interval.mean, interval.n) == (3.0, 3)
+    assert interval.low == pytest.approx(3 - 4.302653 * 1.145644, abs=1e-5)
+    assert interval.high == pytest.approx(3 + 4.302653 * 1.145644, abs=1e-5)
 
 
 def test_copies_of_a_value_in_its_cluster_narrow_nothing():
@@ -77,10 +77,10 @@ def test_intervals_are_scipys() -> None:
     from scipy.stats import ttest_ind, ttest_rel
 
     first, second = np.random.default_rng(0).normal([[1.0], [0.5]], [[1.0], [2.0]], size=(2, 9))
-    found = paired_or_none(dict(enumerate(first)), dict(enumerate(second)))
+    interval = paired_or_none(dict(enumerate(first)), dict(enumerate(second)))
     theirs = ttest_rel(first, second).confidence_interval()
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((theirs.low, theirs.high))
     assert paired_or_none({0: 1.0, 1: 2.0}, {1: 3.0}) is None
     few = second[:5]
     free = welch_interval(summarise_values(first.tolist()), summarise_values(few.tolist()))
@@ -98,9 +98,9 @@ def test_holm_by_hand() -> None:
 
 
 def test_a_standard_error_is_that_of_the_interval() -> None:
-    found = clustered_interval([1.0, 2.0, 4.0], "abc")
-    assert found is not None
-    assert of_interval(found).error == pytest.approx(math.sqrt(7 / 3 / 3))  # the variance of 1, 2 and 4 is 7 / 3
+    interval = clustered_interval([1.0, 2.0, 4.0], "abc")
+    assert interval is not None
+    assert of_interval(interval).error == pytest.approx(math.sqrt(7 / 3 / 3))  # the variance of 1, 2 and 4 is 7 / 3
 
 
 def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
@@ -111,11 +111,11 @@ def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
         "noise": {0: 4.0, 1: 5.0, 2: 4.5},
         "failed": {0: 1.0, 1: 1.0, 2: math.nan},
     }
-    found = compare_methods(values, "cmixup")
-    assert found.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
+    comparison = compare_methods(values, "cmixup")
+    assert comparison.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
     assert compare_methods(values, "cmixup", lower_is_better=False).best == "cmixup"
     assert compare_methods({m: v for m, v in values.items() if m == "erm"}, "cmixup").best is None
-    assert found.summaries["erm"] == Summary(3.1, pytest.approx(0.02**0.5), 2)
-    assert set(found.summaries) == set(values) - {"mixup"}
-    assert set(found.intervals) == {"noise", "failed"}  # ERM shares two seeds alone
-    assert found.intervals["noise"].mean == pytest.approx((2.8 - 4.0 + 2.6 - 5.0 + 9.0 - 4.5) / 3)
+    assert comparison.summaries["erm"] == Summary(3.1, pytest.approx(0.02**0.5), 2)
+    assert set(comparison.summaries) == set(values) - {"mixup"}
+    assert set(comparison.intervals) == {"noise", "failed"}  # ERM shares two seeds alone
+    assert comparison.intervals["noise"].mean == pytest.approx((2.8 - 4.0 + 2.6 - 5.0 + 9.0 - 4.5) / 3)

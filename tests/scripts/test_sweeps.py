@@ -143,10 +143,10 @@ def test_joblibs_processes_end_with_the_command_and_a_killed_one_is_one_line(kil
 
 def process_table() -> list[tuple[int, int, int]]:
     """Number, parent and group of every process that lives."""
-    found = []
+    processes = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, parent, group = stat.read_text().rpartition(")")[2].split()[:3]
             if state not in "ZX":
-                found.append((int(stat.parent.name), int(parent), int(group)))
-    return found
+                processes.append((int(stat.parent.name), int(parent), int(group)))
+    return processes

@@ -56,7 +56,7 @@ def test_what_a_table_hides_is_a_line_more_and_the_rest_of_the_output_stays(
     area = rng.uniform(30, 150, 120)
     price = 3000 * area + rng.normal(0, 4e4, 120)
     pd.DataFrame({"area": area, "tax": price / 20, "price": price}).to_csv(tmp_path / "t.csv", index=False)
-    said = []
+    outputs = []
     for looked in (True, False):
         if not looked:
             monkeypatch.setattr(Csv, "problems", lambda _: ())
@@ -65,14 +65,14 @@ def test_what_a_table_hides_is_a_line_more_and_the_rest_of_the_output_stays(
             "train.epochs=2", "logger=none", f"out={tmp_path / str(looked)}",
         ]))  # fmt: skip
         printed = capsys.readouterr()
-        said.append([text.replace(str(tmp_path / str(looked)), "OUT") for text in printed])
-    (out, err), (plain_out, plain_err) = said
+        outputs.append([text.replace(str(tmp_path / str(looked)), "OUT") for text in printed])
+    (out, err), (plain_out, plain_err) = outputs
     assert out == plain_out
-    found = [line for line in err.splitlines() if line not in plain_err.splitlines()]
-    assert [line for line in err.splitlines() if line not in found] == plain_err.splitlines()
-    assert len(found) == 1
-    assert "tax alone predicts price nearly" in found[0]
-    assert "dataset.drop=[tax]" in found[0]
+    lines = [line for line in err.splitlines() if line not in plain_err.splitlines()]
+    assert [line for line in err.splitlines() if line not in lines] == plain_err.splitlines()
+    assert len(lines) == 1
+    assert "tax alone predicts price nearly" in lines[0]
+    assert "dataset.drop=[tax]" in lines[0]
 
 
 @pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])
@@ -131,9 +131,9 @@ def test_a_bad_value_is_one_line_and_exit_code_2_and_nothing_waits_for_reporting
     done = command("debug=tiny", f"out={tmp_path}/out", "method.bandwidth=-1", flags=("-X", "importtime"))
     assert done.returncode == 2
     imports = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
-    said = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
-    assert len(said) == 1
-    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*", said[0])
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert len(lines) == 1
+    assert re.fullmatch(r"error: .*bandwidth must be 0 or more .*got -1.*", lines[0])
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "out").exists()
     loaded = {line.rpartition("|")[2].strip() for line in imports}

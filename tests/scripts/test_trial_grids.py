@@ -79,8 +79,8 @@ def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
     assert {trial.job.config["preset"] for trial in tried} == {"default"}
     if method == "erm":
         lr = start.settings.lr
-        found = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
-        assert found == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
+        rates = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
+        assert rates == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
 
 
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:

@@ -44,17 +44,17 @@ def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Train in this process, and remember how many runs were left to train each time."""
-    asked: list[int] = []
+    requests: list[int] = []
 
     def train(items: Sequence[Item], *_: Any, **__: Any) -> list[str]:
-        asked.append(sum(len(job.pending) for item in items for job in item.jobs))
+        requests.append(sum(len(job.pending) for item in items for job in item.jobs))
         for item in items:
             execute_together(item.jobs)
         return []
 
     monkeypatch.setattr(tune, "train_items", train)
     monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
-    return asked
+    return requests
 
 
 def read_trials(path: Path) -> list[dict[str, Any]]:
@@ -70,14 +70,14 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
 ) -> None:
     table = tmp_path / "my table.csv"
     table.write_text("a,price\n" + "".join(f"{k},{3 * k + 200}\n" for k in range(30)))
-    own = [f'dataset.path="{table}"', "dataset.target=price"]
-    given = [*own, "train.epochs=1", f"out={tmp_path}"]
+    words = [f'dataset.path="{table}"', "dataset.target=price"]
+    given = [*words, "train.epochs=1", f"out={tmp_path}"]
     tune.tune_cells([("csv", "erm")], given, tmp_path, budget=2)
     assert here == [2]
     (record,) = read_trials(tmp_path / tune.FILE)
-    assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(own)} epochs=1"
+    assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(words)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *own]
+    assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *words]
     (file,) = tmp_path.glob("tuned/csv-my_table-*.yaml")
     values = yaml.safe_load(file.read_text())["erm"]
     assert values.items() <= planned(*last[3:]).options.items()
@@ -136,8 +136,8 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     wanted = {k: v for k, v in best["options"].items() if k.startswith("method.") or k == "train.lr"}
     assert yaml.safe_load(tuned.read_text()) == {**others, "cmixup": wanted}
     assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
-    said = capsys.readouterr().out
-    assert said.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
+    output = capsys.readouterr().out
+    assert output.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
     (record,) = read_trials(tmp_path / "results" / tune.FILE)
     assert [one["val"] for one in record["trials"]].index(best["scores"]["val"]["rmse"]) == record["best"]
     assert record["trials"][record["best"]]["options"] == wanted
@@ -215,6 +215,6 @@ def test_the_seed_of_tuning_enters_no_table(tmp_path: Path) -> None:
 def test_a_tuned_value_reads_back_as_it_was(value: object, tmp_path: Path) -> None:
     tune.write_values(tmp_path / "no2.yaml", "erm", {"train.weight_decay": value})
     tune.write_values(tmp_path / "no2.yaml", "mixup", {})
-    found = compose.read_part(tmp_path / "no2.yaml")
-    assert found == {"erm": {"train.weight_decay": value}, "mixup": {}}
-    assert type(found["erm"]["train.weight_decay"]) is type(value)
+    read = compose.read_part(tmp_path / "no2.yaml")
+    assert read == {"erm": {"train.weight_decay": value}, "mixup": {}}
+    assert type(read["erm"]["train.weight_decay"]) is type(value)

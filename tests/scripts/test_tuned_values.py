@@ -43,8 +43,8 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
 
 def test_every_committed_value_has_a_record() -> None:
     paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
-    found = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
-    assert found == {key for key in TUNINGS if key[0] in compose.TUNED_PRESETS}
+    committed = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
+    assert committed == {key for key in TUNINGS if key[0] in compose.TUNED_PRESETS}
 
 
 @pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow

@@ -57,10 +57,10 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def change(results: Path, method: str, edit: Any, seeds: Any = SEEDS) -> None:
     """Change the published reports of some seeds of a method."""
-    found = [r for r in published_reports(results) if r["method"] == method and r["seed"] in seeds]
-    for report in found:
+    reports = [r for r in published_reports(results) if r["method"] == method and r["seed"] in seeds]
+    for report in reports:
         edit(report)
-    write_reports(results, found)
+    write_reports(results, reports)
 
 
 def scaled(factor: float) -> Any:

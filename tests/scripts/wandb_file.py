@@ -25,8 +25,8 @@ class OfflineRun:
     def table(self, key: str) -> list[dict[str, Any]]:
         """The rows of a logged table."""
         (entry,) = [row[key] for row in self.history if key in row]
-        found = json.loads((self.folder / "files" / entry["path"]).read_text())
-        return [dict(zip(found["columns"], row, strict=True)) for row in found["data"]]
+        content = json.loads((self.folder / "files" / entry["path"]).read_text())
+        return [dict(zip(content["columns"], row, strict=True)) for row in content["data"]]
 
 
 def records(content: bytes) -> Iterator[bytes]:
@@ -48,14 +48,14 @@ def records(content: bytes) -> Iterator[bytes]:
 
 def nested(items: Any) -> dict[str, Any]:
     """Keys may be a list of names, or one."""
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for item in items:
         *outer, last = list(item.nested_key) or [item.key]
-        place = found
+        place = tree
         for name in outer:
             place = place.setdefault(name, {})
         place[last] = json.loads(item.value_json)
-    return found
+    return tree
 
 
 def read_offline(path: Path) -> OfflineRun:

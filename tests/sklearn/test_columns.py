@@ -103,12 +103,12 @@ def test_categories_gaps_and_sparse_tables_are_learned_from() -> None:
     dense = np.where(rng.random((60, 3)) < 0.7, 0.0, 1.0)
     sparse = quick(epochs=2).fit(csr_matrix(dense), dense.sum(axis=1))
     np.testing.assert_array_equal(sparse.predict(csr_matrix(dense)), sparse.predict(dense))
-    for bad, said in (
+    for bad, message in (
         (x[["size"]], "feature names"),
         (x.to_numpy()[:, :1], "features"),
         (x.assign(size="tall"), "tall"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             model.predict(bad)
 
 
@@ -160,16 +160,16 @@ def test_equal_rows_become_one() -> None:
     x, y = rng.integers(-1, 2, (50, 2)).astype(float), rng.integers(0, 2, (50, 1)).astype(float)
     weight = rng.integers(0, 3, 50).astype(float)
     x[x == 0] *= rng.choice([-1.0, 1.0], (x == 0).sum())  # zeros of both signs are equal
-    found = merged(x, y, weight)
+    rows = merged(x, y, weight)
     expected: dict[tuple[float, ...], float] = {}
     for row, w in zip(np.column_stack([x, y]), weight, strict=True):
         if w:
             expected[tuple(row)] = expected.get(tuple(row), 0) + w
-    assert {tuple(r): w for r, w in zip(np.column_stack([found.x, found.y]), found.weight, strict=True)} == expected
+    assert {tuple(r): w for r, w in zip(np.column_stack([rows.x, rows.y]), rows.weight, strict=True)} == expected
     order = rng.permutation(50)
     again = merged(x[order], y[order], weight[order])
-    assert np.array_equal(found.x, again.x)
-    assert np.array_equal(found.weight, again.weight)
+    assert np.array_equal(rows.x, again.x)
+    assert np.array_equal(rows.weight, again.weight)
 
 
 def test_moments_are_those_of_repeated_rows() -> None:

@@ -32,9 +32,9 @@ def test_dates_are_days_since_1970_and_gaps_nan() -> None:
     dates = np.array(["1970-01-02", "NaT", "2024-01-01T12:00"], dtype="datetime64[ns]")
     frame = pd.DataFrame({"plain": dates, "there": pd.to_datetime(dates).tz_localize("UTC").tz_convert("Asia/Tokyo")})
     expected = np.array([1.0, np.nan, 19723.5])
-    found = in_numbers(frame, [])
+    numbers = in_numbers(frame, [])
     for name in frame:
-        np.testing.assert_array_equal(found[name], expected)
+        np.testing.assert_array_equal(numbers[name], expected)
     np.testing.assert_array_equal(in_numbers(dates[:, None], [])[:, 0], expected)
     assert frame["plain"].dtype.kind == "M"  # the given one stays
     counted = FRAME.assign(day=in_numbers(FRAME, [1])["day"])
@@ -73,8 +73,8 @@ def test_a_frame_without_its_reader_names_what_to_install(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("kind", [object, "string"])
 def test_text_says_how_to_encode_it_and_where_that_works(kind: Any) -> None:
     text = FRAME.assign(kind=pd.Series(KIND, dtype=kind))
-    said = r'column .kind. of X holds text, such as .[ab].: make it categories by X\[.kind.\]\.astype\("category"\)'
-    with pytest.raises(InputError, match=said):
+    message = r'column .kind. of X holds text, such as .[ab].: make it categories by X\[.kind.\]\.astype\("category"\)'
+    with pytest.raises(InputError, match=message):
         plain().fit(text, LABELS)
     mended = text.assign(kind=text["kind"].astype("category"))
     np.testing.assert_array_equal(
@@ -106,8 +106,8 @@ def test_tensors_of_every_kind_are_read(change: Any) -> None:
     model = plain().fit(change(x), change(y))  # small whole numbers are the same in all of them
     assert np.array_equal(model.predict(change(x)), expected)
     assert model.score(change(x), change(y)) == plain().fit(x.numpy(), y.numpy()).score(x.numpy(), y.numpy())
-    found = [CMixupResampler(random_state=0).fit_resample(a, b) for a, b in ((x, y), (change(x), change(y)))]
-    for mine, theirs in zip(*found, strict=True):
+    resampled = [CMixupResampler(random_state=0).fit_resample(a, b) for a, b in ((x, y), (change(x), change(y)))]
+    for mine, theirs in zip(*resampled, strict=True):
         assert np.array_equal(mine, theirs)
 
 
@@ -122,7 +122,7 @@ def test_tensors_without_real_numbers_are_refused_by_name(name: str) -> None:
             plain().fit(**given | {name: bad})
 
 
-def said(frame: Any, y: Any, weight: Any = None) -> list[str]:
+def warnings_of(frame: Any, y: Any, weight: Any = None) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         quick(epochs=1).fit(frame, y, sample_weight=weight)
@@ -130,27 +130,27 @@ def said(frame: Any, y: Any, weight: Any = None) -> list[str]:
 
 
 def test_a_table_without_traps_is_fitted_in_silence() -> None:
-    assert said(X, Y) == []
-    assert said(pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.arange(60) % 3)}), Y) == []
-    assert said(Y[:, None], Y) == []  # of one column it is the task
+    assert warnings_of(X, Y) == []
+    assert warnings_of(pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.arange(60) % 3)}), Y) == []
+    assert warnings_of(Y[:, None], Y) == []  # of one column it is the task
 
 
 def test_a_column_that_gives_the_label_away_is_named() -> None:
     """By its order, or by its levels; whichever output it gives away."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": X[:, 0], "later": np.exp(Y / 50) + rng.normal(size=60) / 1e3})
-    (line,) = said(frame, Y)
+    (line,) = warnings_of(frame, Y)
     assert line.startswith("column later of X alone predicts y nearly (rank correlation 1.000)")
     many = pd.DataFrame({"a": rng.normal(size=400), "kind": pd.Categorical([f"k{k % 8}" for k in range(400)])})
     label = (np.arange(400) % 8 * 5 % 8).astype(float)
-    (line,) = said(many, np.column_stack([rng.normal(size=400), label]))
+    (line,) = warnings_of(many, np.column_stack([rng.normal(size=400), label]))
     assert line.startswith("column kind of X alone predicts y nearly")
 
 
 def test_a_column_that_numbers_the_rows_is_named_and_stays() -> None:
     rng = np.random.default_rng(0)
     x = np.column_stack([X, rng.permutation(60) + 1000])
-    (line,) = said(x, Y)
+    (line,) = warnings_of(x, Y)
     assert line.startswith("column 4 of X looks like an ID")
     with pytest.warns(UserWarning, match="looks like an ID"):
         assert quick(epochs=1).fit(x, Y).n_features_in_ == 5
@@ -159,9 +159,9 @@ def test_a_column_that_numbers_the_rows_is_named_and_stays() -> None:
 def test_labels_far_outside_are_named_by_row_unless_they_weigh_nothing() -> None:
     y = Y.copy()
     y[7] = 9999.0
-    (line,) = said(X, y)
+    (line,) = warnings_of(X, y)
     assert line.startswith("y lies far outside in rows 7 (9999): fix them")
-    assert said(X, y, np.where(y == 9999.0, 0.0, 1.0)) == []
+    assert warnings_of(X, y, np.where(y == 9999.0, 0.0, 1.0)) == []
 
 
 def test_it_is_cheap_and_wide_tables_are_left_alone() -> None:

@@ -21,8 +21,8 @@ GAPS[np.isnan(GAPS).all(axis=1), 0] = 100.0
 @pytest.mark.parametrize("bandwidth", [0, 0.5, np.inf, "auto", ("fraction", 0.3)])
 def test_every_bandwidth_trains_and_says_finite_numbers(bandwidth: Any) -> None:
     model = quick(bandwidth=bandwidth, blend="trees").fit(X, GAPS)
-    for found in (model.predict(X), model.predict_interval(X, 0.8), model.validation_scores_, model.loss_curve_):
-        assert np.isfinite(found).all()
+    for numbers in (model.predict(X), model.predict_interval(X, 0.8), model.validation_scores_, model.loss_curve_):
+        assert np.isfinite(numbers).all()
     np.testing.assert_allclose(model.y_mean_, np.nanmean(GAPS, axis=0))
     np.testing.assert_allclose(model.y_scale_, np.nanstd(GAPS, axis=0))
 
@@ -63,8 +63,8 @@ def test_residuals_and_scores_leave_gaps_out() -> None:
     assert np.array_equal(np.isnan(model._residuals).sum(axis=0), np.isnan(GAPS).sum(axis=0))
     predicted, known = model.predict(X), ~np.isnan(GAPS)
     weight = np.random.default_rng(2).uniform(1, 2, len(X))
-    each = [r2_score(GAPS[k, c], predicted[k, c], sample_weight=weight[k]) for c, k in enumerate(known.T)]
-    assert model.score(X, GAPS, weight) == pytest.approx(np.mean(each))
+    scores = [r2_score(GAPS[k, c], predicted[k, c], sample_weight=weight[k]) for c, k in enumerate(known.T)]
+    assert model.score(X, GAPS, weight) == pytest.approx(np.mean(scores))
     assert model.score(X, PAIR) == pytest.approx(r2_score(PAIR, predicted))
 
 

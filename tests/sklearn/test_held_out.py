@@ -22,15 +22,15 @@ GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, list[tuple[float, int]]]]:
     """Return a list that gets the rows, the parts and the networks of each training."""
-    found: list[Any] = []
+    calls: list[Any] = []
     original = regressor.train_networks
 
     def spied(rows: Any, parts: Any, nets: Any, *rest: Any, **more: Any) -> Any:
-        found.append((rows, parts, nets))
+        calls.append((rows, parts, nets))
         return original(rows, parts, nets, *rest, **more)
 
     monkeypatch.setattr(regressor, "train_networks", spied)
-    return found
+    return calls
 
 
 @pytest.mark.parametrize("bandwidth", ["auto", ("std", 0.3)])
@@ -133,9 +133,9 @@ def test_metadata_is_routed(seen: list[Any]) -> None:
         model = quick(epochs=1).set_fit_request(groups=True)
         pipe = make_pipeline(StandardScaler(), model)
         pipe.fit(X, Y, groups=GROUPS)
-        for own in (pipe, model):
-            found = cross_validate(own, X, Y, cv=2, params={"groups": GROUPS}, error_score="raise")
-            assert np.isfinite(found["test_score"]).all()
+        for estimator in (pipe, model):
+            scores = cross_validate(estimator, X, Y, cv=2, params={"groups": GROUPS}, error_score="raise")
+            assert np.isfinite(scores["test_score"]).all()
         search = GridSearchCV(pipe, {"cmixupregressor__bandwidth": [0, np.inf]}, cv=2, error_score="raise")
         search.fit(X, Y, groups=GROUPS)
     assert len(seen) == 1 + 4 + 5
@@ -160,10 +160,10 @@ def test_a_weight_counts_rows_and_a_missing_label_counts_for_nothing() -> None:
     size, members, predicted = rng.exponential(size=(12, 1)), np.ones((12, 1)), rng.normal(size=(1, 4, 1))
     expected = interval(Residuals(size, np.ones(12), members), predicted, 0.7)
     gaps = np.concatenate([size, np.full((5, 1), np.nan)])
-    found = interval(Residuals(gaps, np.ones(17), np.ones((17, 1))), predicted, 0.7)
-    np.testing.assert_array_equal(found, expected)
-    found = interval(Residuals(size, np.full(12, 3.0), members), predicted, 0.7)
-    np.testing.assert_array_equal(found, expected)
+    bounds = interval(Residuals(gaps, np.ones(17), np.ones((17, 1))), predicted, 0.7)
+    np.testing.assert_array_equal(bounds, expected)
+    bounds = interval(Residuals(size, np.full(12, 3.0), members), predicted, 0.7)
+    np.testing.assert_array_equal(bounds, expected)
     heavy = np.where(size[:, 0] == size.max(), 1e9, 1.0)
     _, high = interval(Residuals(size, heavy, members), predicted, 0.7)
     np.testing.assert_allclose(high, predicted[0] + size.max())
@@ -172,19 +172,19 @@ def test_a_weight_counts_rows_and_a_missing_label_counts_for_nothing() -> None:
 def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> None:
     parts = [Part(np.array([2, 3]), np.array([0, 1])), Part(np.array([0, 3]), np.array([1, 2]))]
     labels = np.array([[1.0], [2.0], [np.nan], [4.0]])
-    found = residuals_of(np.arange(1.0, 5), parts, [np.array([[1.5], [3.0]]), np.array([[5.0], [7.0]])], labels)
-    np.testing.assert_array_equal(found.size, [[0.5], [2.0], [np.nan]])
-    np.testing.assert_array_equal(found.weight, [1, 2, 3])
-    np.testing.assert_array_equal(found.members, [[1, 0], [1, 1], [0, 1]])
+    residuals = residuals_of(np.arange(1.0, 5), parts, [np.array([[1.5], [3.0]]), np.array([[5.0], [7.0]])], labels)
+    np.testing.assert_array_equal(residuals.size, [[0.5], [2.0], [np.nan]])
+    np.testing.assert_array_equal(residuals.weight, [1, 2, 3])
+    np.testing.assert_array_equal(residuals.members, [[1, 0], [1, 1], [0, 1]])
 
 
 def test_the_spread_of_members() -> None:
     model = quick(members=3).fit(X, Y)
     predicted, deviation = model.predict(X, return_std=True)
     assert np.array_equal(predicted, model.predict(X))
-    each = np.stack([model._of_members(model._inputs(X), member)[:, 0] for member in range(3)])
-    np.testing.assert_allclose(predicted, each.mean(axis=0))
-    np.testing.assert_allclose(deviation, each.std(axis=0))
+    by_member = np.stack([model._of_members(model._inputs(X), member)[:, 0] for member in range(3)])
+    np.testing.assert_allclose(predicted, by_member.mean(axis=0))
+    np.testing.assert_allclose(deviation, by_member.std(axis=0))
     x, y = table(outputs=2)
     predicted, deviation = quick(bandwidth=0).fit(x, y).predict(x, return_std=True)
     assert predicted.shape == deviation.shape == (60, 2)

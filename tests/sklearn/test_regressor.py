@@ -40,12 +40,12 @@ FITTED = quick().fit(X, Y)
 def test_predictions_are_in_label_units() -> None:
     """By the formula, and a power of two as unit of the labels changes nothing else."""
     z = (X - FITTED.x_mean_) / FITTED.x_scale_
-    each = []
+    predictions = []
     for first, second, bias, last in zip(*FITTED.coefs_, *FITTED.intercepts_, strict=True):
-        each.append((np.maximum(z @ first + bias, 0) @ second + last)[:, 0])
-    assert len(each) == 2
-    assert not np.allclose(*each)
-    expected = np.mean(each, axis=0) * FITTED.y_scale_[0] + FITTED.y_mean_[0]
+        predictions.append((np.maximum(z @ first + bias, 0) @ second + last)[:, 0])
+    assert len(predictions) == 2
+    assert not np.allclose(*predictions)
+    expected = np.mean(predictions, axis=0) * FITTED.y_scale_[0] + FITTED.y_mean_[0]
     np.testing.assert_allclose(FITTED.predict(X), expected, rtol=1e-12)
     scaled = quick().fit(X, Y * 1024)
     assert np.array_equal(scaled.predict(X), 1024 * FITTED.predict(X))
@@ -105,26 +105,26 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     share = {"validation_fraction": 0.2} if held == 12 else {}
     model = quick(bandwidth="auto", early_stopping=early_stopping, patience=2, epochs=9, **share)
     model.fit(X, Y, sample_weight=weight)
-    ((rows, held_out, nets, found),) = seen
+    ((rows, held_out, nets, results),) = seen
     assert nets == [(bandwidth, member) for bandwidth in BANDWIDTHS for member in (0, 1)]
     assert [len(out) for out in held_out] == [held, held]
     assert not set(held_out[0]) & set(held_out[1])
     np.testing.assert_allclose(np.average(rows.x, axis=0, weights=rows.weight), 0, atol=1e-12)
-    for (_, member), network, trained_on in zip(nets, found, rows_of, strict=True):
+    for (_, member), network, trained_on in zip(nets, results, rows_of, strict=True):
         out = held_out[member]
         assert np.array_equal(trained_on, np.delete(rows.y, out, axis=0))
         arrays = regressor.arrays_of([network.weights])
         predicted = predict_networks(*arrays, np.empty((0, 5)), torch.from_numpy(rows.x[out]))[0].numpy()
         np.testing.assert_allclose(network.errors, ((predicted - rows.y[out]) ** 2).mean(axis=1), rtol=1e-4, atol=1e-9)
         assert early_stopping or network.best_epoch == 9
-    errors = np.concatenate([network.errors for network in found[:2]])
+    errors = np.concatenate([network.errors for network in results[:2]])
     expected = np.sqrt(np.average(errors, weights=rows.weight[np.concatenate(held_out)]))
     assert model.validation_scores_[0] == pytest.approx(expected)
-    assert not early_stopping or model.n_epochs_ in {9, *(network.best_epoch + 2 for network in found)}
+    assert not early_stopping or model.n_epochs_ in {9, *(network.best_epoch + 2 for network in results)}
     quick(epochs=1, verbose=True, **share).fit(X, Y, sample_weight=weight)  # tells by what an epoch is chosen
-    rows, held_out, _, found = seen[-1]
-    told = [np.average(one.errors, weights=rows.weight[out]) for one, out in zip(found, held_out, strict=True)]
-    assert capsys.readouterr().out.endswith(f", {np.mean(told):.4f} held out\n")
+    rows, held_out, _, results = seen[-1]
+    validation = [np.average(one.errors, weights=rows.weight[out]) for one, out in zip(results, held_out, strict=True)]
+    assert capsys.readouterr().out.endswith(f", {np.mean(validation):.4f} held out\n")
 
 
 def test_partners_are_among_the_rows_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_partners_are_among_the_rows_trained_on(monkeypatch: pytest.MonkeyPatch)
 
     class Spied(fitting.BatchLoader):
         def batches(self, orders: Any, draws: Any) -> Any:
-            seen.append(([order.index for order in orders], [own["partner"] for own in draws]))
+            seen.append(([order.index for order in orders], [draw["partner"] for draw in draws]))
             return super().batches(orders, draws)
 
     monkeypatch.setattr(fitting, "BatchLoader", Spied)

@@ -82,11 +82,11 @@ def test_columns_by_their_dtype() -> None:
     assert np.array_equal(new["count"], np.rint(closed_form(sampler, FRAME["count"].to_numpy())))
     # One of the two rows gives all categories; which of them, by its weight.
     took = new["text"].astype(str).str.removeprefix("text ").astype(int).to_numpy()
-    own = took == sampler.rows_
-    assert (own | (took == sampler.partners_)).all()
+    from_row = took == sampler.rows_
+    assert (from_row | (took == sampler.partners_)).all()
     other = sampler.rows_ != sampler.partners_
-    assert sampler.lam_[other & own].mean() > 0.55
-    assert sampler.lam_[other & ~own].mean() < 0.45
+    assert sampler.lam_[other & from_row].mean() > 0.55
+    assert sampler.lam_[other & ~from_row].mean() < 0.45
     for name in ("code", "category", "flag"):
         assert np.array_equal(new[name], FRAME[name].iloc[took]), name
     days = (FRAME["day"] - pd.Timestamp(0)).dt.days.to_numpy().astype(float)
@@ -130,8 +130,8 @@ def test_numbers_that_float64_cannot_hold_are_kept(kind: str) -> None:
     x = pd.DataFrame({"id": pd.array(ids, dtype=kind), "count": np.arange(N)})
     sampler = CMixupResampler(keep_original=False, bandwidth=np.inf, random_state=0)
     new, _ = sampler.fit_resample(x, Y)
-    given, found = x["id"].to_numpy(), new["id"].to_numpy()
-    assert ((found == given[sampler.rows_]) | (found == given[sampler.partners_])).all()
+    given, kept = x["id"].to_numpy(), new["id"].to_numpy()
+    assert ((kept == given[sampler.rows_]) | (kept == given[sampler.partners_])).all()
     assert np.array_equal(new["count"], np.rint(closed_form(sampler, np.arange(N))))
 
 
@@ -197,9 +197,9 @@ def test_dates_are_mixed_as_days_and_stay_dates() -> None:
     assert new.dtypes.equals(frame.dtypes)
     seconds = closed_form(sampler, gone.astype("M8[us]").astype(np.int64) / 1e6)
     both = (sampler.rows_ != 3) & (sampler.partners_ != 3)
-    found = new["plain"].to_numpy("M8[us]").astype(np.int64) / 1e6
-    np.testing.assert_allclose(found[both], seconds[both], atol=1e-3)
-    assert (found[both] % 3600 != 0).any()  # not one of the two
+    days = new["plain"].to_numpy("M8[us]").astype(np.int64) / 1e6
+    np.testing.assert_allclose(days[both], seconds[both], atol=1e-3)
+    assert (days[both] % 3600 != 0).any()  # not one of the two
     assert new["there"].dt.tz_convert("UTC").dt.tz_localize(None).equals(new["plain"])
     array, _ = sampler.fit_resample(gone[:, None], Y)
     assert array.dtype == gone.dtype
@@ -217,14 +217,14 @@ def test_a_polars_frame_gives_the_rows_of_a_pandas_frame_in_its_own_types() -> N
     for keep in (True, False):
         sampler = CMixupResampler(categorical=["code"], keep_original=keep, bandwidth=np.inf, random_state=0)
         expected, expected_y = sampler.fit_resample(small, pd.Series(Y, name="label"))
-        found, found_y = sampler.fit_resample(frame, pl.Series("label", Y))
-        assert found.schema == frame.schema
-        assert (found_y.name, found_y.dtype) == ("label", pl.Float64)
-        np.testing.assert_array_equal(found_y.to_numpy(), expected_y)
+        resampled, mixed_y = sampler.fit_resample(frame, pl.Series("label", Y))
+        assert resampled.schema == frame.schema
+        assert (mixed_y.name, mixed_y.dtype) == ("label", pl.Float64)
+        np.testing.assert_array_equal(mixed_y.to_numpy(), expected_y)
         for name in ("float", "half", "count", "code", "flag", "day"):
-            np.testing.assert_array_equal(found[name].to_numpy(), expected[name].to_numpy())
-        assert found["category"].cast(pl.String).to_list() == expected["category"].tolist()
-        assert found["nullable"].to_list() == [None if v is pd.NA else v for v in expected["nullable"]]
+            np.testing.assert_array_equal(resampled[name].to_numpy(), expected[name].to_numpy())
+        assert resampled["category"].cast(pl.String).to_list() == expected["category"].tolist()
+        assert resampled["nullable"].to_list() == [None if v is pd.NA else v for v in expected["nullable"]]
     two = pl.DataFrame({"a": Y, "b": Y**2})
     _, mixed = CMixupResampler(random_state=0).fit_resample(frame, two)
     assert mixed.schema == two.schema
@@ -236,11 +236,11 @@ def test_a_polars_frame_gives_the_rows_of_a_pandas_frame_in_its_own_types() -> N
 @pytest.mark.parametrize("values", [["a", "b"], ["1.5", "2"]])
 def test_text_says_how_to_encode_it_and_both_ways_work(values: list[str]) -> None:
     text = pd.DataFrame({"x": X[:, 0], "kind": pd.Series(values * (N // 2), dtype=object)})
-    said = (
+    message = (
         rf"column 'kind' of X holds text, such as '{values[0]}': .*X\['kind'\]\.astype\(\"category\"\).*in categorical$"
     )
     for given in (text, text.to_numpy()):
-        with pytest.raises(InputError, match=said if given is text else "column '1' of X holds text"):
+        with pytest.raises(InputError, match=message if given is text else "column '1' of X holds text"):
             CMixupResampler().fit_resample(given, Y)
     named, _ = CMixupResampler(categorical=["kind"], random_state=0).fit_resample(text, Y)
     coded, _ = CMixupResampler(random_state=0).fit_resample(text.assign(kind=text["kind"].astype("category")), Y)

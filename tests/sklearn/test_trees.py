@@ -37,9 +37,9 @@ COLUMNS, LABELS, STEPS = columns()
 def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None:
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2, N) if weighted else np.ones(N)
-    found = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1)
-    check_trees(found, 4)
-    predicted = predict_trees(found, COLUMNS, LEVELS, range(3), 1)
+    trees = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1)
+    check_trees(trees, 4)
+    predicted = predict_trees(trees, COLUMNS, LEVELS, range(3), 1)
     for member, part in enumerate(PARTS):
         for output in range(2):
             model = HistGradientBoostingRegressor(categorical_features=[1, 3], early_stopping=False)
@@ -47,17 +47,17 @@ def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None
             model.fit(COLUMNS[part.train], LABELS[part.train, output], sample_weight=share)
             np.testing.assert_array_equal(predicted[member, :, output], model.predict(COLUMNS))
     for rows in (slice(1), slice(5), slice(30)):  # few rows walk through all trees at once
-        np.testing.assert_array_equal(predict_trees(found, COLUMNS[rows], LEVELS, [2], 1)[0], predicted[2, rows])
+        np.testing.assert_array_equal(predict_trees(trees, COLUMNS[rows], LEVELS, [2], 1)[0], predicted[2, rows])
     few = np.concatenate(
-        [predict_trees(found, COLUMNS[k : k + 3], LEVELS, range(3), 1) for k in range(0, N, 3)], axis=1
+        [predict_trees(trees, COLUMNS[k : k + 3], LEVELS, range(3), 1) for k in range(0, N, 3)], axis=1
     )
     np.testing.assert_array_equal(few, predicted)
     new = COLUMNS.copy()
     missing = COLUMNS.copy()
     new[:, 1], missing[:, 1] = 5.0, np.nan  # a level of the table that no row has
-    np.testing.assert_array_equal(*(predict_trees(found, x, LEVELS, [0], 1) for x in (new, missing)))
+    np.testing.assert_array_equal(*(predict_trees(trees, x, LEVELS, [0], 1) for x in (new, missing)))
     new[:, 1] = -1.0  # a level that is not of the table
-    np.testing.assert_array_equal(*(predict_trees(found, x, LEVELS, [0], 1) for x in (new, missing)))
+    np.testing.assert_array_equal(*(predict_trees(trees, x, LEVELS, [0], 1) for x in (new, missing)))
 
 
 def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +67,9 @@ def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
         trees.HistGradientBoostingRegressor, "fit", lambda self, *a, **k: fits.append(1) or original(self, *a, **k)
     )
     part = Part(np.arange(50), np.arange(50, 60))
-    found = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1)
+    fitted = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1)
     assert len(fits) == 2
-    first, second, third = predict_trees(found, COLUMNS, LEVELS, range(3), 1)
+    first, second, third = predict_trees(fitted, COLUMNS, LEVELS, range(3), 1)
     np.testing.assert_array_equal(first, second)
     assert not np.allclose(first, third)
 
@@ -79,14 +79,14 @@ def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
     nets, grown, weight = rng.normal(size=(40, 4)), rng.normal(size=(40, 4)), rng.uniform(1, 3, 40)
     y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * rng.normal(size=(40, 4))
     y[:9, 1] = np.nan
-    found = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight)
+    weights = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight)
     for output in range(4):
         known = ~np.isnan(y[:, output])
         gap, rest = (values[known, output] for values in (grown - nets, y - nets))
         root = np.sqrt(weight[known])
         slope = np.linalg.lstsq((root * gap)[:, None], root * rest, rcond=None)[0][0]
-        assert found[output] == pytest.approx(np.clip(slope, 0, 1))
-    assert found[2:].tolist() == [1.0, 0.0]
+        assert weights[output] == pytest.approx(np.clip(slope, 0, 1))
+    assert weights[2:].tolist() == [1.0, 0.0]
     np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight), np.zeros(4))
 
 

@@ -47,11 +47,11 @@ def test_times_of_every_class_are_days(values: Any, days: np.ndarray, gap: bool)
     column = pd.Series(values)
     if gap:
         column, days = column.where(K > 50), np.where(K > 50, days, np.nan)
-    found = days_of(column)
-    assert found is not None
-    np.testing.assert_allclose(found[0], days, rtol=1e-12)
+    converted = days_of(column)
+    assert converted is not None
+    np.testing.assert_allclose(converted[0], days, rtol=1e-12)
     x, y = FRAME.assign(when=column), FRAME["a"].to_numpy() ** 2
-    expected = quick().fit(FRAME.assign(when=found[0]), y).predict(FRAME.assign(when=found[0]))
+    expected = quick().fit(FRAME.assign(when=converted[0]), y).predict(FRAME.assign(when=converted[0]))
     np.testing.assert_array_equal(quick().fit(x, y).predict(x), expected)
     array = np.column_stack([FRAME["a"].to_numpy().astype(object), column.astype(object).to_numpy()])
     np.testing.assert_allclose(quick().fit(array, y).predict(array), expected, rtol=1e-6)

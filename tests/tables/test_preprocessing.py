@@ -36,20 +36,20 @@ def fitted(**changes: Any) -> Preprocessing:
 
 
 def test_unknown_numbers_get_the_training_median_and_an_indicator() -> None:
-    found = number([1.0, 2.0, 9.0, NAN])
+    fitted = number([1.0, 2.0, 9.0, NAN])
     filled = np.array([1.0, 2.0, 9.0, 2.0])
-    assert found == Number("x", 2.0, filled.mean(), filled.std(), True)
+    assert fitted == Number("x", 2.0, filled.mean(), filled.std(), True)
     out = np.zeros((3, 2))
-    found.encode(column([NAN, 2.0, 9.0]), out, "t.csv")
+    fitted.encode(column([NAN, 2.0, 9.0]), out, "t.csv")
     z = (np.array([2.0, 2.0, 9.0]) - filled.mean()) / filled.std()
     np.testing.assert_allclose(out, np.column_stack([z, [1, 0, 0]]))
 
 
 def test_without_unknown_training_values_there_is_no_indicator_and_later_ones_get_the_median() -> None:
-    found = number([1.0, 2.0, 9.0], "none")
-    assert found == Number("x", 2.0, 0.0, 1.0, False)
+    fitted = number([1.0, 2.0, 9.0], "none")
+    assert fitted == Number("x", 2.0, 0.0, 1.0, False)
     out = np.zeros((2, 1))
-    found.encode(column([NAN, 5.0]), out, "t.csv")
+    fitted.encode(column([NAN, 5.0]), out, "t.csv")
     assert out[:, 0].tolist() == [2.0, 5.0]
 
 
@@ -71,19 +71,19 @@ def test_columns_of_no_use_are_dropped_with_their_reason() -> None:
 
 
 def test_rare_levels_are_merged_and_unknown_ones_have_their_own_feature() -> None:
-    found = fit_category(column(["b"] * 6 + ["a"] * 5 + ["c"] * 4 + ["d", None]), 0.01)
-    assert found == Category("x", ("a", "b"), True, True, ("c", "d"))
-    assert found.features == ["x=a", "x=b", "x=(other)", "x=(missing)"]
+    fitted = fit_category(column(["b"] * 6 + ["a"] * 5 + ["c"] * 4 + ["d", None]), 0.01)
+    assert fitted == Category("x", ("a", "b"), True, True, ("c", "d"))
+    assert fitted.features == ["x=a", "x=b", "x=(other)", "x=(missing)"]
     out = np.zeros((6, 4))
-    found.encode(column(["b", "a ", "c", "new", None, "NA"]), out, "t.csv")
+    fitted.encode(column(["b", "a ", "c", "new", None, "NA"]), out, "t.csv")
     np.testing.assert_array_equal(out, np.eye(4)[[1, 0, 2, 2, 3, 3]])
 
 
 def test_levels_without_a_feature_are_zeros_everywhere() -> None:
-    found = fit_category(column(["a", "b"] * 5), 0.0)
-    assert found == Category("x", ("a", "b"), False, False)
+    fitted = fit_category(column(["a", "b"] * 5), 0.0)
+    assert fitted == Category("x", ("a", "b"), False, False)
     out = np.zeros((3, 2))
-    found.encode(column(["b", "new", None]), out, "t.csv")
+    fitted.encode(column(["b", "new", None]), out, "t.csv")
     assert out.tolist() == [[0, 1], [0, 0], [0, 0]]
 
 
@@ -94,10 +94,10 @@ def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
 
 
 def test_a_level_is_the_same_in_every_type() -> None:
-    found = fit_category(column(["7", "8"] * 5), 0.0)
+    fitted = fit_category(column(["7", "8"] * 5), 0.0)
     for values in ([7, 8], [7.0, 8.0], ["7", "8 "]):
         out = np.zeros((2, 2))
-        found.encode(column(values), out, "t.csv")
+        fitted.encode(column(values), out, "t.csv")
         np.testing.assert_array_equal(out, np.eye(2))
 
 
@@ -109,8 +109,8 @@ def test_numbers_from_any_type() -> None:
         ([True, False], [1, 0]), (["True", "false", None], [1, 0, NAN]), (["1", " 2e3", "NA"], [1, 2000, NAN]),
         (pd.array([1, None], dtype="Int64"), [1, NAN]),
     ):  # fmt: skip
-        found, wrong = as_numbers(pd.Series(values))
-        np.testing.assert_array_equal(found, expected)
+        numbers, wrong = as_numbers(pd.Series(values))
+        np.testing.assert_array_equal(numbers, expected)
         assert not wrong.any()
 
 

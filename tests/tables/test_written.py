@@ -144,8 +144,8 @@ def test_doubts_of_a_whole_file_name_the_option_and_it_takes_the_other(tmp_path:
     path = write(tmp_path, table)
     (line,) = [line for line in Csv(path, target="y").problems() if "thousands" in line]
     assert line == "x: '1.123' is taken for 1.123; dataset.thousands=point takes it for 1123"
-    found = [Csv(path, target="y", thousands=name, scaling="none").table.features["x"] for name in ("none", "auto")]
-    assert found[0].tolist() == found[1].tolist() == [float(word) for word in table["x"]]
+    columns = [Csv(path, target="y", thousands=name, scaling="none").table.features["x"] for name in ("none", "auto")]
+    assert columns[0].tolist() == columns[1].tolist() == [float(word) for word in table["x"]]
     whole = Csv(
         write(tmp_path, table | {"y": [f"{v:.2f}".replace(".", ",") for v in A]}, ";"), target="y", thousands="point"
     )

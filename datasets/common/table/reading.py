@@ -285,10 +285,10 @@ def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[
         if not record:
             raise InputError(f"{path} is empty")
         raise InputError(f"{path}, header: a quote is opened and not closed")
-    shown = (
+    examples = (
         f"the header is line {number}, {format_value(record.strip())}; dataset.skip= says how many lines are before it"
     )
-    return skip, record, {"header": shown} if comments else {}
+    return skip, record, {"header": examples} if comments else {}
 
 
 def _pick_separator(record: str, given: str) -> str:

@@ -158,8 +158,8 @@ class UserTable(Dataset):
         if self.synthetic:
             return ()
         table, labels = self.table, np.exp(self.table.y) if self.log_target else self.table.y
-        found = find_problems(_in_numbers(table), labels, self.targets, table.categorical, self.keep)
-        return (*table.readings, *found)
+        lines = find_problems(_in_numbers(table), labels, self.targets, table.categorical, self.keep)
+        return (*table.readings, *lines)
 
     def load(self, seed: int) -> RegressionData:
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""

@@ -72,13 +72,13 @@ def reference(data: Rows, bins: int, r: int, min_points: int) -> tuple[float, in
     def log_density(at: np.ndarray, of: np.ndarray) -> float:
         return max(KernelDensity(bandwidth=width).fit(of).score_samples(at[None])[0], math.log(1e-12))
 
-    found = []
+    divergences = []
     for (c, e), p in cells.items():
         for (c2, e2), q in cells.items():
             if c == c2:
                 ratios = [log_density(x, np.delete(p, k, axis=0)) - log_density(x, q) for k, x in enumerate(p)]
-                found.append(0.0 if e == e2 else float(np.mean(ratios)))
-    return float(np.mean(found)), len(found)
+                divergences.append(0.0 if e == e2 else float(np.mean(ratios)))
+    return float(np.mean(divergences)), len(divergences)
 
 
 @pytest.mark.parametrize(("bins", "r", "min_points", "shift"), [(3, 2, 5, 0.5), (2, 1, 12, 0.0)])
@@ -88,16 +88,16 @@ def test_it_is_what_the_definition_gives(
     h, y, domain = rows(n=60, shift=shift)
     domain = domain * 7 - 3
     setting(monkeypatch, bins, r, min_points)
-    found = learned_invariance(h, y, domain)
+    divergence = learned_invariance(h, y, domain)
     value, pairs = reference((h, y, domain), bins, r, min_points)
-    assert found.value == pytest.approx(value, rel=1e-9)
-    assert found == Invariance(found.value, pairs, pairs / (bins * 9))
+    assert divergence.value == pytest.approx(value, rel=1e-9)
+    assert divergence == Invariance(divergence.value, pairs, pairs / (bins * 9))
 
 
 def test_names_of_domains_order_of_rows_and_affine_maps_of_features_do_not_matter() -> None:
     h, y, domain = rows(shift=1)
-    found = learned_invariance(h, y, domain).value
-    assert found > 0.1
+    reference_value = learned_invariance(h, y, domain).value
+    assert reference_value > 0.1
     order = torch.from_numpy(np.random.default_rng(1).permutation(len(y)))
     scale = torch.tensor([1e-4, -2, 3, 50, -0.1, 1e3], dtype=torch.float64)
     constant = torch.full((len(h), 2), 0.1, dtype=h.dtype)
@@ -107,7 +107,7 @@ def test_names_of_domains_order_of_rows_and_affine_maps_of_features_do_not_matte
         (h * scale + torch.arange(6), y, domain),
         (torch.cat([h, constant], dim=1), y, domain),
     ):
-        assert learned_invariance(*same).value == pytest.approx(found, rel=1e-6)
+        assert learned_invariance(*same).value == pytest.approx(reference_value, rel=1e-6)
 
 
 def test_small_cells_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +144,9 @@ def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monke
     every, largest = measure_run(content, tmp_path, CPU)
     assert (every["domains"], largest["domains"]) == ("all", "largest 10")
     for row, k in ((every, None), (largest, 10)):
-        found = learned_invariance(h, train.y, train.domain, max_domains=k)
-        assert float(row["value"]) == pytest.approx(found.value, rel=1e-3)
-        assert float(row["valid_fraction"]) == pytest.approx(found.valid_fraction, rel=1e-3)
+        divergence = learned_invariance(h, train.y, train.domain, max_domains=k)
+        assert float(row["value"]) == pytest.approx(divergence.value, rel=1e-3)
+        assert float(row["valid_fraction"]) == pytest.approx(divergence.valid_fraction, rel=1e-3)
         assert (row["dataset"], row["method"], row["seed"], row["split"]) == ("crime", "erm", 1, "train")
 
 

@@ -36,21 +36,21 @@ def pool(data: RegressionData) -> Pool:
 def test_probabilities_are_those_of_the_kernel(pool: Pool) -> None:
     assert pool.bandwidth == 0.2
     label, feature, uniform = make_samplers(pool).values()
-    shown = np.array([3, 7, 20])
-    weight = np.exp(-np.square(pool.y[shown].astype(float) - pool.y[5]) / (2 * 0.2**2))
-    np.testing.assert_allclose(partner_probabilities(label, 5, shown), weight / weight.sum())
-    np.testing.assert_allclose(partner_probabilities(uniform, 5, shown), 1 / 3)
+    candidates = np.array([3, 7, 20])
+    weight = np.exp(-np.square(pool.y[candidates].astype(float) - pool.y[5]) / (2 * 0.2**2))
+    np.testing.assert_allclose(partner_probabilities(label, 5, candidates), weight / weight.sum())
+    np.testing.assert_allclose(partner_probabilities(uniform, 5, candidates), 1 / 3)
     x = pool.images.reshape(len(pool.y), -1).astype(float)
-    weight = np.exp(-np.square(x[shown] - x[5]).sum(axis=1) / (2 * feature.bandwidth**2))
-    np.testing.assert_allclose(partner_probabilities(feature, 5, shown), weight / weight.sum(), rtol=1e-4)
+    weight = np.exp(-np.square(x[candidates] - x[5]).sum(axis=1) / (2 * feature.bandwidth**2))
+    np.testing.assert_allclose(partner_probabilities(feature, 5, candidates), weight / weight.sum(), rtol=1e-4)
     others = np.arange(len(pool.y)) != 5
     assert expected_value(uniform, 5, pool.group != 0) == pytest.approx(np.mean(pool.group[others] != 0))
 
 
 def test_candidates_are_the_nearest_to_the_angles_sorted_and_all_different(pool: Pool) -> None:
-    shown = partner_candidates(pool, 5, (0.0, 0.0, 90.0), [[0], [1, 0]])
-    assert len({5, *shown}) == 7
-    assert (np.diff(pool.degrees[shown]) >= 0).all()
+    candidates = partner_candidates(pool, 5, (0.0, 0.0, 90.0), [[0], [1, 0]])
+    assert len({5, *candidates}) == 7
+    assert (np.diff(pool.degrees[candidates]) >= 0).all()
     (nearest,) = partner_candidates(pool, 5, (90.0,), [[1]])
     away = np.abs(pool.degrees - pool.degrees[5] - 90)
     assert away[nearest] == away[(pool.group == 1) & (np.arange(len(pool.y)) != 5)].min()
@@ -62,13 +62,13 @@ def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypa
     monkeypatch.setattr(pairs, "TURNS", (-20.0, 100.0))
     axes = pairs_figure(pool, [[0], [1]]).axes
     images, bars = axes[:5], axes[5:]
-    anchor, *shown = (
+    anchor, *candidates = (
         int(np.flatnonzero((pool.images == a.images[0].get_array()).all(axis=(1, 2, 3)))[0]) for a in images
     )
     assert abs(pool.degrees[anchor] - 60) == np.abs(pool.degrees[pool.group == 0] - 60).min()
     assert images[0].get_title().startswith("anchor, ")
     for axis, sampler in zip(bars, make_samplers(pool).values(), strict=True):
-        expected = partner_probabilities(sampler, anchor, np.array(shown))
+        expected = partner_probabilities(sampler, anchor, np.array(candidates))
         assert [bar.get_height() for bar in axis.patches] == pytest.approx(list(expected))
 
 

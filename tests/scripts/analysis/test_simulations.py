@@ -35,8 +35,8 @@ SMALL2 = Theorem2(n=800, p=8, test=50)
 SMALL3 = Theorem3(n=60, p=20, penalty=5.0)
 
 
-def by_name(found: list[Finding]) -> dict[tuple[str, str, str], float]:
-    return {(f.method, f.theta, f.metric): f.value for f in found}
+def by_name(findings: list[Finding]) -> dict[tuple[str, str, str], float]:
+    return {(f.method, f.theta, f.metric): f.value for f in findings}
 
 
 def test_partners_follow_the_kernel() -> None:
@@ -45,12 +45,12 @@ def test_partners_follow_the_kernel() -> None:
     x = rng.normal(size=(7, 3))
     level = np.tile(((np.arange(20000) + 0.5) / 20000)[:, None], 7)
     for others in (False, True):
-        found = draw_partners(x, x, 0.8, level, others=others)
+        partners = draw_partners(x, x, 0.8, level, others=others)
         weight = np.exp(-np.square(x[:, None] - x).sum(axis=2) / (2 * 0.8**2))
         if others:
             np.fill_diagonal(weight, 0)
         expected = weight / weight.sum(axis=1, keepdims=True)
-        share = np.stack([(found == j).mean(axis=0) for j in range(7)], axis=1)
+        share = np.stack([(partners == j).mean(axis=0) for j in range(7)], axis=1)
         np.testing.assert_allclose(share, expected, atol=2e-4)
 
 
@@ -66,11 +66,11 @@ def test_nadaraya_watson_is_the_weighted_mean_of_a_direct_loop() -> None:
     rng = np.random.default_rng(5)
     t, y = rng.uniform(0, 6, 80), rng.normal(size=80)
     at = np.array([0.1, 2.0, 5.9, 40.0])  # at the last every weight underflows: the nearest decides
-    found = nadaraya_watson(t, y, at, 0.15)
-    for point, value in zip(at[:3], found[:3], strict=True):
+    estimate = nadaraya_watson(t, y, at, 0.15)
+    for point, value in zip(at[:3], estimate[:3], strict=True):
         weights = [math.exp(-(((point - other) / 0.15) ** 2)) for other in t]
         assert value == pytest.approx(sum(w * v for w, v in zip(weights, y, strict=True)) / sum(weights), abs=1e-4)
-    assert found[3] == pytest.approx(y[t.argmax()], rel=1e-6)
+    assert estimate[3] == pytest.approx(y[t.argmax()], rel=1e-6)
 
 
 def test_ridge_is_least_squares_on_rows_with_the_penalty_below() -> None:
@@ -110,9 +110,9 @@ def test_a_seed_gives_the_same_numbers_and_another_seed_others(simulation: Theor
 
 @pytest.mark.parametrize("simulation", [SMALL1, SMALL2, SMALL3], ids=["1", "2", "3"])
 def test_cmixup_of_infinite_bandwidth_is_mixup(simulation: Theorem1 | Theorem2 | Theorem3) -> None:
-    found = by_name(replace(simulation, bandwidth=math.inf).run(2, ("mixup", "cmixup")))
-    mixup = {key[1:]: value for key, value in found.items() if key[0] == "mixup"}
-    cmixup = {key[1:]: v for key, v in found.items() if key[0] == "cmixup" and key[2] != "bandwidth_over_bound"}
+    errors = by_name(replace(simulation, bandwidth=math.inf).run(2, ("mixup", "cmixup")))
+    mixup = {key[1:]: value for key, value in errors.items() if key[0] == "mixup"}
+    cmixup = {key[1:]: v for key, v in errors.items() if key[0] == "cmixup" and key[2] != "bandwidth_over_bound"}
     assert mixup == cmixup
     assert by_name(simulation.run(2))["cmixup", "estimated", "mse"] != mixup["estimated", "mse"]
 
@@ -124,9 +124,9 @@ def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200_000, given.p)) * np.where(np.arange(given.p) < given.invariant, 1, given.scale)
     y = x @ theta + rng.normal(0, given.noise, len(x))
-    found = by_name(given.run(4, ("erm",)))
-    assert found["erm", "estimated", "mse"] == pytest.approx(np.mean(np.square(x @ estimate - y)), rel=0.02)
-    assert found["erm", "estimated", "theta_error"] == pytest.approx(np.sum(np.square(estimate - theta)), rel=1e-6)
+    errors = by_name(given.run(4, ("erm",)))
+    assert errors["erm", "estimated", "mse"] == pytest.approx(np.mean(np.square(x @ estimate - y)), rel=0.02)
+    assert errors["erm", "estimated", "theta_error"] == pytest.approx(np.sum(np.square(estimate - theta)), rel=1e-6)
 
 
 def test_the_command_writes_numbers_page_and_figures_of_one_piece(

@@ -46,7 +46,7 @@ def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> 
     reserved += "flight_delay gilgai_soil london_exam us_wages_1988"
     assert sorted(estimators.PARTS["reserved"]) == reserved.split()
     rows = stored_rows("estimators")
-    assert {(r["part"], r["table"]) for r in rows} == {(p, t) for p, own in estimators.PARTS.items() for t in own}
+    assert {(r["part"], r["table"]) for r in rows} == {(p, t) for p, tables in estimators.PARTS.items() for t in tables}
 
 
 def test_regressors_are_compared_with_the_base_table_by_table() -> None:

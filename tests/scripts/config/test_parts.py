@@ -140,9 +140,9 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "said"), BAD)
-def test_bad_words_are_refused_by_name_and_value(words: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_words_are_refused_by_name_and_value(words: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         planned(*words.split())
 
 

@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from scripts.plan.schedule import own_device, workers_at_once
+from scripts.plan.schedule import worker_device, workers_at_once
 
 
 def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     names = [f"SpawnProcess-{number}" for number in range(2, 8)]
-    for asked in ("device=auto", "device=cuda"):
-        given = [own_device(["seed=1", asked], name) for name in names]
+    for word in ("device=auto", "device=cuda"):
+        given = [worker_device(["seed=1", word], name) for name in names]
         assert sorted(words[-1] for words in given) == sorted(2 * [f"device=cuda:{k}" for k in range(3)])
         assert all(words[:-1] == ["seed=1"] for words in given)
-    for asked in ("device=cpu", "device=cuda:1"):
-        assert own_device(["seed=1", asked], names[0]) == ["seed=1", asked]
-    assert own_device(["seed=1"], "MainProcess") == ["seed=1"]
+    for word in ("device=cpu", "device=cuda:1"):
+        assert worker_device(["seed=1", word], names[0]) == ["seed=1", word]
+    assert worker_device(["seed=1"], "MainProcess") == ["seed=1"]
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert own_device(["device=auto"], names[0]) == ["device=auto"]
+    assert worker_device(["device=auto"], names[0]) == ["device=auto"]
 
 
 def test_a_gpu_has_one_worker_or_as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,13 +30,13 @@ def test_shares_are_equal_disjoint_and_all_of_each_batch_but_for_what_does_not_d
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order = EpochBatches(np.arange(23), np.array([9, 9, 4, 1]))
-    found = []
+    shares = []
     for rank in range(2):
         of(rank, 2, monkeypatch)
         mine = share.share_of(order)
         assert mine.sizes.tolist() == [4, 4, 2]
-        found.append([rows.tolist() for rows in mine.batches()])
-    assert found == [[[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]], [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]]]
+        shares.append([rows.tolist() for rows in mine.batches()])
+    assert shares == [[[0, 1, 2, 3], [9, 10, 11, 12], [18, 19]], [[4, 5, 6, 7], [13, 14, 15, 16], [20, 21]]]
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_
     # What debug=tiny sets, as values: then the configuration is composed once for the plan and for the run.
     tiny = ["dataset.synthetic=true", "+dataset.search={outer: 2, n_in: 2}", "train.epochs=2", "logger=none"]
     job = plan_job(compose_train([*given, *tiny, "train.batch_size=100", *NARROW.get(dataset, ())]))
-    epochs, told = job.epochs, list[int]()
-    written = execute_job(job, lambda epoch, _: told.append(epoch))
+    epochs, heard = job.epochs, list[int]()
+    written = execute_job(job, lambda epoch, _: heard.append(epoch))
     assert written == [job.run_folder(seed) for seed in seeds]
-    assert len(told) == epochs
+    assert len(heard) == epochs
     for seed, folder in zip(seeds, written, strict=True):
         absent = set() if isinstance(job.dataset, (UserTable, TabularDataset)) else {PREPROCESSING}
         assert set(os.listdir(folder)) == set(FILES) - absent  # noqa: PTH208

@@ -192,9 +192,9 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     job = planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30")
     with pytest.raises(
         Diverged, match=r"seed 0: the training loss is not finite at epoch 1, step \d; seed 1: "
-    ) as told:
+    ) as raised:
         execute_job(job)
-    assert all(word in str(told.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
+    assert all(word in str(raised.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
     assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
     for seed in (0, 1):
         report = read_report(job.run_folder(seed))
@@ -206,8 +206,8 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
 def test_a_report_is_strict_json(tmp_path: Path) -> None:
     """One validation row has no correlation: NaN is null in the file and NaN again when it is read."""
     folder = tmp_path / "run"
-    own = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
-    write_run(folder, {}, own, [{"epoch": 1}])
+    report = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
+    write_run(folder, {}, report, [{"epoch": 1}])
 
     def refuse(word: str) -> None:
         raise AssertionError(word)

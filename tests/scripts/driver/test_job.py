@@ -44,19 +44,18 @@ def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_differences_are_the_options_that_differ_from_the_preset() -> None:
-    def found(*overrides: str) -> dict[str, Any]:
+    def changed(*overrides: str) -> dict[str, Any]:
         return changed_options(resolve_config(compose_train(list(overrides))))
 
-    assert found() == found("preset=released") == found("dataset=no2", "method=erm") == {}
-    assert (
-        found("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=table1", "out=/tmp/x", "threads=2") == {}
-    )
-    assert found("method.bandwidth=5.5") == {"method.bandwidth": 5.5}
-    assert found("method.bandwidth=1.75") == {}
-    assert found("method.alpha=2.0", "preset=released") == {}
-    assert found("method.alpha=0.5", "preset=released") == {"method.alpha": 0.5}
-    assert found("train.epochs=3", "dataset.scaling=all") == {"train.epochs": 3, "dataset.scaling": "all"}
-    assert found("debug=tiny") == {"dataset.synthetic": True, "train.epochs": 2}
+    assert changed() == changed("preset=released") == changed("dataset=no2", "method=erm") == {}
+    beside = ("seed=5", "seeds=0..3", "device=cpu", "logger=none", "experiment=table1", "out=/tmp/x", "threads=2")
+    assert changed(*beside) == {}
+    assert changed("method.bandwidth=5.5") == {"method.bandwidth": 5.5}
+    assert changed("method.bandwidth=1.75") == {}
+    assert changed("method.alpha=2.0", "preset=released") == {}
+    assert changed("method.alpha=0.5", "preset=released") == {"method.alpha": 0.5}
+    assert changed("train.epochs=3", "dataset.scaling=all") == {"train.epochs": 3, "dataset.scaling": "all"}
+    assert changed("debug=tiny") == {"dataset.synthetic": True, "train.epochs": 2}
 
 
 def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ class FakeRun:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[FakeRun]:
     import wandb
 
-    found: list[FakeRun] = []
-    monkeypatch.setattr(wandb, "init", lambda **given: found.append(FakeRun(**given)) or found[-1])
-    return found
+    started: list[FakeRun] = []
+    monkeypatch.setattr(wandb, "init", lambda **given: started.append(FakeRun(**given)) or started[-1])
+    return started
 
 
 @pytest.mark.usefixtures("no_git")
@@ -176,9 +176,9 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("explicit", [True, False])
 def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
-    asked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    explicit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import wandb
 
@@ -187,11 +187,11 @@ def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
 
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
-    if asked:
+    if explicit:
         monkeypatch.setenv("WANDB_PROJECT", "mine")
     monkeypatch.setattr(wandb, "init", fail)
     job = planned(tmp_path, "logger=wandb")
-    if asked:
+    if explicit:
         with pytest.raises(InputError, match="can't start new thread"):
             execute_job(job)
         return

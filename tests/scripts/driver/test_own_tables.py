@@ -17,7 +17,7 @@ def test_a_run_keeps_how_its_features_were_made(tmp_path: Path) -> None:
     words = ["dataset=csv", f"dataset.path={path}", "dataset.target=price", "dataset.group=state", "method=irm"]
     job = planned(tmp_path, *words, "dataset.synthetic=false", "seeds=2", "dataset.groups=2", "train.batch_size=20")
     for seed, folder in enumerate(execute_job(job)):
-        assert sorted(each.name for each in folder.iterdir()) == FILES
+        assert sorted(file.name for file in folder.iterdir()) == FILES
         kept = (folder / PREPROCESSING).read_text()
         assert kept == job.dataset.load(seed).extras[PREPROCESSING]
         assert json.loads(kept)["group"] == "state"

@@ -107,9 +107,9 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
 def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
     """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
     job = planned(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
-    found = job.settings
-    assert (found.epochs, found.batch_size, found.lr, found.weight_decay) == (epochs, batch_size, lr, 0.0)
-    assert (found.optimizer, found.drop_last) == ("adam", preset == "released")
+    train = job.settings
+    assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (epochs, batch_size, lr, 0.0)
+    assert (train.optimizer, train.drop_last) == ("adam", preset == "released")
     if dataset == "poverty_map":
         assert job.config["model"]["depth"] == (50 if preset == "paper" else 18)
     if dataset == "dti":

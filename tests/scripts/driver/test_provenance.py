@@ -60,8 +60,8 @@ def test_a_clean_checkout_is_not_dirty(checkout: Path) -> None:
     (checkout / "notes.txt").write_text("untracked, but no code")
     (checkout / "cmixup" / "__pycache__").mkdir()
     (checkout / "cmixup" / "__pycache__" / "mix.pyc").write_text("ignored")
-    found = run_environment(CPU, checkout)
-    assert (found["commit"], found["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
+    environment = run_environment(CPU, checkout)
+    assert (environment["commit"], environment["dirty"]) == (git(checkout, "rev-parse", "HEAD"), False)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_the_repository_is_that_of_the_code(checkout: Path, tmp_path: Path, monk
 
 def test_the_environment_without_git(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> None:
     monkeypatch.setenv("PATH", str(checkout))
-    found = run_environment(CPU, checkout)
-    assert (found["commit"], found["dirty"]) == ("", True)
+    environment = run_environment(CPU, checkout)
+    assert (environment["commit"], environment["dirty"]) == ("", True)
 
 
 # ---- what may be published

@@ -76,7 +76,7 @@ def test_jobs_of_two_rates_train_together_each_by_its_own(tmp_path: Path) -> Non
         alike = planned(tmp_path / f"{number}", "method=mixup", "seeds=[0,1,2,3]", *words)
         execute_job(alike)
         for seed in (0, 1):
-            ours, theirs = (report_of(each.run_folder(seed)) for each in (job, alike))
+            ours, theirs = (report_of(one.run_folder(seed)) for one in (job, alike))
             assert ours["scores"] == theirs["scores"]
             assert ours["config"]["train"]["lr"] == float(words[0].partition("=")[2])
 
@@ -113,10 +113,10 @@ def test_a_run_that_diverges_is_told_with_its_job_and_the_others_are_done(
 
     monkeypatch.setattr(job_module, "train", third_diverges)
     jobs = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
-    with pytest.raises(Diverged, match="seed 0: the training loss is not finite") as told:
+    with pytest.raises(Diverged, match="seed 0: the training loss is not finite") as raised:
         execute_together(jobs)
-    assert str(jobs[1].folder) in str(told.value)
-    assert str(jobs[0].folder) + " " not in str(told.value) + " "
+    assert str(jobs[1].folder) in str(raised.value)
+    assert str(jobs[0].folder) + " " not in str(raised.value) + " "
     assert [(r["bandwidth"], r["seed"]) for r in load_reports(tmp_path)] == [(0.1, 0), (0.1, 1), (0.2, 1)]
     again = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
     assert [job.pending for job in again] == [[], [0]]

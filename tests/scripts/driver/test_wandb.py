@@ -44,10 +44,10 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
     """Every value that wandb would upload is the record's."""
     job = planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=2")
     execute_job(job)
-    found = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
-    assert len(found) == 2
+    offline = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
+    assert len(offline) == 2
     for report in load_reports(tmp_path / "runs"):
-        (run,) = [each for each in found if each.config["seed"] == report["seed"]]
+        (run,) = [one for one in offline if one.config["seed"] == report["seed"]]
         for key in ("dataset", "model", "method", "train", "preset"):
             assert run.config[key] == report["config"][key]
         assert run.config["options"] == report["options"]

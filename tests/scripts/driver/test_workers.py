@@ -47,10 +47,10 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
     items = [Item(name, [["device=cpu"]]) for name in ("a", "dies", "b", "refuses", "fails", "c")]
-    ended: dict[str, str] = {}
+    messages: dict[str, str] = {}
 
     def on_finish(item: Item, problem: Problem | None) -> str:
-        ended[item.name] = problem.kind if problem else ""
+        messages[item.name] = problem.kind if problem else ""
         return ""
 
     problems = train_items(items, "test", workers=count, on_finish=on_finish)
@@ -59,7 +59,7 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
         "fails: ValueError: a mistake",
         "refuses: bad value",
     ]
-    assert ended == {"a": "", "b": "", "c": "", "dies": "failed", "refuses": "failed", "fails": "failed"}
+    assert messages == {"a": "", "b": "", "c": "", "dies": "failed", "refuses": "failed", "fails": "failed"}
     assert multiprocessing.active_children() == []
 
 
@@ -86,7 +86,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    command, told = ModuleType("__main__"), list[dict[str, Any]]()
+    command, heard = ModuleType("__main__"), list[dict[str, Any]]()
     command.__file__ = "command.py"  # pytest-xdist starts its workers by `-c`, which has none
     monkeypatch.setitem(sys.modules, "__main__", command)
 
@@ -95,10 +95,10 @@ def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest
 
         @staticmethod
         def Process(**_: Any) -> Any:  # noqa: N802, as multiprocessing calls it
-            return SimpleNamespace(start=lambda: told.append(spawn.get_preparation_data("worker")))
+            return SimpleNamespace(start=lambda: heard.append(spawn.get_preparation_data("worker")))
 
     Worker(Context(), work)  # type: ignore[arg-type]
-    assert not {"init_main_from_name", "init_main_from_path"} & set(told[0])
+    assert not {"init_main_from_name", "init_main_from_path"} & set(heard[0])
     assert {"init_main_from_name", "init_main_from_path"} & set(spawn.get_preparation_data("worker"))
     assert sys.modules["__main__"] is command
 
@@ -112,7 +112,7 @@ def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.Cap
     assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
     assert row["epoch"] == 2
     with ProgressDisplay(2, "test") as display:
-        for shown, *values in heard:
-            getattr(display, shown)("job", *values)
+        for event, *values in heard:
+            getattr(display, event)("job", *values)
         display.say("whole")
     assert capsys.readouterr().err == "whole\n"

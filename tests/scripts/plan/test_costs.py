@@ -57,11 +57,11 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2(monkeypatch: pytest.Mo
     table1 = load_experiment("table1")
     some = ["airfoil", "no2", "exchange_rate"]
     choice = Choice(some, table1.methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)
-    found, left_out = plan_cells(table1, choice)
-    cells_of = {(job.config["dataset"]["name"], job.config["method"]["name"]) for _, job in found}
+    planned, left_out = plan_cells(table1, choice)
+    cells_of = {(job.config["dataset"]["name"], job.config["method"]["name"]) for _, job in planned}
     assert cells_of == {(d, m) for d in some[:2] for m in table1.methods}
     assert {line.split()[0] for line in left_out} == {"exchange_rate"}
-    job = found[0][1]
+    job = planned[0][1]
     assert estimate_minutes(job) == pytest.approx(10 * run_minutes(job))
     object.__setattr__(job, "device", torch.device("cuda"))
     assert estimate_minutes(job) == 0

@@ -20,8 +20,8 @@ def again(shift: float = 0.0, spread: float = 0.0, n: int = 10, seed: int = 0) -
 
 def test_the_p_value_is_scipys() -> None:
     cell = again(0.01, 0.02)
-    published, found = zip(*cell.pairs, strict=True)
-    assert cell.p == pytest.approx(stats.ttest_rel(found, published).pvalue)
+    published, retrained = zip(*cell.pairs, strict=True)
+    assert cell.p == pytest.approx(stats.ttest_rel(retrained, published).pvalue)
     assert cell.difference.error == pytest.approx(0.02 / math.sqrt(10))
 
 

@@ -40,17 +40,17 @@ def mape(f: np.ndarray, y: np.ndarray) -> float:
 
 def pearson(f: np.ndarray, y: np.ndarray) -> float:
     """Return the mean over columns with varying labels of Pearson's correlation; 0 for a constant prediction."""
-    found = []
-    for own, label in zip(f.T, y.T, strict=True):
+    values = []
+    for predicted, label in zip(f.T, y.T, strict=True):
         if (label == label[0]).all():
             continue
-        if (own == own[0]).all():
-            found.append(0.0)
+        if (predicted == predicted[0]).all():
+            values.append(0.0)
             continue
-        a, b = own - math.fsum(own) / own.size, label - math.fsum(label) / label.size
+        a, b = predicted - math.fsum(predicted) / predicted.size, label - math.fsum(label) / label.size
         scale = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
-        found.append(math.fsum(a * b) / scale if scale else 0.0)
-    return math.fsum(found) / len(found) if found else math.nan
+        values.append(math.fsum(a * b) / scale if scale else 0.0)
+    return math.fsum(values) / len(values) if values else math.nan
 
 
 METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
@@ -69,7 +69,7 @@ def normal_score(name: str, kept: Scored, val: Scored, unit: Sequence[float]) ->
 
     def parts(one: Scored) -> tuple[list[float], list[float]]:
         width = np.tile(np.array(unit, dtype=np.float64), (len(one.target), 1)).ravel()
-        f, s, y = (each.astype(np.float64).ravel() / width for each in
+        f, s, y = (value.astype(np.float64).ravel() / width for value in
                    (one.prediction[""], one.prediction["std"], one.target))  # fmt: skip
         return ((y - f) / s).tolist(), s.tolist()
 
@@ -77,16 +77,16 @@ def normal_score(name: str, kept: Scored, val: Scored, unit: Sequence[float]) ->
     base, _, scaled = name.partition("_")
     if scaled:
         theirs = parts(val)[0]
-        factor = math.sqrt(math.fsum(each * each for each in theirs) / len(theirs))
-        z, s = [each / factor for each in z], [factor * each for each in s]
+        factor = math.sqrt(math.fsum(value * value for value in theirs) / len(theirs))
+        z, s = [value / factor for value in z], [factor * value for value in s]
     if base == "coverage90":
-        return sum(abs(each) <= 1.6448536269514722 for each in z) / len(z)
+        return sum(abs(value) <= 1.6448536269514722 for value in z) / len(z)
     if base == "nll":
-        each = [0.5 * math.log(2 * math.pi) + math.log(b) + a * a / 2 for a, b in zip(z, s, strict=True)]
+        value = [0.5 * math.log(2 * math.pi) + math.log(b) + a * a / 2 for a, b in zip(z, s, strict=True)]
     else:
-        each = [b * (a * math.erf(a / math.sqrt(2)) + 2 * math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+        value = [b * (a * math.erf(a / math.sqrt(2)) + 2 * math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
                      - 1 / math.sqrt(math.pi)) for a, b in zip(z, s, strict=True)]  # fmt: skip
-    return math.fsum(each) / len(each)
+    return math.fsum(value) / len(value)
 
 
 def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
@@ -108,10 +108,10 @@ def score(name: str, kept: Scored, std: Sequence[float] = (1.0,)) -> float:
         return math.nan
     if not over:
         return METRICS[base](f, y)
-    each = [METRICS[base](f[kept.domain == d], y[kept.domain == d]) for d in np.unique(kept.domain)]
+    scores = [METRICS[base](f[kept.domain == d], y[kept.domain == d]) for d in np.unique(kept.domain)]
     if over == "mean_":
-        return math.fsum(each) / len(each)
-    return min(each) if base == "r" else max(each)
+        return math.fsum(scores) / len(scores)
+    return min(scores) if base == "r" else max(scores)
 
 
 def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
@@ -126,8 +126,8 @@ def study_error(name: str, kept: Scored, std: np.ndarray) -> float:
     if name == "nrmse":
         return float(np.sqrt(squares.mean()))
     targets = []
-    for own, label in zip(squares.T, y.T, strict=True):
+    for column, label in zip(squares.T, y.T, strict=True):
         low, width = label.min(), (label.max() - label.min()) or 1.0
         tenths = np.array([min(int(10 * (value - low) / width), 9) for value in label])
-        targets.append(np.mean([own[tenths == tenth].mean() for tenth in range(10) if (tenths == tenth).any()]))
+        targets.append(np.mean([column[tenths == tenth].mean() for tenth in range(10) if (tenths == tenth).any()]))
     return math.sqrt(float(np.mean(targets)))

@@ -25,8 +25,8 @@ def test_the_better_mean_on_validation_enters_the_table_over_seeds_that_both_lay
         "input/seed=0": "table1", "input/seed=1": "table1",
     }  # fmt: skip
     inputs = [report("input", seed, error) for seed, error in enumerate((2.0, 5.0, 5.0))]
-    found = chosen([*inputs, report("hidden", 0, 3.0)])  # one easy seed says nothing against three
-    assert found == {**{f"input/seed={k}": "table1" for k in range(3)}, "hidden/seed=0": "table1_variants"}
+    better = chosen([*inputs, report("hidden", 0, 3.0)])  # one easy seed says nothing against three
+    assert better == {**{f"input/seed={k}": "table1" for k in range(3)}, "hidden/seed=0": "table1_variants"}
     higher = [report("hidden", 0, 0.9, "r"), report("input", 0, 0.8, "r")]
     assert chosen(higher) == {"hidden/seed=0": "table1", "input/seed=0": "table1_variants"}
 

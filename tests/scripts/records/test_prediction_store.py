@@ -15,15 +15,15 @@ PLACE = "predictions/table1/airfoil.xz"
 
 def cells(rng: np.random.Generator) -> Cells:
     """Two cells of three seeds, with rows of their own, two targets, and another predictor on test."""
-    found: Cells = {}
+    stored: Cells = {}
     for seed in range(3):
         for part, n, names in (("val", 30, [""]), ("test", 40 + seed, ["", "20_steps"])):
             target = rng.normal([5.0, -300.0], [1.0, 40.0], size=(n, 2)).astype(np.float32)
             domain = rng.integers(-2, 300, size=n)
             for cell in ("fcn3 paper", "fcn3 paper a=1"):
                 near = {name: (target + rng.normal(size=(n, 2)) * [0.3, 9.0]).astype(np.float32) for name in names}
-                found.setdefault(cell, {}).setdefault(seed, {})[part] = Scored(near, target, domain)
-    return found
+                stored.setdefault(cell, {}).setdefault(seed, {})[part] = Scored(near, target, domain)
+    return stored
 
 
 def test_predictions_come_back_to_a_step_and_labels_as_they_were(tmp_path: Path) -> None:
@@ -32,17 +32,17 @@ def test_predictions_come_back_to_a_step_and_labels_as_they_were(tmp_path: Path)
     back = read_cells(tmp_path / PLACE)
     assert back.keys() == given.keys()
     for cell, seed, part in ((c, s, p) for c in given for s in given[c] for p in given[c][s]):
-        one, found = given[cell][seed][part], back[cell][seed][part]
-        np.testing.assert_array_equal(found.target, one.target)
-        np.testing.assert_array_equal(found.domain, one.domain)
-        assert list(found.prediction) == list(one.prediction)
+        one, restored = given[cell][seed][part], back[cell][seed][part]
+        np.testing.assert_array_equal(restored.target, one.target)
+        np.testing.assert_array_equal(restored.domain, one.domain)
+        assert list(restored.prediction) == list(one.prediction)
         for name, values in one.prediction.items():
             steps = step_sizes(one.target)
             assert (np.log2(steps) % 1 == 0).all()
             assert (steps <= 2e-3 * one.target.std(axis=0)).all()
-            assert (np.abs(found.prediction[name] - values) <= steps / 2).all()
-            np.testing.assert_array_equal(found.prediction[name], in_steps(values, steps))
-            assert found.prediction[name].dtype == found.target.dtype == np.float32
+            assert (np.abs(restored.prediction[name] - values) <= steps / 2).all()
+            np.testing.assert_array_equal(restored.prediction[name], in_steps(values, steps))
+            assert restored.prediction[name].dtype == restored.target.dtype == np.float32
     assert list(read_cells(tmp_path / PLACE, ["fcn3 paper"])) == ["fcn3 paper"]
     assert read_cells(tmp_path / "predictions/table1/none.xz") == {}
 
@@ -80,7 +80,7 @@ def test_the_same_rows_and_the_same_predictions_cost_little(tmp_path: Path) -> N
         "like": [ours + np.float32(0.001) * k for k in range(9)],
     }.items():
         path = tmp_path / name / PLACE
-        rows = {k: {"test": Scored({"": each}, target, np.zeros(5000, int))} for k, each in enumerate(runs)}
+        rows = {k: {"test": Scored({"": prediction}, target, np.zeros(5000, int))} for k, prediction in enumerate(runs)}
         write_cells(path, {"fcn3 paper": rows})
         size[name] = path.stat().st_size
     assert size["same"] < size["one"] + 200

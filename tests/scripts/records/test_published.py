@@ -52,9 +52,9 @@ def test_a_table_holds_every_bit_and_what_differs_inside_a_cell(tmp_path: Path) 
          "words": ['method.layer="input"', 'method.bandwidth=["std", 1]']},
     ]  # fmt: skip
     write_reports(tmp_path, given)
-    found = {r["run"]: r for r in published_reports(tmp_path)}
+    reports = {r["run"]: r for r in published_reports(tmp_path)}
     for one_given in given:
-        back = found[one_given["run"]]
+        back = reports[one_given["run"]]
         assert {key: repr(back[key]) for key in one_given} == {key: repr(one_given[key]) for key in one_given}
 
 
@@ -97,11 +97,11 @@ def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tm
     for seed, layer, value in ((0, "input", 1.0), (1, "input", 2.0), (0, "hidden", 4.0), (0, "input", 3.0)):
         keep_predictions(tmp_path, [(one(seed, layer), parts(value))])
     path = predictions_file(tmp_path, one(0))
-    found = {
+    stored = {
         name: {seed: kept["test"].prediction[""][0, 0] for seed, kept in seeds.items()}
         for name, seeds in read_cells(path).items()
     }
-    assert found == {cell_name(one(0)): {0: 3.0, 1: 2.0}, cell_name(one(0, "hidden")): {0: 4.0}}
+    assert stored == {cell_name(one(0)): {0: 3.0, 1: 2.0}, cell_name(one(0, "hidden")): {0: 4.0}}
     before = path.read_bytes()
     keep_predictions(tmp_path, [(one(1), parts(2.0))])
     assert path.read_bytes() == before

@@ -67,8 +67,8 @@ def test_a_second_implementation_gives_the_same_scores_to_the_last_bit(published
     n = 0
     for report in published_reports(published):
         kept = read_cells(predictions_file(published, report))[cell_name(report)][report["seed"]]
-        for part, own in report["scores"].items():
-            for name, value in own.items():
+        for part, scores in report["scores"].items():
+            for name, value in scores.items():
                 again = score(name, kept[part])
                 ours = compute_score(name, kept[part])
                 assert ours == again or math.isnan(ours) is math.isnan(again) is True, name
@@ -106,7 +106,10 @@ def test_likelihoods_are_those_of_a_second_implementation() -> None:
 def test_a_metric_reaches_runs_that_were_published_without_it(published: Path) -> None:
     """Runs without predictions stay as they are."""
     old = [
-        {**r, "scores": {part: {n: v for n, v in own.items() if "mae" not in n} for part, own in r["scores"].items()}}
+        {
+            **r,
+            "scores": {k: {n: v for n, v in part.items() if "mae" not in n} for k, part in r["scores"].items()},
+        }
         for r in published_reports(published)
     ]
     filled = fill_metrics(old, published)
@@ -131,9 +134,9 @@ def test_a_changed_record_is_named(
     report["scores"]["test"]["worst_rmse"] = change(report["scores"]["test"]["worst_rmse"])
     write_reports(published, [report])
     assert verify(published) == 1
-    told = capsys.readouterr()
-    assert f"DIFFERS {report['run']}: test worst_rmse" in told.err
-    assert told.err.count("DIFFERS") == 1
+    output = capsys.readouterr()
+    assert f"DIFFERS {report['run']}: test worst_rmse" in output.err
+    assert output.err.count("DIFFERS") == 1
 
 
 def test_runs_from_before_steps_may_differ_by_these_alone(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,11 +159,11 @@ def test_any_metric_is_computed_of_all_runs(published: Path, capsys: pytest.Capt
     assert len(rows) == 2 * len(published_reports(published))
     first = published_reports(published)[0]
     kept = read_cells(predictions_file(published, first))[cell_name(first)][first["seed"]]
-    (own,) = [r for r in rows if (r["run"], r["split"]) == (first["run"], "test")]
-    assert own["value"] == score("worst_mae", kept["test"])
+    (row,) = [r for r in rows if (r["run"], r["split"]) == (first["run"], "test")]
+    assert row["value"] == score("worst_mae", kept["test"])
     main(["rescore", "metric=mae", f"results={published}", f"out={published}/out"])
-    said = capsys.readouterr().out
-    assert said == f"mae of 3 runs on validation and test: {published}/out/rescored_mae.csv\n"
+    output = capsys.readouterr().out
+    assert output == f"mae of 3 runs on validation and test: {published}/out/rescored_mae.csv\n"
     assert len((published / "out/rescored_mae.csv").read_text().splitlines()) == 7
     with pytest.raises(SystemExit):
         main(["rescore", "metric=mea", f"results={published}"])

@@ -71,9 +71,9 @@ def test_a_direction_needs_the_model_and_the_unweighted_mean(
     ],
 )  # fmt: skip
 def test_a_size_needs_the_probability(gain: float, within: float, verdict: str) -> None:
-    found = effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)})
-    assert found.tables["t"][1] == verdict
-    assert found.counts() == {each: int(each == verdict) for each in VERDICTS}
+    result = effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)})
+    assert result.tables["t"][1] == verdict
+    assert result.counts() == {word: int(word == verdict) for word in VERDICTS}
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_a_size_needs_the_probability(gain: float, within: float, verdict: str) 
     ],
 )  # fmt: skip
 def test_tables_that_agree_have_each_verdict(shift: float, spread: float, verdict: str, way: str) -> None:
-    found = method_effect({f"t{k}": made(shift, spread, seed=k) for k in range(5)}, "mixup", 0.05, 1.0)
-    assert found is not None
-    assert found.counts() == {each: 5 * (each == verdict) for each in VERDICTS}
-    assert found.direction() == way
+    result = method_effect({f"t{k}": made(shift, spread, seed=k) for k in range(5)}, "mixup", 0.05, 1.0)
+    assert result is not None
+    assert result.counts() == {word: 5 * (word == verdict) for word in VERDICTS}
+    assert result.direction() == way
 
 
 def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
@@ -98,10 +98,10 @@ def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
     assert percent_differences(errors, "x") == {"a": {0: pytest.approx(-5.0), 1: pytest.approx(10.0)}}
     assert percent_differences(errors, "x", "y") == {"a": {0: pytest.approx(-55.0), 1: pytest.approx(60.0)}}
     assert method_effect(errors, "z", 0.05, 1.0) is None
-    found = method_effect(errors, "x", 0.05, 1.0)
-    assert found is not None
-    assert found.means == {"a": pytest.approx(2.5)}
-    assert found.unweighted is None
+    result = method_effect(errors, "x", 0.05, 1.0)
+    assert result is not None
+    assert result.means == {"a": pytest.approx(2.5)}
+    assert result.unweighted is None
 
 
 def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:

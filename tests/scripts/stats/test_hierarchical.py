@@ -40,8 +40,8 @@ def simulated(
     """Return true effects and the differences of five splits; `shared` is the correlation between splits of a table."""
     relative = noise**growth / (noise**growth).mean()
     true = (mean + spread * rng.standard_normal(len(noise))) * relative
-    common, own = rng.standard_normal((len(noise), 1)), rng.standard_normal((len(noise), 5))
-    error = (math.sqrt(shared / (1 - shared)) * common + own) * noise[:, None]
+    common, noise_of_split = rng.standard_normal((len(noise), 1)), rng.standard_normal((len(noise), 5))
+    error = (math.sqrt(shared / (1 - shared)) * common + noise_of_split) * noise[:, None]
     return true, {f"t{t}": [float(d) for d in row] for t, row in enumerate(true[:, None] + error)}
 
 
@@ -98,13 +98,13 @@ def integrated(
     of_mu, of_effects = np.zeros_like(line), np.zeros_like(likely)
     for spread, weight in zip(spreads, steps, strict=True):
         kernel = stats.t.pdf(line / spread, kind) / spread * step
-        each = np.maximum([signal.fftconvolve(own, kernel, mode="same") for own in likely], 0)
-        of_mu += weight * each.prod(axis=0)
-        for t, own in enumerate(likely):
-            others = np.delete(each, t, axis=0).prod(axis=0)
-            of_effects[t] += weight * own * np.maximum(signal.fftconvolve(others, kernel, mode="same"), 0)
+        posteriors = np.maximum([signal.fftconvolve(density, kernel, mode="same") for density in likely], 0)
+        of_mu += weight * posteriors.prod(axis=0)
+        for t, density in enumerate(likely):
+            others = np.delete(posteriors, t, axis=0).prod(axis=0)
+            of_effects[t] += weight * density * np.maximum(signal.fftconvolve(others, kernel, mode="same"), 0)
     of_mu, of_effects = of_mu / of_mu.sum(), of_effects / of_effects.sum(axis=1, keepdims=True)
-    below = [float(own[r * line < -1].sum()) for own, r in zip(of_effects, relative, strict=True)]
+    below = [float(density[r * line < -1].sum()) for density, r in zip(of_effects, relative, strict=True)]
     mean = float(of_mu @ line)
     return of_effects @ line * relative, np.array(below), mean, math.sqrt(of_mu @ (line - mean) ** 2)
 
@@ -126,8 +126,8 @@ def test_posteriors_are_those_of_brute_force(freedom: float, overlap: float, gro
     means, below, mean, deviation = integrated(seen, overlap, growth, kind)
     grid = solve_posterior(seen, [overlap], {growth: 1.0}, [kind])
     tables = of_tables(seen, grid)
-    assert [each.estimate(1.0).mean for each in tables] == pytest.approx(means, abs=0.015)
-    assert [float(each.below(-1.0)) for each in tables] == pytest.approx(below, abs=0.015)
+    assert [posterior.estimate(1.0).mean for posterior in tables] == pytest.approx(means, abs=0.015)
+    assert [float(posterior.below(-1.0)) for posterior in tables] == pytest.approx(below, abs=0.015)
     assert mean_of(grid) == pytest.approx(mean, abs=0.015)
     spread = math.sqrt(grid.weight @ (grid.variance + grid.mu**2) - mean_of(grid) ** 2)
     assert spread == pytest.approx(deviation, rel=0.08 if kind < np.inf else 0.04)
@@ -158,7 +158,7 @@ def test_tables_that_are_alike_have_their_noise_known_and_a_variance_of_zero_bre
     assert many == pytest.approx(few[0])
     assert 0 < beside[1] < beside[0]
     nothing, four = np.zeros(3), np.full(3, 4.0)
-    assert [each.tolist() for each in pool_variances(nothing, four)] == [nothing.tolist(), four.tolist()]
+    assert [one.tolist() for one in pool_variances(nothing, four)] == [nothing.tolist(), four.tolist()]
 
 
 def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
@@ -184,20 +184,20 @@ def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order()
     turned = fit_effects(dict(reversed(splits.items())), OVERLAP, 1.0)
     straight = fit_effects(splits, OVERLAP, 1.0)
     assert turned.overall.mean == pytest.approx(straight.overall.mean)
-    for name, own in straight.tables.items():
-        assert (turned.tables[name].mean, turned.tables[name].low) == pytest.approx((own.mean, own.low))
+    for name, one_table in straight.tables.items():
+        assert (turned.tables[name].mean, turned.tables[name].low) == pytest.approx((one_table.mean, one_table.low))
 
 
 def test_the_other_sign_is_the_mirror_image_and_the_second_fit_the_first() -> None:
     _, splits = simulated(np.random.default_rng(6), 0.5, 1.0, 1.0, 0.25, noise=NOISE[::3])
     one, other = (
         fit_effects(splits, OVERLAP, 1.0),
-        fit_effects({t: [-d for d in own] for t, own in splits.items()}, OVERLAP, 1.0),
+        fit_effects({t: [-d for d in values] for t, values in splits.items()}, OVERLAP, 1.0),
     )
-    for name, own in one.tables.items():
+    for name, values in one.tables.items():
         mirror = other.tables[name]
-        assert (mirror.mean, mirror.low, mirror.high) == pytest.approx((-own.mean, -own.high, -own.low))
-        assert mirror.gain == pytest.approx(own.loss)
+        assert (mirror.mean, mirror.low, mirror.high) == pytest.approx((-values.mean, -values.high, -values.low))
+        assert mirror.gain == pytest.approx(values.loss)
     hierarchical._fit_cached.cache_clear()
     again = fit_effects(splits, OVERLAP, 1.0)
     assert again is not one
@@ -217,19 +217,19 @@ EDGES: Mapping[str, Mapping[str, list[float]]] = {
 
 @pytest.mark.parametrize("name", EDGES)
 def test_whatever_the_tables_numbers_are_finite_and_chances_add_up(name: str) -> None:
-    found = fit_effects(EDGES[name], OVERLAP, 1.0)
-    each = [found.overall, found.new, *found.tables.values()]
-    for own in each:
-        chances = (own.gain, own.within, own.loss)
+    fitted = fit_effects(EDGES[name], OVERLAP, 1.0)
+    estimates = [fitted.overall, fitted.new, *fitted.tables.values()]
+    for one in estimates:
+        chances = (one.gain, one.within, one.loss)
         assert sum(chances) == pytest.approx(1)
-        assert all(-1e-9 <= p <= 1 + 1e-9 for p in (own.below, *chances))
-        assert np.isfinite([own.mean, own.low, own.high]).all()
-        assert own.low <= own.mean <= own.high
-    assert np.isfinite(found.spread).all()
-    assert found.spread[1] <= found.spread[0] <= found.spread[2]
+        assert all(-1e-9 <= p <= 1 + 1e-9 for p in (one.below, *chances))
+        assert np.isfinite([one.mean, one.low, one.high]).all()
+        assert one.low <= one.mean <= one.high
+    assert np.isfinite(fitted.spread).all()
+    assert fitted.spread[1] <= fitted.spread[0] <= fitted.spread[2]
     for table, splits in EDGES[name].items():  # which say where it lies, as no other does
-        own = found.tables[table]
-        assert own.low - 1e-3 <= np.mean(splits) <= own.high + 1e-3
+        one = fitted.tables[table]
+        assert one.low - 1e-3 <= np.mean(splits) <= one.high + 1e-3
 
 
 def test_effects_that_grow_with_noise_are_known_as_such() -> None:
@@ -255,27 +255,27 @@ STUDIES = 1000  # simulated for each spread of effects
 @functools.cache
 def studied(spread: float) -> dict[str, list[Any]]:
     """Return what `STUDIES` simulated studies say of known effects: a row for each study or table."""
-    found: dict[str, list[Any]] = {"mean": [], "tables": [], "false": []}
+    results: dict[str, list[Any]] = {"mean": [], "tables": [], "false": []}
     kinds = [(mean, growth, shared) for mean in (0.0, 0.4) for growth in (0.0, 1.0) for shared in (0.0, 0.25)]
     for number, (mean, growth, shared) in enumerate(kinds):
         rng = np.random.default_rng([7, int(10 * spread), number])
         for _ in range(STUDIES // len(kinds)):
             true, splits = simulated(rng, mean, spread, growth, shared)
             fitted = fit_effects(splits, OVERLAP, 1.0)
-            found["mean"].append(fitted.overall.low <= mean <= fitted.overall.high)
-            for effect, own in zip(true, fitted.tables.values(), strict=True):
-                found["tables"].append(own.low <= effect <= own.high)
+            results["mean"].append(fitted.overall.low <= mean <= fitted.overall.high)
+            for effect, estimate in zip(true, fitted.tables.values(), strict=True):
+                results["tables"].append(estimate.low <= effect <= estimate.high)
                 if abs(effect) < 1:
-                    found["false"].append(max(own.gain, own.loss) >= 0.95)
-    return found
+                    results["false"].append(max(estimate.gain, estimate.loss) >= 0.95)
+    return results
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0])
 def test_means_of_known_effects_are_covered_and_tables_seldom_misjudged(spread: float) -> None:
-    found = studied(spread)
-    hits, n = sum(found["mean"]), len(found["mean"])
+    results = studied(spread)
+    hits, n = sum(results["mean"]), len(results["mean"])
     assert stats.binom.ppf(0.005, n, 0.92) <= hits <= stats.binom.ppf(0.995, n, 0.98)
-    assert np.mean(found["false"]) <= 0.05
-    assert np.mean(found["tables"]) >= 0.92
+    assert np.mean(results["false"]) <= 0.05
+    assert np.mean(results["tables"]) >= 0.92

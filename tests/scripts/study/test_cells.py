@@ -28,7 +28,7 @@ from scripts.study.cells import (
 )
 from scripts.study.rules import BASELINES, Rules, StudyCell, load_rules
 
-SHORT: dict[str, Any] = {"splits": 2, "trials_each": 3}
+SHORT: dict[str, Any] = {"splits": 2, "n_trials": 3}
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +137,7 @@ def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept
     write_cells(tmp_path, more)
     (first, _), (second, trials) = parted(runs), parted(more)
     for split in range(2):
-        tried = [[r["scores"] for r in parted(each)[1] if r["seed"] == 10 * split] for each in (runs, more)]
+        tried = [[r["scores"] for r in parted(part)[1] if r["seed"] == 10 * split] for part in (runs, more)]
         assert tried[0][:2] == tried[1][:2]  # ERM's, by likelihood
         assert chosen(second, split) == {best_trial(trials, 10 * split, "nll")}
     assert {"nrmse", "nll", "nll_rescaled", "crps", "coverage90"} <= second[0]["scores"]["test"].keys()
@@ -147,7 +147,7 @@ def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept
 
 
 def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_of_its_space(tmp_path: Path) -> None:
-    short = replace(load_rules(), search="erm", splits=1, trials_each=3, network={"model": "fcn3", "model.width": 16})
+    short = replace(load_rules(), search="erm", splits=1, n_trials=3, network={"model": "fcn3", "model.width": 16})
     erm, mixup = short.cells(["penguin_mass"], ["random"], ["erm", "mixup"])
     dataset = dataset_of(short, erm)
     std = dataset.table.y.std(axis=0)

@@ -54,7 +54,7 @@ def rules() -> Iterator[Rules]:
         patch.setattr(cells, "train_items", in_this_process)
         patch.setattr(try_method, "PROBE_EPOCHS", 1)
         some = tuple(table for table in every.tables if table.name in [*TABLES, "meat_spectra"])
-        yield replace(every, tables=some, splits=2, trials_each=3, lite=3, ensemble={**every.ensemble, "methods": []})
+        yield replace(every, tables=some, splits=2, n_trials=3, lite=3, ensemble={**every.ensemble, "methods": []})
 
 
 def put_erm(rules: Rules, store: Path) -> Path:
@@ -109,7 +109,7 @@ def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     assert sorted(one for one in trained if one[1] % 10 == 0) == [("from_file", seed) for seed in (0, 0, 10, 10)]
     assert {path: path.read_bytes() for path in stored.rglob("*") if path.is_file()} == before
     words = [r["words"] for r in published_reports(folder, ["study_protocol2"]) if r["options"].get("trial") == 2]
-    assert all('+method.path="flip.py"' in each for each in words)  # and not where it lies on this machine
+    assert all('+method.path="flip.py"' in command for command in words)  # and not where it lies on this machine
     trained.clear()
     tried(mine, rules, stored, tmp_path / "out")
     assert trained == []

@@ -261,8 +261,8 @@ def test_weights_behind_the_labels_are_kept_by_their_place(batch: Any) -> None:
     assert same is w
     torch.testing.assert_close(mixed_x @ y, mixed_y)
     assert not torch.equal(mixed_x, x)
-    own = PairDataset(TensorDataset(x, y, w), y, 10.0, keep=(2,))[Pair(2, 5, 0.25)]
-    assert (own[1], own[2]) == (0.25 * 2 + 0.75 * 5, 2)
+    pair = PairDataset(TensorDataset(x, y, w), y, 10.0, keep=(2,))[Pair(2, 5, 0.25)]
+    assert (pair[1], pair[2]) == (0.25 * 2 + 0.75 * 5, 2)
     first, mixed_x, mixed_y = CMixup(10.0, seed=0, keep=(0,))((w, x, y))
     assert first is w
     torch.testing.assert_close(mixed_x @ y, mixed_y)
@@ -281,20 +281,20 @@ class Listening:
         return not torch.equal(mixed, torch.eye(8)), [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_a_worker_that_stays_is_told_the_epoch_or_warns(told: bool) -> None:
+@pytest.mark.parametrize("hears", [True, False])
+def test_a_worker_that_stays_is_told_the_epoch_or_warns(hears: bool) -> None:
     collate, epochs = Listening(off_epoch=2), []
     loader: Any = DataLoader(
         TensorDataset(torch.eye(8), torch.arange(8.0)), 8, collate_fn=collate, num_workers=1, persistent_workers=True
     )
     for epoch in range(3):
-        if told:
+        if hears:
             collate.mixing.set_epoch(epoch)
         epochs += list(loader)
-    assert [mixed for mixed, _ in epochs] == [True, True, not told]
-    said = [message for _, messages in epochs for message in messages]
-    assert len(said) == (not told)
-    assert all("off_epoch=2 is never reached in a worker that is told no epoch" in message for message in said)
+    assert [mixed for mixed, _ in epochs] == [True, True, not hears]
+    heard = [message for _, messages in epochs for message in messages]
+    assert len(heard) == (not hears)
+    assert all("off_epoch=2 is never reached in a worker that is told no epoch" in message for message in heard)
 
 
 def test_mixing_stops_after_epochs() -> None:

@@ -15,7 +15,7 @@ MIN_BANDWIDTH = 1e-150
 #: The largest seed of NumPy's older generator, with which released splits are drawn.
 MAX_SEED = 2**32 - 1
 #: So many characters of a value stand in a message.
-MAX_SHOWN = 80
+MAX_TEXT = 80
 #: So many characters of a name among others stand in a message.
 CUT = 24
 
@@ -25,11 +25,11 @@ class InputError(ValueError):
 
 
 def format_value(value: object) -> str:
-    """Return `repr(value)` for a message: on one line, and cut after `MAX_SHOWN` characters; a name without escapes."""
+    """Return `repr(value)` for a message: on one line, and cut after `MAX_TEXT` characters; a name without escapes."""
     text = " ".join(line.strip() for line in repr(value).splitlines())
     if isinstance(value, str) and not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", value):
         text = f"{text[0]}{value}{text[-1]}"
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
 
 
 def nearest(name: str, known: Sequence[str]) -> str:

@@ -39,12 +39,12 @@ def leaks(columns: Mapping[Any, Floats], y: Floats, levels: Collection[Any]) -> 
         y: (N, d_y) labels, NaN where one is missing.
         levels: names of the columns that hold codes of categories.
     """
-    found = {}
+    leaking = {}
     for name, column in columns.items() if len(columns) > 1 else ():
         scores = [leak_score(column, labels, levels=name in levels) for labels in y.T]
         if max(scores) >= NEARLY:
-            found[name] = (int(np.argmax(scores)), max(scores))
-    return found
+            leaking[name] = (int(np.argmax(scores)), max(scores))
+    return leaking
 
 
 def far_rows(labels: Floats, names: Any) -> str:

@@ -162,17 +162,17 @@ def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequenc
     if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
         return
     columns = dict(enumerate(x.T))
-    found = leaks(columns, y, [place for place, column_levels in enumerate(levels) if column_levels is not None])
+    leaked = leaks(columns, y, [place for place, column_levels in enumerate(levels) if column_levels is not None])
     for place, column in columns.items():
         name = f"column {names[place]} of X"
-        if place in found:
-            _warn(f"{name} alone predicts y nearly (rank correlation {found[place][1]:.3f}): leave it out if it is "
+        if place in leaked:
+            _warn(f"{name} alone predicts y nearly (rank correlation {leaked[place][1]:.3f}): leave it out if it is "
                   "known only once y is")  # fmt: skip
         elif d > 1 and levels[place] is None and looks_like_id(column):
             _warn(f"{name} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
     for labels in y.T:
         if rows := far_rows(labels, range(n)):
-            _warn(f"y lies far outside in rows {rows}: mend them if these are mistakes, or fit its logarithm")
+            _warn(f"y lies far outside in rows {rows}: fix them if these are mistakes, or fit its logarithm")
 
 
 def _warn(text: str) -> None:

@@ -66,8 +66,8 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
         for group, inside in needs.items():
             node = OmegaConf.select(cfg, group)
             if not isinstance(node, DictConfig):
-                remedy = "choose a file with # @package _global_ by a group of your own, +run=mine for run/mine.yaml"
-                raise InputError(f"{group} must hold options of its own, got {format_value(node)}: {remedy}")
+                advice = "choose a file with # @package _global_ by a group of your own, +run=mine for run/mine.yaml"
+                raise InputError(f"{group} must hold options of its own, got {format_value(node)}: {advice}")
             for key in inside:
                 value = OmegaConf.select(node, key)
                 if not isinstance(value, DictConfig if key == "presets" else str):

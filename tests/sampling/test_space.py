@@ -91,7 +91,7 @@ def test_tensors_stay_tensors() -> None:
     assert isinstance(scaled.epoch(torch.Generator()), torch.Tensor)
 
 
-def test_auto_and_the_doctor_go_round() -> None:
+def test_auto_and_the_diagnostic_go_round() -> None:
     """Angles at both ends of the range are neighbours, so they need a narrower bandwidth than on a line."""
     angles = np.concatenate([np.linspace(0, 10, 50), np.linspace(350, 359, 50)])
     circle = LabelSpace(period=360)

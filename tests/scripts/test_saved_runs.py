@@ -106,10 +106,10 @@ def flip(path: Path, place: float = 0.5) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "DONE"])
 def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
-    name: str, own: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its size is right, so the run counts as done; every reader of the file names it and predicts nothing."""
-    job, path = own
+    job, path = table_run
     folder = Path(shutil.copytree(job.run_folder(0), tmp_path / "runs/adhoc/copy"))
     flip(folder / name)
     assert is_done(folder)
@@ -156,12 +156,12 @@ def test_weights_without_their_checksum_are_checked_by_their_own(no2: tuple[Job,
 
 
 def test_the_library_alone_predicts_with_runs_on_tables_and_names_another_datasets_in_the_way(
-    no2: tuple[Job, Path], own: tuple[Job, Path], tmp_path: Path
+    no2: tuple[Job, Path], table_run: tuple[Job, Path], tmp_path: Path
 ) -> None:
     """Python is as `pip install cmixup datasets` leaves it: `datasets` is another one, and there is no `models`."""
     root = str(Path(cmixup.__file__).parents[1])
     rows = pd.DataFrame({"size": [1.25, 4.25], "age": [3, 30], "state": ["s1", "s8"]})
-    expected = load_run(own[0].run_folder(0)).predict(rows).to_numpy().tobytes()
+    expected = load_run(table_run[0].run_folder(0)).predict(rows).to_numpy().tobytes()
     given = json.loads((no2[1] / "seed=3" / "model.json").read_text())
     given["model"]["_target_"] = "models.lstnet.LSTNet"
     needs_checkout = damaged(no2[1] / "seed=3", tmp_path / "run", "model.json", json.dumps(given))
@@ -174,7 +174,7 @@ import sys
 sys.path.append({root!r}); import cmixup; sys.path.remove({root!r})
 import datasets, pandas
 rows = pandas.DataFrame({rows.to_dict("list")!r})
-print(cmixup.load_run({str(own[0].run_folder(0))!r}).predict(rows).to_numpy().tobytes() == {expected!r})
+print(cmixup.load_run({str(table_run[0].run_folder(0))!r}).predict(rows).to_numpy().tobytes() == {expected!r})
 for folder in ({str(needs_checkout)!r}, {str(collides)!r}):
     try: cmixup.load_run(folder)
     except cmixup.errors.InputError as error: print(error)

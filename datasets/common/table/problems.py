@@ -1,4 +1,4 @@
-"""What a table may hide, in a line each, with the option that mends it; nothing is left out because of it."""
+"""What a table may hide, in a line each, with the option that fixes it; nothing is left out because of it."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def find_problems(
     if len(y) < MIN_ROWS:
         return []
     values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
-    found = leaks(values, y, categorical)
+    leaked = leaks(values, y, categorical)
     lines = [
         f"{name} alone predicts {targets[best]} nearly (rank correlation {score:.3f}): if it is known only once "
         f"{targets[best]} is, dataset.drop=[{name}]"
-        for name, (best, score) in found.items()
+        for name, (best, score) in leaked.items()
     ]
     numbered = {name for name, column in values.items() if name not in categorical and _is_id(name, column)}
     for name, column in values.items():
         # What numbers every row is dropped by fitting, which says so.
-        if name in numbered and name not in found and name not in keep and not numbers_rows(column):
+        if name in numbered and name not in leaked and name not in keep and not numbers_rows(column):
             lines.append(f"{name} looks like an ID (nearly as many values as rows): dataset.drop=[{name}]")
     features_without_ids = [column for name, column in values.items() if name not in numbered]
     lines += _equal(features_without_ids, y)
     for name, labels in zip(targets, y.T, strict=True):
         if rows := far_rows(labels, features.index):
             cure = " or try dataset.log_target=true" if labels.min() > 0 else ""
-            lines.append(f"{name} lies far outside in rows {rows}: mend the file if these are mistakes{cure}")
+            lines.append(f"{name} lies far outside in rows {rows}: fix the file if these are mistakes{cure}")
     return lines
 
 

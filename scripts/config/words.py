@@ -117,15 +117,22 @@ def parse_word(word: str) -> Override:
     except HydraException:
         key, _, value = word.partition("=")
         sign = next((sign for sign in value if not KNOWN_TO_HYDRA.match(sign)), "")
-        stops = f"cannot read {sign} here: put the value into quotes" if sign else "finds no whole value: it may be"
-        raise InputError(f"{key}={value}: Hydra {stops}, '{key}={hydra_quoted(value or 'value')}'") from None
+        close = "close it, or " if value.startswith(("[", "{")) else ""
+        stops = (
+            f"cannot read {sign} here: {close}put the value into quotes" if sign else "finds no whole value, such as"
+        )
+        raise InputError(f"{key}={value}: Hydra {stops} '{key}={hydra_quoted(value or 'value')}'") from None
 
 
 def check_words(words: Sequence[str]) -> None:
     """Raise `InputError` where Hydra cannot read a word, or several values of one are no sweep."""
-    for word in words:
-        if "=" not in word or word.startswith("-"):
+    for before, word in zip(["", *words], words, strict=False):
+        if word.startswith("-") or (
+            before.startswith("-") and before not in MULTIRUN
+        ):  # an option of Hydra's, its value
             continue
+        if "=" not in word and not word.startswith("~"):
+            raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
         given = parse_word(word)
         if not given.is_sweep_override() or given.is_hydra_override():
             continue

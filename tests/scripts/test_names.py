@@ -214,12 +214,14 @@ def test_what_hydra_is_needed_for_stays_its_own(typed: str, read: Any) -> None:
     [
         (
             "experiment=prüf",
-            "experiment=prüf: Hydra cannot read ü here: put the value into quotes, 'experiment=\"prüf\"'",
+            "experiment=prüf: Hydra cannot read ü here: put the value into quotes 'experiment=\"prüf\"'",
         ),
         ("method.layer=a(b)", "method.layer=a(b): Hydra cannot read ( here: put"),
         ("train.lr=", None),
         ("train.track=[a", "train.track=[a: Hydra"),
-        ("method=erm,", "method=erm,: Hydra"),
+        ("model.hidden=[2", "model.hidden=[2: Hydra cannot read [ here: close it, or put the value into quotes"),
+        ("method=erm,", "method=erm,: Hydra cannot read , here: put the value into quotes 'method="),
+        ("up", "option must be key=value, got 'up'; a value with blanks needs quotes"),
         (
             "method=erm,mixup",
             "method=erm,mixup: several values are a sweep, which needs -m: python -m scripts.train -m",

@@ -78,8 +78,13 @@ def trained(seeds: list[int], form: str = "standard", epochs: int = 30) -> list[
     return train([gaussian_run(seed, noisy()) for seed in seeds], how)
 
 
-def test_a_network_learns_where_labels_are_noisy_and_its_scores_are_of_its_predictions() -> None:
-    (result,) = trained([1])
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    (one,) = trained([1])
+    return one
+
+
+def test_a_network_learns_where_labels_are_noisy_and_its_scores_are_of_its_predictions(result: RunResult) -> None:
     data, test = noisy(), result.predictions["test"]
     wide = data.test.x[:, 0] > 0.6
     narrow = data.test.x[:, 0] < 0.4
@@ -95,8 +100,7 @@ def test_a_network_learns_where_labels_are_noisy_and_its_scores_are_of_its_predi
     assert not {name for name in result.scores["test"] if name.endswith("_std")}
 
 
-def test_the_best_epoch_is_that_of_the_likelihood_on_validation() -> None:
-    (result,) = trained([1])
+def test_the_best_epoch_is_that_of_the_likelihood_on_validation(result: RunResult) -> None:
     by_epoch = [row["val_nll"] for row in result.history]
     assert result.best_epoch == 1 + int(np.argmin(by_epoch))
     assert result.scores["val"]["nll"] == min(by_epoch)

@@ -27,7 +27,7 @@ def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
 
 
 #: The two tables of the issue: few rows, and one in the shape of chemistry.
-SMALL, CHEMISTRY = with_gaps(10, 3, 0.3), with_gaps(2000, 12, 0.7)
+SMALL, CHEMISTRY = with_gaps(10, 3, 0.3), with_gaps(600, 12, 0.7)
 
 
 def law(labels: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -58,9 +58,9 @@ def test_a_batch_draws_by_the_same_law() -> None:
     wide = BatchPartnerSampler(np.inf).probabilities(SMALL, SMALL)
     np.testing.assert_allclose(wide, law(SMALL, np.inf), atol=1e-12)
     kernel, rng = Kernel("gaussian", 0.5), np.random.default_rng(0)
-    drawn = np.stack([draw_once(SMALL, kernel, rng) for _ in range(4000)])
-    counts = np.stack([np.bincount(column, minlength=10) for column in drawn.T]) / 4000
-    np.testing.assert_allclose(counts, expected, atol=0.04)
+    drawn = np.stack([draw_once(SMALL, kernel, rng) for _ in range(1500)])
+    counts = np.stack([np.bincount(column, minlength=10) for column in drawn.T]) / 1500
+    np.testing.assert_allclose(counts, expected, atol=0.065)
 
 
 def test_bandwidths_look_at_what_is_there() -> None:

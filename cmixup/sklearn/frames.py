@@ -124,11 +124,14 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
     Raises:
         InputError: a column of a frame holds text and is no category.
     """
+    if isinstance(X, list | tuple) and np.ndim(X) == 2:
+        X = np.asarray(X)
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind == "O" and X.ndim == 2:
             X = X.copy()
             for place in set(range(X.shape[1])) - set(categorical):
+                _check_column(X[:, place], place, "categorical_features")
                 X[:, place] = _numbers(X[:, place])
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
         return X if times is None else times[0]
@@ -137,8 +140,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
         if place in categorical:
             continue
         column = X.iloc[:, place]
-        if (text := _text_of(column)) is not None:
-            raise _refused(name, text, "categorical_features")
+        _check_column(column, name, "categorical_features")
         if (numbers := _numbers(column)) is not column:
             frame = X.copy(deep=False) if frame is X else frame
             frame.isetitem(place, numbers)
@@ -165,16 +167,35 @@ def check_text(X: Any, categorical: Collection[int]) -> None:
     """
     for place in range(X.shape[1]):
         column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
-        if place not in categorical and (text := _text_of(column, any_text=True)) is not None:
-            raise _refused(X.columns[place] if hasattr(X, "iloc") else place, text, "categorical")
+        if place not in categorical:
+            _check_column(column, X.columns[place] if hasattr(X, "iloc") else place, "categorical", any_text=True)
 
 
-def _refused(name: Any, text: str, option: str) -> InputError:
-    """Return the error that a column holds text."""
-    return InputError(
+def _check_column(column: Any, name: Any, option: str, *, any_text: bool = False) -> None:
+    """Raise `InputError` if a column that is no category holds text: such as is no number, or any."""
+    if getattr(column.dtype, "kind", "O") not in "OUT" or str(column.dtype) == "category":
+        return
+    text = next((v for v in column if isinstance(v, str) and (any_text or not _is_number(v))), None)
+    if text is None:
+        return
+    cure, place = "", f"X[{str(name)!r}]"
+    if hasattr(column, "iloc"):
+        from cmixup.tables.columns import read_column
+
+        if form := read_column(column).form:
+            cure = f"; as numbers or days it is written_numbers({place}, {form!r})[0] of cmixup.tables.columns"
+    raise InputError(
         f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
-        f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical)), or name it in {option}'
+        f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in {option}{cure}'
     )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
@@ -228,18 +249,3 @@ def dates_like(column: Any, days: Any) -> Any:
         return dates
     naive = type(column)(dates)
     return naive.dt.tz_localize("UTC").dt.tz_convert(column.dtype.tz) if getattr(column.dtype, "tz", None) else naive
-
-
-def _text_of(column: Any, *, any_text: bool = False) -> str | None:
-    """Return the first text in a column that is no number, or any text; None if there is none."""
-    if getattr(column.dtype, "kind", "O") not in "OUT" or str(column.dtype) == "category":
-        return None
-    for value in column:
-        if isinstance(value, str):
-            if any_text:
-                return value
-            try:
-                float(value)
-            except ValueError:
-                return value
-    return None

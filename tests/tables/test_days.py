@@ -90,7 +90,8 @@ def test_missing_values_that_numpy_cannot_compare() -> None:
     frame, expected = (FRAME.assign(b=pd.Series(np.where(K > 150, gap, a), dtype=object)) for gap in (pd.NA, None))
     floats = FRAME.assign(b=holes)
     truth = quick().fit(floats, K).predict(floats)
-    for x in (frame, expected, frame.to_numpy(dtype=object)):
+    array = frame.to_numpy(dtype=object)
+    for x in (frame, expected, array, array.tolist()):
         np.testing.assert_array_equal(quick().fit(x, K).predict(x), truth)
     for groups in (pd.array(["u", None] * 20, dtype="string"), np.array(["u", pd.NA] * 20, dtype=object)):
         with pytest.raises(InputError, match=r"groups must have no gaps, got .* in row 1"):

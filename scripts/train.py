@@ -32,6 +32,7 @@ from scripts.config.compose import (
     describe_error,
     normalize_arguments,
 )
+from scripts.config.words import take_folders
 from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, print_once, user_errors
 from scripts.driver.devices import joined_processes
 from scripts.driver.execute import execute_together, train_along
@@ -115,6 +116,7 @@ def label_unit_error(folder: Path) -> str:
 def main(cfg: DictConfig) -> float:
     """Entry point; errors that a user can correct are one line, without a traceback, and end no sweep."""
     with user_errors():
+        take_folders(HydraConfig.get().overrides.hydra)  # a launcher's process elsewhere has not read the command line
         if not in_sweep():
             return run_training(cfg)
         if (command := multiprocessing.parent_process()) is not None:  # a launcher's, such as joblib's

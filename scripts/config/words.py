@@ -65,23 +65,30 @@ def hydra_words(words: Sequence[str]) -> list[str]:
 
 
 def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:
-    if re.fullmatch(QUOTED, text) and not (key in FILES and os.path.exists(text)):  # noqa: PTH110
+    there = key in FILES and os.path.exists(text)  # noqa: PTH110, of any length
+    none = text == "null" and lists and key not in (*SINGLE, "dataset.target")
+    if not text or none or "${oc." in text or (re.fullmatch(QUOTED, text) and not there):
         return text
-    if (
-        not text
-        or (text == "null" and lists and key not in (*SINGLE, "dataset.target"))
-        or "${oc." in text
-        or (sweeps and FUNCTION.fullmatch(text))
-    ):
+    if sweeps and FUNCTION.fullmatch(text):
         return text
-    if sweeps and not (key in FILES and os.path.exists(text)) and len(items := ITEM.findall(text)) > 1:  # noqa: PTH110
+    if sweeps and not there and len(items := ITEM.findall(text)) > 1:
         return ",".join(_hydra_value(key, item.strip(), sweeps=False) for item in items)
     if lists and key not in SINGLE and text.startswith("[") and text.endswith("]"):
         items = [item.strip() for item in ITEM.findall(text[1:-1])]
         return f"[{','.join(_hydra_value(key, item, sweeps=False, lists=False) for item in items)}]"
-    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL) and _reads(f"{key}={text}")):
+    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL) and _is_hydras(f"{key}={text}")):
         return text
     return hydra_quoted(typed_path(text) if key in FILES else text)
+
+
+def _is_hydras(word: str) -> bool:
+    """Return whether Hydra can read a word, and not as a sweep over texts, which is a name with a comma."""
+    try:
+        given = parse_word(word)
+    except InputError:
+        return False
+    values = [given.value(), *getattr(given.value(), "list", ())]
+    return not (given.is_sweep_override() and any(isinstance(value, (str, Glob)) for value in values))
 
 
 def hydra_quoted(text: str) -> str:
@@ -98,13 +105,6 @@ def hydra_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf")
 
 
-def _reads(word: str) -> bool:
-    try:
-        return not parse_word(word).is_sweep_override()
-    except InputError:
-        return False
-
-
 @functools.lru_cache(1 << 10)
 def parse_word(word: str) -> Override:
     """Return a word of a command line as Hydra reads it.
@@ -118,18 +118,15 @@ def parse_word(word: str) -> Override:
         key, _, value = word.partition("=")
         sign = next((sign for sign in value if not KNOWN_TO_HYDRA.match(sign)), "")
         close = "close it, or " if value.startswith(("[", "{")) else ""
-        stops = (
-            f"cannot read {sign} here: {close}put the value into quotes" if sign else "finds no whole value, such as"
-        )
+        stops = f"cannot read {sign} here: {close}put the value into quotes" if sign else "finds no value, such as"
         raise InputError(f"{key}={value}: Hydra {stops} '{key}={hydra_quoted(value or 'value')}'") from None
 
 
 def check_words(words: Sequence[str]) -> None:
     """Raise `InputError` where Hydra cannot read a word, or several values of one are no sweep."""
     for before, word in zip(["", *words], words, strict=False):
-        if word.startswith("-") or (
-            before.startswith("-") and before not in MULTIRUN
-        ):  # an option of Hydra's, its value
+        value_of_option = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
+        if word.startswith("-") or value_of_option:
             continue
         if "=" not in word and not word.startswith("~"):
             raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")

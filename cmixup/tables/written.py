@@ -32,6 +32,8 @@ ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
 #: The form of text that is read as it stands.
 PLAIN = "1234.5"
+#: A column of so many words of one form, at least, is meant to have it.
+MANY_WORDS = 10
 
 #: Signs that are written in several ways: minus, blanks, apostrophes, percent.
 SIGNS = str.maketrans(
@@ -53,7 +55,8 @@ class Reading(NamedTuple):
 
     Attributes:
         form: of its texts; nothing if it is read as it stands, or holds no such text.
-        doubt: of numbers that read otherwise, too: what was taken, and the option that takes the other; else nothing.
+        doubt: of numbers that read otherwise, too: what was taken, and the option that takes the other. Of a column
+            that nearly has a form: what has not. Else nothing.
     """
 
     form: str
@@ -85,8 +88,22 @@ def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = "."
                 )
                 break
         return Reading(form, doubt)
-    long = not (np.isnan(parsed(words[:1], DURATION)).any() or np.isnan(parsed(words, DURATION)).any())
-    return Reading(DURATION if long else "")
+    if not (np.isnan(parsed(words[:1], DURATION)).any() or np.isnan(parsed(words, DURATION)).any()):
+        return Reading(DURATION)
+    return Reading("", _nearly(words, thousands, decimal))
+
+
+def _nearly(words: Sequence[str], thousands: str, decimal: str) -> str:
+    """Return a line if most words are numbers or times of one form, but for some without a digit or a unit."""
+    for left_out, cure in (
+        (r"\D*", "dataset.missing=[{}] takes it for unknown"),
+        (r"\D*|[-+.,\d]*", "give all one unit"),
+    ):
+        others = [word for word in words if re.fullmatch(left_out, word)]
+        most = [word for word in words if not re.fullmatch(left_out, word)]
+        if MANY_WORDS <= len(most) > len(others) > 0 and (form := reading_of(most, thousands, decimal).form):
+            return f"read as levels, since {others[-1]!r} is not like {form}; {cure.format(others[-1])}"
+    return ""
 
 
 def parsed(words: Sequence[str], form: str) -> Floats:

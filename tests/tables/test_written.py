@@ -96,6 +96,19 @@ def test_a_doubt_names_both_readings_and_the_option(
     assert doubt == expected
 
 
+@pytest.mark.parametrize(
+    ("others", "line"),
+    [
+        (["-"], "read as levels, since '-' is not like 1234.5 %; dataset.missing=[-] takes it for unknown"),
+        (["12", "13.5"], "read as levels, since '13.5' is not like 1234.5 %; give all one unit"),
+        (["5 kg"], ""),
+        (["a"] * 12, ""),
+    ],
+)
+def test_what_keeps_a_column_from_being_read_is_said(others: list[str], line: str) -> None:
+    assert reading_of([*(f"{k}.5%" for k in range(12)), *others]) == ("", line)
+
+
 def write(folder: Path, columns: dict[str, list[Any]], separator: str = ",") -> str:
     pd.DataFrame(columns).to_csv(folder / "t.csv", index=False, sep=separator)
     return str(folder / "t.csv")

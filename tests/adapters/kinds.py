@@ -3,11 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from cmixup import Beta, CMixup, PairBatchSampler, PairDataset, PartnerSampler, mix, mixing_at
+from cmixup import CMixup, PairBatchSampler, PairDataset, mixing_at
 
 Batches = list[tuple[Any, Any]]
 BANDWIDTH = 0.2
@@ -113,22 +112,4 @@ class Hidden(Call):
             return self.net(x), mixed_y
 
 
-class ByHand(Adapter):
-    """README's loop with PartnerSampler, Beta and mix."""
-
-    def begin(self) -> None:
-        self.rng = torch.Generator().manual_seed(self.seed or 0)
-        self.sampler, self.lam = PartnerSampler(self.compared, self.bandwidth), Beta(2.0)
-
-    def epoch(self) -> Batches:
-        partners = self.sampler.epoch(self.rng)
-        y = self.y if self.y.is_floating_point() else self.y.float()
-        batches = []
-        for part in self.slices():
-            j, rows = partners[part], self.x[part]
-            lam = self.lam.sample(len(rows), self.rng)
-            batches.append((mix(rows, self.x[j], lam), mix(y[part], y[j], lam)))
-        return batches
-
-
-ADAPTERS: tuple[type[Adapter], ...] = (Call, Collate, Plain, Sampled, Hidden, ByHand)
+ADAPTERS: tuple[type[Adapter], ...] = (Call, Collate, Plain, Sampled, Hidden)

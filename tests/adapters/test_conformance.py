@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cmixup import diagnose
-from tests.adapters.kinds import ADAPTERS, Adapter, Batches, ByHand, Call, Collate, Hidden, Plain, Sampled
+from tests.adapters.kinds import ADAPTERS, Adapter, Batches, Call, Collate, Hidden, Plain, Sampled
 
 
 def data(n: int = 20, d: int = 1, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def test_rows_really_mix(kind: type[Adapter]) -> None:
     assert float(((weights > 0).sum(1) == 2).double().mean()) > 0.6
 
 
-@pytest.mark.parametrize("kind", [Call, ByHand])
+@pytest.mark.parametrize("kind", [Call])
 def test_pairs_follow_the_kernel(kind: type[Adapter]) -> None:
     """The mean label gap of pairs is that of the exact P, where a batch is everything; lambda has Beta's moments."""
     x, y = data(40)
@@ -163,7 +163,7 @@ def test_nothing_is_mixed_in_evaluation(kind: type[Adapter]) -> None:
     assert not torch.equal(torch.cat([b[0] for b in adapter.epoch()]), x)
 
 
-@pytest.mark.parametrize("kind", [Call, ByHand])
+@pytest.mark.parametrize("kind", [Call])
 def test_memory_is_that_of_a_batch(kind: type[Adapter]) -> None:
     """No N x N table: 1,200 labels would make one of 5.8 MB in float32."""
     n = 1200

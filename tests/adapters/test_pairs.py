@@ -130,26 +130,16 @@ def test_labels_are_read_once_whatever_becomes_of_the_tensor(kind: str, bandwidt
     assert after == before
 
 
-@pytest.mark.slow  # a worker imports PyTorch anew
-def test_spawned_workers_read_what_none_reads() -> None:
-    data = pairs(24)
-    options: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": "spawn", "persistent_workers": True}
-    batches = []
-    for more in ({}, options):
-        loader = DataLoader(data, batch_sampler=PairBatchSampler(data, 8, seed=0), **more)
-        batches.append([torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)])
-    assert batches[0] == batches[1]
-
-
-def test_persistent_workers_see_new_epochs() -> None:
-    """Everything is drawn in the main process: two workers that stay give what none gives."""
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])  # imports PyTorch anew
+def test_workers_that_stay_read_what_none_reads(start: str) -> None:
+    """Everything is drawn in the main process."""
     data = pairs(24)
 
     def run(**options: Any) -> list[list[float]]:
         loader = DataLoader(data, batch_sampler=PairBatchSampler(data, 8, seed=0), **options)
         return [torch.cat([y for _, y in loader]).flatten().tolist() for _ in range(2)]
 
-    alone, read = run(), run(num_workers=1, persistent_workers=True)
+    alone, read = run(), run(num_workers=1, multiprocessing_context=start, persistent_workers=True)
     assert alone == read
     assert alone[0] != alone[1]
 

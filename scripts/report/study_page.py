@@ -134,7 +134,7 @@ def effect_table(rows: Iterable[Row]) -> str:
     size = "1 %" if unit == "%" else "0.01 nats"
     head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
             "tables: improves / worsens / equivalent / inconclusive",
-            f"a new table improves, worsens by {size}"]  # fmt: skip
+            f"probability that a new table improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
         effect = row.effect

@@ -84,7 +84,7 @@ def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch
     assert len(places) == 2
 
 
-def test_a_process_that_is_not_shown_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_not_listed_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc may hide those of other users (hidepid)."""
 
     def hidden(*_: object) -> None:

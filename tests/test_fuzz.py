@@ -120,6 +120,6 @@ def test_a_word_of_a_command_line_is_planned_or_refused_in_one_line(key: str, va
         (f"dataset=crime dataset.folds={10**400}", r"dataset.folds must be a whole number within \+-922"),
     ],
 )
-def test_words_that_once_ended_in_a_traceback_are_one_line(words: str, message: str) -> None:
+def test_words_that_once_gave_a_traceback_are_one_line(words: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         plan_job(compose_train(["dataset=csv", "dataset.synthetic=true", *words.split()]))

@@ -196,9 +196,9 @@ class CMixup(nn.Module):
             # A decorator would import the compiler with cmixup.
             return torch.compiler.disable(CMixup.draw)(self, labels)  # type: ignore[no-untyped-call]
         if self.off_epoch is not None and self._epoch < 0 and get_worker_info() is not None:
-            self._epoch.fill_(0)  # so that this is said once
+            self._epoch.fill_(0)  # so that this warns once
             warnings.warn(
-                f"off_epoch={self.off_epoch} is never reached in a worker that is told no epoch: call set_epoch(epoch) "
+                f"off_epoch={self.off_epoch} is never reached in a worker that knows no epoch: call set_epoch(epoch) "
                 "before each",
                 stacklevel=2,
             )

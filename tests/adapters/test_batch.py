@@ -67,7 +67,7 @@ def test_auto_is_the_fraction_of_the_labels_given() -> None:
     assert CMixup(0.7).bandwidth == 0.7
 
 
-def test_auto_is_found_from_the_first_512_labels_that_pass_by() -> None:
+def test_auto_comes_from_the_first_512_labels_that_pass_by() -> None:
     _, y = rows(600)
     mixing, bandwidths = CMixup("auto", seed=0), []
     assert mixing.bandwidth is None

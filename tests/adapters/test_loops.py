@@ -282,7 +282,7 @@ class Listening:
 
 
 @pytest.mark.parametrize("hears", [True, False])
-def test_a_worker_that_stays_is_told_the_epoch_or_warns(hears: bool) -> None:
+def test_a_worker_that_stays_gets_the_epoch_or_warns(hears: bool) -> None:
     collate, epochs = Listening(off_epoch=2), []
     loader: Any = DataLoader(
         TensorDataset(torch.eye(8), torch.arange(8.0)), 8, collate_fn=collate, num_workers=1, persistent_workers=True
@@ -294,7 +294,7 @@ def test_a_worker_that_stays_is_told_the_epoch_or_warns(hears: bool) -> None:
     assert [mixed for mixed, _ in epochs] == [True, True, not hears]
     heard = [message for _, messages in epochs for message in messages]
     assert len(heard) == (not hears)
-    assert all("off_epoch=2 is never reached in a worker that is told no epoch" in message for message in heard)
+    assert all("off_epoch=2 is never reached in a worker that knows no epoch" in message for message in heard)
 
 
 def test_mixing_stops_after_epochs() -> None:

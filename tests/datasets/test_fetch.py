@@ -243,7 +243,7 @@ def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
     assert server.hits == ["/preferred"]
 
 
-def test_what_is_lacking_is_said_without_asking_anybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lacking_is_named_without_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The guard of the tests fails on whoever asks: a mirror that is a folder counts, an address may give it."""
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))

@@ -107,7 +107,7 @@ def test_a_folder_of_another_size_is_refused(fake_wilds: list[Source], monkeypat
         PovertyMap().load(0)
 
 
-def test_images_are_read_when_asked_for_and_in_order() -> None:
+def test_images_are_read_on_demand_and_in_order() -> None:
     read: list[int] = []
 
     class Reader(Source):
@@ -136,7 +136,7 @@ def test_images_that_cannot_be_read_are_named() -> None:
         Images(Broken(), torch.tensor([4]))[torch.tensor([0])]
 
 
-def test_what_is_missing_is_said_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
     monkeypatch.setitem(sys.modules, "wilds", None)

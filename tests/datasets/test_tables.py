@@ -56,7 +56,7 @@ def test_one_table_in_many_forms(content: str | bytes, form: dict[str, str], tmp
     pd.testing.assert_frame_equal(table(tmp_path, content, **form), PLAIN)
 
 
-def test_the_header_is_asked_for_the_separator_outside_its_quotes(tmp_path: Path) -> None:
+def test_the_header_gives_the_separator_outside_its_quotes(tmp_path: Path) -> None:
     assert list(table(tmp_path, '"a, b, c";"d, e"\n1;2\n')) == ["a, b, c", "d, e"]
     assert list(table(tmp_path, "a, m2;b\n1;2\n")) == ["a, m2", "b"]  # a tie: the semicolon comes first
     assert list(table(tmp_path, "alone\n1\n")) == ["alone"]
@@ -287,7 +287,7 @@ def problems_of(frame: pd.DataFrame, path: Path, **options: object) -> tuple[str
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_is_planted_is_the_one_thing_said(name: str, tmp_path: Path) -> None:
+def test_what_is_planted_is_the_one_warning(name: str, tmp_path: Path) -> None:
     change, message = PLANTED[name]
     frame = change(clean(1), np.random.default_rng(5))
     (line,) = problems_of(frame, tmp_path / "t.csv")
@@ -296,7 +296,7 @@ def test_what_is_planted_is_the_one_thing_said(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_nothing_is_said_of_a_clean_table(seed: int, tmp_path: Path) -> None:
+def test_a_clean_table_has_no_warning(seed: int, tmp_path: Path) -> None:
     assert problems_of(clean(seed), tmp_path / "t.csv") == ()
 
 
@@ -537,7 +537,7 @@ def test_columns_that_do_not_fit_are_refused(options: dict[str, Any], message: s
 
 
 @pytest.mark.parametrize("kind", [Csv, Rdataset])
-def test_the_stand_in_has_the_targets_and_the_group_asked_for(kind: type[UserTable]) -> None:
+def test_the_stand_in_has_the_targets_and_the_group_of_the_arguments(kind: type[UserTable]) -> None:
     plain = kind(synthetic=True).load(0)
     assert (plain.unit, plain.checksums, plain.worst) == ("y", {}, ())
     assert plain.notes[0] == "synthetic stand-in: not real data"

@@ -177,7 +177,7 @@ def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsy
 
 
 @pytest.mark.usefixtures("here")
-def test_what_could_not_be_trained_is_shown_and_ends_the_command_with_2(tmp_path, monkeypatch, capsys):
+def test_what_could_not_be_trained_is_printed_and_the_command_exits_with_2(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     monkeypatch.setattr(cells, "train_items", lambda *_: ["NO2 ERM: File too large: 'x.pt'", "NO2 mixup: the same"])
     with pytest.raises(SystemExit) as stop:
@@ -265,7 +265,7 @@ def test_a_dry_run_prints_what_is_missing_and_trains_and_fetches_nothing(tmp_pat
     assert re.fullmatch(r"table1: 4 runs are missing, about \d+ minutes on one core", total)
 
 
-def test_an_unknown_preset_is_refused_before_files_are_asked_for(monkeypatch, capsys):
+def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, capsys):
     monkeypatch.setattr(dataset_class("no2"), "fetch", lambda _: pytest.fail("fetched"))
     with pytest.raises(SystemExit):
         reproduce.main(["table1", "preset=foo", "datasets=no2", "device=cpu"])

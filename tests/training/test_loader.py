@@ -164,7 +164,7 @@ def test_workers_pass_named_tuples_on() -> None:
     assert torch.equal(torch.cat([batch.x.second for batch in batches]), torch.from_numpy(orders[0].index))
 
 
-def test_what_a_worker_cannot_read_is_said_in_one_line() -> None:
+def test_what_a_worker_cannot_read_is_one_line() -> None:
     (split,), orders, _ = epoch(1)
     with pytest.raises(InputError) as caught:
         list(BatchLoader([replace(split, x=Broken(split.x))], CPU).batches(orders, [{}]))

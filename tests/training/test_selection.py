@@ -28,7 +28,7 @@ from tests.helpers import (
 
 
 @pytest.mark.parametrize("n_seeds", [1, 3])
-def test_the_last_epoch_counts_where_it_is_asked_for(n_seeds: int) -> None:
+def test_the_last_epoch_counts_where_it_is_selected(n_seeds: int) -> None:
     """A rate so high that the best epoch is an early one: "last" gives the weights of a run that ends nowhere else."""
 
     def runs() -> list:
@@ -137,7 +137,7 @@ def test_every_run_is_the_beginning_of_the_run_with_all_epochs(name: str, monkey
     assert all(later <= earlier // 2 for earlier, later in itertools.pairwise([len(RATES), *sizes]))
 
 
-def test_the_weights_of_a_run_that_has_ended_are_those_of_its_best_epoch() -> None:
+def test_the_weights_of_a_finished_run_are_those_of_its_best_epoch() -> None:
     for place, ours in enumerate(stack("erm", patience=PATIENCE)):
         run = make_run(composed("erm"), place)
         run.lr = RATES[place]

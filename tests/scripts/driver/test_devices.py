@@ -21,7 +21,7 @@ def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker_device(["device=auto"], names[0]) == ["device=auto"]
 
 
-def test_a_gpu_has_one_worker_or_as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_has_one_worker_or_as_many_as_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     monkeypatch.delenv("CMIXUP_WORKERS_PER_GPU", raising=False)
     assert workers_at_once(cpu=False) == 3

@@ -106,7 +106,7 @@ def interrupted(job: Job) -> Path:
 
 
 @pytest.mark.parametrize("changed", ["commit", "data", "before there were origins"])
-def test_a_checkpoint_of_other_code_or_data_is_refused_or_asked_for(
+def test_a_checkpoint_of_other_code_or_data_is_refused_or_requested(
     changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("dataset=diabetes", "dataset.synthetic=false", "checkpoint_every=1")

@@ -21,7 +21,7 @@ def planned(*overrides: str) -> Job:
 # ---- devices
 
 
-def test_cuda_asked_for_and_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_requested_and_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for name in ("cuda", "cuda:1"):

@@ -177,7 +177,7 @@ def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("explicit", [True, False])
-def test_where_wandb_cannot_start_a_run_goes_on_unless_somebody_asked_for_it(
+def test_where_wandb_cannot_start_a_run_goes_on_unless_it_was_requested(
     explicit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import wandb

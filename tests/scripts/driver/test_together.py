@@ -99,7 +99,7 @@ def test_stacks_hold_about_as_many_models_as_are_fast(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_git")
-def test_a_run_that_diverges_is_told_with_its_job_and_the_others_are_done(
+def test_a_run_that_diverges_is_named_with_its_job_and_the_others_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = job_module.train

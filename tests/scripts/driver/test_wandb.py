@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("no_wandb_variables")
 
 
 @pytest.mark.slow
-def test_wandb_is_told_to_be_quiet_before_it_is_imported() -> None:
+def test_wandb_is_set_to_be_quiet_before_it_is_imported() -> None:
     """Its exporter of metrics starts with the import, and a run that says offline comes too late."""
     code = (
         "import os, sys\n"

@@ -32,7 +32,7 @@ def frame(values: tuple[float, ...] = (1.0, 2.0, 3.0), **changes: object) -> pd.
     return pd.DataFrame([base | changes | {"seed": seed, "value": value} for seed, value in enumerate(values)])
 
 
-def test_a_cell_is_found_by_all_of_its_keys() -> None:
+def test_a_cell_is_selected_by_all_of_its_keys() -> None:
     options = {"train.lr": 0.1, "method.alpha": 2.0}
     e = Evidence(pd.concat([frame(), frame((9.0,), options=options), frame((8.0,), metric="mape")]))
     assert e.runs("table1", "airfoil", "paper", "erm").values == {0: 1.0, 1: 2.0, 2: 3.0}

@@ -220,10 +220,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not (over := given.get("over")):
             raise InputError("over must name an option, such as over=method.bandwidth")
         names_given = given.get("folders", str(given.out / "runs"))
-        folders = [Path(typed_path(name)) for name in split_names(names_given, lambda name: Path(name).is_dir())]
+        folders = [
+            Path(typed_path(name)) for name in split_names(names_given, lambda name: Path(typed_path(name)).is_dir())
+        ]
         reports, unfinished = find_reports(folders)
         mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
-        groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method := given.get("method", ""))
+        method = given.get("method", "")
+        try:
+            groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)
+        except InputError as error:
+            more = f"; {unfinished} runs are not finished: they failed, or still train" if unfinished else ""
+            raise InputError(f"{error}{more}") from None
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         text = collected_page(groups)

@@ -173,6 +173,10 @@ def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     [
         (["{tmp}/nothing"], "folder must exist, got"),
         (["{tmp}/runs/one/broken"], "no finished run below {tmp}/runs/one/broken; 1 are not finished"),
+        (
+            ["{tmp}/runs/one", "dataset=no2"],
+            "method.bandwidth has one value, 1.75, in 1 runs; 1 runs are not finished: they failed, or still train",
+        ),
         (["{tmp}/runs", "dataset=crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
     ],
 )

@@ -101,6 +101,9 @@ def test_bad_forms_are_refused_alike_with_and_without_labels(given, message):
 def test_fraction_limits():
     labels = np.random.default_rng(0).normal(size=100)
     assert bandwidth_for_fraction(labels, 1.0) == np.inf
+    wide = bandwidth_for_fraction(labels, 0.9999)  # wider than any two labels lie apart
+    assert wide > np.ptp(labels)
+    assert diagnose(labels, wide).effective_fraction == pytest.approx(0.9999, abs=1e-6)
     assert bandwidth_for_fraction(labels, 0.01) == 0.0  # one partner of a hundred: itself
     assert bandwidth_for_fraction(np.ones(10), 0.5) == 0.0
     assert bandwidth_for_fraction(labels[:, None], 0.1) == bandwidth_for_fraction(labels, 0.1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from cmixup.tables.levels import Level, distinct, level_of, places_of, unknown_l
 
 #: The levels of a column of categories, or None for a column of numbers.
 Levels = list[Level] | None
+#: A column of more levels has effects (`cmixup.sklearn.effects`) for a column a level; trees split so many by sets.
+MOST_LEVELS = 255
 
 
 def categorical_columns(given: Any, X: Any, option: str = "categorical_features") -> list[int]:
@@ -56,6 +59,11 @@ def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     return levels
 
 
+def many_levels(levels: Sequence[Levels]) -> list[int]:
+    """Return the positions of the columns of more than `MOST_LEVELS` levels."""
+    return [place for place, names in enumerate(levels) if names is not None and len(names) > MOST_LEVELS]
+
+
 def coded(X: Any, levels: Sequence[Levels]) -> Any:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
@@ -72,7 +80,7 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
     for place, column_levels in enumerate(levels):
         if column_levels is None:
             continue
-        column, find = _levels(X, place), places_of(column_levels)
+        column, find = _levels(X, place), _places_of(tuple(column_levels))
         counts = _counts(column)
         places = {level: find(level) for level in counts}
         if line := unknown_line(f"column {_name(X, place)} of X", counts, lambda v: places[v] >= 0, column_levels):  # noqa: B023
@@ -88,12 +96,16 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
     """Return column and value (m, 2) of what gets a column of its own: each level in use, and gaps (the value NaN).
 
+    Columns of many levels get none.
+
     Args:
         x: (N, d) the rows to learn from, coded.
         levels: of the d columns.
     """
-    indicators = []
+    indicators, many = [], many_levels(levels)
     for place, column_levels in enumerate(levels):
+        if place in many:
+            continue
         values = np.unique(x[:, place])
         indicators += [(place, value) for value in values if column_levels is not None or np.isnan(value)]
     return np.array(indicators, dtype=np.float64).reshape(-1, 2)
@@ -145,6 +157,11 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
 def _levels(X: Any, place: int) -> list[Level | None]:
     """Return the values of a column as levels, None where one is missing."""
     return [level_of(v) for v in (X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place])]
+
+
+@lru_cache(maxsize=32)  # of thousands of levels it takes longer than the prediction of a row
+def _places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
+    return places_of(levels)
 
 
 def _counts(column: Sequence[Level | None]) -> Counter[Level]:

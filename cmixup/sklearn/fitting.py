@@ -21,6 +21,7 @@ from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.order import EpochBatches
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
+from cmixup.sklearn.effects import joined
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.options import Settings
@@ -54,6 +55,7 @@ def train_networks(
     settings: Settings,
     *,
     pieces: Floats,
+    effects: Floats,
     seed: int,
 ) -> list[Trained]:
     """Train networks on standardised rows as one stack; those of one member have the same weights, batches and lambda.
@@ -66,9 +68,12 @@ def train_networks(
         nets: bandwidth, in units of the standardised labels, and member of each network.
         settings: how to train.
         pieces: the table of `Pieces`.
+        effects: (M, N, E) further columns of each member.
         seed: of all random streams.
     """
-    data, mixed = _data(rows), any(bandwidth > 0 for bandwidth, _ in nets)
+    inputs, mixed = joined(rows.x, effects), any(bandwidth > 0 for bandwidth, _ in nets)
+    data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all where there are no effects
+    data_of = [data[member % len(data)] for _, member in nets]
     error = known_squared_error if np.isnan(rows.y).any() else squared_error
     streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
     trained_on = [parts[member].train for _, member in nets]
@@ -76,16 +81,16 @@ def train_networks(
     encoding = Pieces(pieces, settings.device, torch.float32)
     models: list[MLP] = []
     methods: list[Method] = []
-    for (bandwidth, _), run_streams, index in zip(nets, streams, trained_on, strict=True):
+    for (bandwidth, _), run_data, run_streams, index in zip(nets, data_of, streams, trained_on, strict=True):
         with torch_seed(run_streams.init):
-            models.append(MLP((rows.x.shape[1], *settings.hidden, rows.y.shape[1]), encoding))
+            models.append(MLP((inputs.shape[-1], *settings.hidden, rows.y.shape[1]), encoding))
         pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
         methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
         methods[-1].error = error
-        methods[-1].fit(data, models[-1], run_streams)
+        methods[-1].fit(run_data, models[-1], run_streams)
     stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
     method = stack_modules(methods)
-    loader = BatchLoader([data.train] * stack.size, settings.device)
+    loader = BatchLoader([one.train for one in data_of], settings.device)
     held = [parts[member].held for _, member in nets]
     scored, weight = padded(held), torch.from_numpy(_shares(rows.weight, held))
     score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
@@ -170,9 +175,9 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _data(rows: Rows) -> RegressionData:
-    x, y = (torch.from_numpy(values.astype(np.float32)) for values in (rows.x, rows.y))
-    split = Split(x, y.nan_to_num(), torch.zeros(len(rows), dtype=torch.int64), "X")
+def _data(inputs: Floats, labels: Floats) -> RegressionData:
+    x, y = (torch.from_numpy(values.astype(np.float32)) for values in (inputs, labels))
+    split = Split(x, y.nan_to_num(), torch.zeros(len(x), dtype=torch.int64), "X")
     split.y.copy_(y)  # a data set has no gaps, so the labels that are missing come back behind its check
     return RegressionData("X", split, split, split, unit="standard deviations")
 

@@ -136,8 +136,8 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
         return X if times is None else times[0]
     frame = X
-    for place, name in enumerate(X.columns):
-        if place in categorical:
+    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if place in categorical or getattr(dtype, "kind", "O") in "biuf":
             continue
         column = X.iloc[:, place]
         _check_column(column, name, "categorical_features")

@@ -101,11 +101,11 @@ def predict_networks(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarra
     Args:
         coefs, intercepts: of the layers.
         table: of the `Pieces`.
-        x: `(n, d)` float64.
+        x: `(n, d)` float64, or `(M, n, d)` where members take others.
     """
     x, outputs = Pieces(table, x.device, x.dtype)(x), []
     for member in range(len(coefs[0])):
-        state = x
+        state = x if x.ndim == 2 else x[member]
         for number, layer in enumerate(zip(coefs, intercepts, strict=True)):
             arrays = (np.array(array[member].T, dtype=np.float64, order="C") for array in layer)
             weight, bias = (torch.from_numpy(array).to(x.device) for array in arrays)

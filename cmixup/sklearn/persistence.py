@@ -14,16 +14,19 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.network import predict_networks
-from cmixup.sklearn.trees import Trees, check_trees, level_sets
+from cmixup.sklearn.trees import Trees, check_trees, level_sets, tree_levels
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/4"
+FORMAT = "cmixup.sklearn.CMixupRegressor/5"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "_one_dimensional", "_levels",
 )  # fmt: skip
 MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
 RESIDUALS = ("_residuals", "_residual_weights", "_residual_members")
-ARRAYS = ("bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS, "tree_weight_")
+ARRAYS = (
+    "bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS, "tree_weight_", "_effects",
+)  # fmt: skip
 TREES = tuple(f"tree_{name}" for name in Trees._fields)
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
@@ -95,18 +98,22 @@ def _check(estimator: Any) -> None:
         2
     ]  # refuses other shapes
     features, numbers, members = len(levels), levels.count(None), len(estimator.coefs_[0])
+    many = many_levels(levels)
+    in_effects, in_tables = 2 * outputs * len(many), sum(len(levels[place]) + 2 for place in many)
+    of_trees = tree_levels(levels, in_effects)
     names = getattr(estimator, "feature_names_in_", np.full(features, ""))
-    if estimator.n_features_in_ != features or names.shape != (features,) or columns != numbers + len(indicators):
+    plain = columns - in_effects
+    if estimator.n_features_in_ != features or names.shape != (features,) or plain != numbers + len(indicators):
         raise ValueError(f"a network of {columns} columns does not go with the features")
     if not all(isinstance(name, str) for name in names):
         raise ValueError("names of features must be texts")
     if state["_one_dimensional"] not in (False, outputs == 1):
         raise ValueError(f"{outputs} outputs do not go with the shape of the labels")
     tried, held, weight = len(estimator.bandwidths_), len(state["_residuals"]), estimator.tree_weight_
-    in_sets = sum(len(levels[place]) for place in level_sets(levels)) if weight.any() else trees.codes.shape[1]
+    in_sets = sum(len(of_trees[k] or ()) for k in level_sets(of_trees)) if weight.any() else trees.codes.shape[1]
     shapes = dict(zip(ARRAYS, (
-        (tried,), (tried,), (columns,), (columns,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
-        (held, outputs), (held,), (held, members), (outputs,),
+        (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
+        (held, outputs), (held,), (held, members), (outputs,), (members, in_tables, 2 * outputs),
     ), strict=True))  # fmt: skip
     shapes |= zip(TREES, (
         (len(trees.nodes), 8), (len(trees.sets), 8), (len(trees.sizes), 4), (members, outputs), (members, in_sets),
@@ -116,7 +123,7 @@ def _check(estimator: Any) -> None:
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
     sizes, weights, held_by = (state[name] for name in RESIDUALS)
-    finite = [*(state[name] for name in MOMENTS), pieces, *estimator.coefs_, *estimator.intercepts_]
+    finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes)).all() and (weights > 0).all(),
@@ -130,7 +137,7 @@ def _check(estimator: Any) -> None:
         if not holds:
             raise ValueError(f"its {rule}")
     if weight.any():
-        check_trees(trees, features)
+        check_trees(trees, len(of_trees))
 
 
 def _param(name: str, value: Any) -> Any:

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from cmixup.errors import check_flag
 from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
 from cmixup.sklearn.intervals import Residuals, check_coverage, interval
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
 from cmixup.sklearn.table import Inputs, TableEstimator
-from cmixup.sklearn.trees import Trees, predict_trees
+from cmixup.sklearn.trees import Trees, predict_trees, tree_levels
 
 PREDICTED_AT_ONCE = 1 << 14
 
@@ -119,11 +120,13 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
-                z = torch.from_numpy(inputs.z[part]).to(device)
+                effects = inputs.effects[places, part]
+                z = torch.from_numpy(joined(inputs.z[part], effects)).to(device)
                 nets = predict_networks(coefs, intercepts, self._pieces, z).cpu()
                 if self.tree_weight_.any():
                     members = range(len(self.coefs_[0]))[places]
-                    trees = predict_trees(self._trees, inputs.x[part], self._levels, members, self.n_threads or 1)
+                    x, levels = joined(inputs.x[part], effects), tree_levels(self._levels, effects.shape[2])
+                    trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
                     nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
                 outputs.append(nets)
         return outputs

@@ -15,6 +15,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.columns import many_levels
+from cmixup.sklearn.effects import fit_effects, joined
 from cmixup.sklearn.fitting import choose, train_networks
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import (
@@ -33,7 +35,7 @@ from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.table import Inputs
-from cmixup.sklearn.trees import fit_trees, no_trees, predict_trees, weigh_trees
+from cmixup.sklearn.trees import fit_trees, no_trees, predict_trees, tree_levels, weigh_trees
 
 #: Without trees "auto" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
@@ -47,13 +49,13 @@ class CMixupRegressor(MemberMean):
         CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
 
     The prediction is the mean of several members, which each hold other rows out. A member is a network, all being
-    trained as one stack, and gradient-boosted trees of the same rows (`blend`). A row
-    is mixed with one of all rows that its network is trained on, drawn with
-    `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 bandwidth^2)` exactly (Yao et al. 2022, Eq. 6), and the loss is the squared
-    error of the mixed label. Inputs and labels are standardised; a column that is constant in training is ignored, a
-    missing number is the mean and has a column that says so, and a category is a column for each level. Predictions are
-    in label units. Two fits with the same `random_state` are equal on the same kind of processor, in threads at a time,
-    too; global random generators are not touched.
+    trained as one stack, and gradient-boosted trees of the same rows (`blend`). A row is mixed with one of all rows
+    that its network is trained on, drawn with `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 bandwidth^2)` exactly (Yao et al.
+    2022, Eq. 6), and the loss is the squared error of the mixed label. Inputs and labels are standardised; a column
+    that is constant in training is ignored, a missing number is the mean and has a column that says so, and a category
+    is a column for each level, or statistics of the labels where it has more than 255 (`cmixup.sklearn.effects`).
+    Predictions are in label units. Two fits with the same `random_state` are equal on the same kind of processor, in
+    threads at a time, too; global random generators are not touched.
 
     A row of `sample_weight` 2 is the same as the row given twice, one of 0 as no row, and the order of rows does not
     matter: equal rows are one with their weights' sum, an epoch is as many rows as there are different ones, and row i
@@ -192,12 +194,11 @@ class CMixupRegressor(MemberMean):
         """
         X, settings, share = as_array("X", X), settings_of(self), check_share(self.validation_fraction)
         members, auto, blend = check_count("members", self.members, 1), is_auto(self.bandwidth), is_blend(self.blend)
-        given = check_validation(X_val, y_val, groups=groups, cv=self.cv)
-        seed = seed_of(self.random_state)
+        given, seed = check_validation(X_val, y_val, groups=groups, cv=self.cv), seed_of(self.random_state)
         apart = codes = None if groups is None else group_codes(groups, _num_samples(X))
         if self.cv is not None:
             patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
-        raw = self._read(X, y, sample_weight, apart)
+        raw = self._read(X, y, sample_weight, apart, codes)
         rows = self._encoded(raw)
         every = np.arange(len(rows))
         if given:
@@ -214,6 +215,7 @@ class CMixupRegressor(MemberMean):
                 if raw.apart is None
                 else parts_by_group(raw.apart, rows.weight, members, share, seed)
             )
+        self._effects, effects = fit_effects(raw, rows, self._levels, parts, seed)
         trained = rows if not given else rows.take(parts[0].train)
         few = len(trained) <= CROSS_VALIDATED and not blend
         tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if auto else [self._in_deviations(trained.y)]
@@ -222,13 +224,14 @@ class CMixupRegressor(MemberMean):
             if auto:  # some of what it tries may mix nothing
                 warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
             nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
-            networks = train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed)
+            networks = train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
             errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
             weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
             best = choose(errors, weight) if auto else 0
             networks = networks[best * compared : (best + 1) * compared]
             nets = [(tried[best], member) for member in range(compared, members)]
-            networks += train_networks(rows, parts, nets, settings, pieces=self._pieces, seed=seed) if nets else []
+            if nets:
+                networks += train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
         if not all(network.best_epoch for network in networks):
             raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
         self.bandwidths_ = np.array(tried) * self._unit()
@@ -240,11 +243,10 @@ class CMixupRegressor(MemberMean):
         curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
-        inputs = [Inputs(raw.x[part.held], rows.x[part.held]) for part in parts]
-        self._fit_trees(raw.x, rows, parts, inputs, blend=blend and len(rows) > 1)
+        inputs = [self._inputs_of(raw.x[part.held]) for part in parts]
+        self._fit_trees(raw.x, rows, parts, inputs, effects, blend=blend and len(rows) > 1)
         held = [self._of_members(held_inputs, member) for member, held_inputs in enumerate(inputs)]
-        residuals = residuals_of(rows.weight, parts, held, raw.y)
-        self._residuals, self._residual_weights, self._residual_members = residuals
+        self._residuals, self._residual_weights, self._residual_members = residuals_of(rows.weight, parts, held, raw.y)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -270,18 +272,21 @@ class CMixupRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
-    def _fit_trees(self, x: Floats, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], *, blend: bool) -> None:
+    def _fit_trees(
+        self, x: Floats, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], effects: Floats, *, blend: bool
+    ) -> None:
         """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
         outputs = rows.y.shape[1]
         self._trees, self.tree_weight_ = no_trees(len(parts), outputs), np.zeros(outputs)
         if not blend:
             return
-        trees = fit_trees(Rows(x, rows.y, rows.weight), self._levels, parts, self.n_threads)
+        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(x, many_levels(self._levels), axis=1)
+        trees = fit_trees(Rows(x, rows.y, rows.weight), levels, parts, self.n_threads, effects)
         nets = [
             torch.cat(self._outputs(held_inputs, member), dim=1)[0].numpy() for member, held_inputs in enumerate(held)
         ]
         grown = [
-            predict_trees(trees, held_inputs.x, self._levels, [m], self.n_threads or 1)[0]
+            predict_trees(trees, joined(held_inputs.x, held_inputs.effects[[m]]), levels, [m], self.n_threads or 1)[0]
             for m, held_inputs in enumerate(held)
         ]
         weight = rows.weight[np.concatenate([part.held for part in parts])]

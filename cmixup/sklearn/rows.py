@@ -29,12 +29,14 @@ class Rows:
         y: (N, d_y) float64 labels.
         weight: (N,) float64 above 0.
         apart: (N,) int64, by which equal rows are kept apart: their group or place; None where they are not.
+        group: (N,) int64 their group, if there are any.
     """
 
     x: Floats
     y: Floats
     weight: Floats
     apart: Ints | None = None
+    group: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -44,7 +46,7 @@ class Rows:
         return Rows(self.x[index], self.y[index], self.weight[index], None if self.apart is None else self.apart[index])
 
 
-def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None) -> Rows:
+def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None) -> Rows:
     """Return the rows of weight above 0, in an order of their own, equal ones as one with the sum of their weights.
 
     Args:
@@ -52,16 +54,18 @@ def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None) -> R
         y: (N, d_y) float64.
         weight: (N,) float64, 0 or more.
         apart: (N,) int64; rows that differ in it are different.
+        group: (N,) int64; of equal rows that of the first.
     """
     kept, d = weight > 0, x.shape[1]
     more = [] if apart is None else [apart[kept, None]]
     both = np.concatenate([x[kept], y[kept], *more], axis=1) + 0.0  # -0.0 becomes 0.0
     both[np.isnan(both)] = np.nan  # of which there are many
     rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
-    _, first, group = np.unique(rows, return_index=True, return_inverse=True)
-    sums = np.bincount(group, weights=weight[kept]).astype(np.float64)
+    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    sums = np.bincount(place, weights=weight[kept]).astype(np.float64)
     labels = both[first, d : d + y.shape[1]]
-    return Rows(both[first, :d], labels, sums, None if apart is None else both[first, -1].astype(np.int64))
+    apart = None if apart is None else both[first, -1].astype(np.int64)
+    return Rows(both[first, :d], labels, sums, apart, None if group is None else group[kept][first])
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,17 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from cmixup.errors import InputError, check_count
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.sklearn.columns import Levels, categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
+from cmixup.sklearn.columns import (
+    Levels,
+    categorical_columns,
+    coded,
+    indicators_of,
+    levels_of,
+    many_levels,
+    pieces_of,
+    widened,
+)
+from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import as_array, as_labels
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
@@ -30,12 +40,14 @@ class Inputs(NamedTuple):
     """Rows without labels.
 
     Attributes:
-        x: (n, d) columns as they came, NaN for gaps and the numbers of levels for categories.
+        x: (n, .) columns as they came but for those of many levels, NaN for gaps and the numbers of levels.
         z: (n, .) what networks take: standardised numbers and a column for each level and gap.
+        effects: (M, n, E) what each member takes for the columns of many levels.
     """
 
     x: Floats
     z: Floats
+    effects: Floats
 
 
 class TableEstimator(BaseEstimator):
@@ -51,9 +63,10 @@ class TableEstimator(BaseEstimator):
     _levels: list[Levels]
     _one_dimensional: bool
     _indicators: Floats
+    _effects: Floats
     _pieces: Floats
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None) -> Rows:
+    def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None, group: Ints | None = None) -> Rows:
         """Return the different rows of a table, categories as numbers of their levels."""
         y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
         categorical = categorical_columns(self.categorical_features, X)
@@ -72,7 +85,7 @@ class TableEstimator(BaseEstimator):
             _check_gaps(labels, weight)
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
         warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), self._levels, names)
-        return merged(X, labels, weight, apart)
+        return merged(X, labels, weight, apart, group)
 
     def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
         """Return rows with those of `X_val` behind them, each of weight 1."""
@@ -109,9 +122,8 @@ class TableEstimator(BaseEstimator):
 
     def _standardised(self, rows: Rows) -> Rows:
         """Return rows as the networks take them, with labels in standard deviations."""
-        return Rows(
-            self._inputs_of(rows.x).z, standardised(rows.y, self.y_mean_, self.y_scale_), rows.weight, rows.apart
-        )
+        y = standardised(rows.y, self.y_mean_, self.y_scale_)
+        return Rows(self._columns_of(rows.x), y, rows.weight, rows.apart)
 
     def _inputs(self, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
@@ -122,8 +134,13 @@ class TableEstimator(BaseEstimator):
 
     def _inputs_of(self, x: Floats) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""
+        effects = looked_up(self._effects, places_of_levels(x, self._levels)[0])
+        return Inputs(np.delete(x, many_levels(self._levels), axis=1), self._columns_of(x), effects)
+
+    def _columns_of(self, x: Floats) -> Floats:
+        """Return the standardised numbers of columns (n, d), and a column for each level and gap."""
         wide = widened(x, self._levels, self._indicators)
-        return Inputs(x, np.nan_to_num(standardised(wide, self.x_mean_, self.x_scale_)))
+        return np.nan_to_num(standardised(wide, self.x_mean_, self.x_scale_))
 
 
 def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:

@@ -18,12 +18,10 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from threadpoolctl import threadpool_limits
 
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.sklearn.columns import Levels
+from cmixup.sklearn.columns import Levels, many_levels
 from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.rows import Rows
 
-#: Columns of so many levels are split by sets of levels; of more, by the order of the levels.
-MOST_LEVELS = 255
 #: A node's fields, in the order of the columns of `Trees.nodes`.
 FIELDS = ("value", "is_leaf", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "bitset_idx")
 LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, MISSING, SET = 1, 2, 3, 4, 5, 6, 7
@@ -51,12 +49,14 @@ class Trees(NamedTuple):
 
 
 def level_sets(levels: Sequence[Levels]) -> list[int]:
-    """Return the columns whose levels are split by sets."""
-    return [
-        place
-        for place, column_levels in enumerate(levels)
-        if column_levels is not None and len(column_levels) <= MOST_LEVELS
-    ]
+    """Return the columns of levels, which are split by sets."""
+    return [place for place, column_levels in enumerate(levels) if column_levels is not None]
+
+
+def tree_levels(levels: Sequence[Levels], effects: int) -> list[Levels]:
+    """Return the levels of the columns that trees take: all but those of many levels, then so many effects."""
+    many = many_levels(levels)
+    return [names for place, names in enumerate(levels) if place not in many] + [None] * effects
 
 
 def no_trees(members: int, outputs: int) -> Trees:
@@ -65,21 +65,26 @@ def no_trees(members: int, outputs: int) -> Trees:
     return Trees(nodes, sets, sizes, np.zeros((members, outputs)), np.empty((members, 0)))
 
 
-def fit_trees(rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threads: int | None) -> Trees:
+def fit_trees(
+    rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threads: int | None, effects: Floats
+) -> Trees:
     """Train the trees of every member on the rows that its network is trained on.
 
     Args:
         rows: columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
-        levels: of the columns.
+        levels: of the columns and of the effects behind them (`tree_levels`).
         parts: of the members; equal ones are trained once.
         threads: of scikit-learn in training; None leaves their number.
+        effects: (M, N, E) further columns of each member.
     """
     by_rows: dict[bytes, Trees] = {}
     by_member = []
     with nullcontext() if threads is None else threadpool_limits(threads, user_api="openmp"):
-        for part in parts:
+        for part, columns in zip(parts, effects, strict=True):
             key = part.train.tobytes()
-            by_rows[key] = by_rows[key] if key in by_rows else _of_member(rows.take(part.train), levels)
+            if key not in by_rows:
+                x = np.concatenate([rows.x, columns], axis=1)[part.train]
+                by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels)
             by_member.append(by_rows[key])
     places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(by_member)]
     joined = [np.concatenate([trees[field] for trees in by_member]) for field in (0, 1, 3, 4)]
@@ -87,16 +92,17 @@ def fit_trees(rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threa
 
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
-    """Return what trees predict for rows (n, d), as `fit_trees` takes them: `(members, n, d_y)` float64."""
+    """Return what trees predict for rows (n, d) or (members, n, d) of columns and effects: `(members, n, d_y)`."""
     sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
-    inputs = np.stack([_in_codes(x, levels, trees.codes[member]) for member in members])
-    predicted = np.repeat(trees.starts[list(members), None], len(x), axis=1)
-    if len(x) <= FEW_ROWS:
+    x = np.broadcast_to(x, (len(members), *x.shape[-2:]))
+    inputs = np.stack([_in_codes(rows, levels, trees.codes[member]) for rows, member in zip(x, members, strict=True)])
+    predicted = np.repeat(trees.starts[list(members), None], x.shape[1], axis=1)
+    if x.shape[1] <= FEW_ROWS:
         chosen = np.flatnonzero(np.isin(sizes[:, 0], members))
         place = np.searchsorted(members, sizes[chosen, 0])
         values = _walked(trees, inputs[place], first_node[chosen], first_set[chosen], sets)
-        np.add.at(predicted, (place[:, None], np.arange(len(x)), sizes[chosen, 1:2]), values)  # in order
+        np.add.at(predicted, (place[:, None], np.arange(x.shape[1]), sizes[chosen, 1:2]), values)  # in order
         return predicted
     records = np.zeros(len(trees.nodes), dtype=PREDICTOR_RECORD_DTYPE)
     for name, column in zip(FIELDS, trees.nodes.T, strict=True):

@@ -91,7 +91,7 @@ GOOD = {"coef0": np.zeros((5, 4, 8), np.float32), "_pieces": np.array([[2.0, 0, 
     "changes",
     [
         {"format": "something else"}, {"params": {"unknown": 1}}, {"layers": 2}, {"without": "coef1"},
-        {"numbers": {"_levels": [None, None, ["u"]]}}, {"coef0": np.array([Evil()])},
+        {"numbers": {"_levels": [None, None, ["u"]]}}, {"_effects": np.zeros((5, 1, 2))}, {"coef0": np.array([Evil()])},
         {"coef0": GOOD["coef0"][:, 1:, 1:]},
         *({**GOOD, "_pieces": np.array([piece])}
           for piece in ([3.0, 0, 1, 0, 1], [0.5, 0, 1, 0, 1], [2.0, 0, 0, 0, 1], [2.0, 0, 1, 0, 0])),

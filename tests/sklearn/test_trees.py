@@ -19,6 +19,7 @@ from tests.sklearn.test_regressor import X, Y, quick
 N = 200
 LEVELS: list[Any] = [None, list("uvwxyz"), None, list("ab")]
 PARTS = parts_by_chance(N, 3, 0.1, 0)
+NO_EFFECTS = np.empty((3, N, 0))
 
 
 def columns() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,7 +38,7 @@ COLUMNS, LABELS, STEPS = columns()
 def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None:
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2, N) if weighted else np.ones(N)
-    trees = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1)
+    trees = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1, NO_EFFECTS)
     check_trees(trees, 4)
     predicted = predict_trees(trees, COLUMNS, LEVELS, range(3), 1)
     for member, part in enumerate(PARTS):
@@ -67,7 +68,7 @@ def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
         trees.HistGradientBoostingRegressor, "fit", lambda self, *a, **k: fits.append(1) or original(self, *a, **k)
     )
     part = Part(np.arange(50), np.arange(50, 60))
-    fitted = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1)
+    fitted = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1, NO_EFFECTS)
     assert len(fits) == 2
     first, second, third = predict_trees(fitted, COLUMNS, LEVELS, range(3), 1)
     np.testing.assert_array_equal(first, second)
@@ -106,7 +107,7 @@ def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.
     monkeypatch.setattr(regressor, "fit_trees", lambda *a: seen.append(a) or fit_trees(*a))
     groups = np.arange(60) % 6
     quick(blend="trees", epochs=1, members=4).fit(np.column_stack([X, groups]), Y, groups=groups)
-    ((rows, _, parts, _),) = seen
+    ((rows, _, parts, _, _),) = seen
     assert len(parts) == 4
     for part in parts:
         assert not set(rows.x[part.train, 4]) & set(rows.x[part.held, 4])
@@ -127,9 +128,9 @@ def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.filterwarnings("ignore:column .* alone predicts y")
-@pytest.mark.parametrize("levels", [2, 300])
+@pytest.mark.parametrize("levels", [40, 300])
 def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -> None:
-    """300 levels are more than trees split by sets."""
+    """300 levels are more than have a column each."""
     rng = np.random.default_rng(0)
     x = pd.DataFrame({"a": rng.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
     y = np.column_stack([np.arange(600) % levels % 7 + x["a"], x["a"] ** 2])
@@ -139,6 +140,7 @@ def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -
     model.save(tmp_path / "model")
     again = CMixupRegressor.load(tmp_path / "model")
     assert np.array_equal(again.predict(x), model.predict(x))
+    np.testing.assert_allclose([again.predict(x[k : k + 1])[0] for k in range(100)], model.predict(x)[:100])
     assert np.array_equal(again.predict_interval(x), model.predict_interval(x))
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()

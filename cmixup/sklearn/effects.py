@@ -1,0 +1,118 @@
+"""Columns of many levels as statistics of the labels, which each member takes from the rows that it is trained on.
+
+A level has two numbers for each output: the mean of its labels, and the mean of what a linear model of the columns and
+the other levels leave of them. Both are shrunken towards 0, that of all rows, as random effects are (best linear
+unbiased prediction, Robinson 1991, Statistical Science 6(1)). Rows that a member is trained on have the statistics of
+rows in other folds (target encoding, Micci-Barreca 2001, by cross-fitting): no row has its label among its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sklearn.columns import Levels, many_levels
+from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.rows import Rows
+
+FOLDS, ROUNDS = 10, 3
+
+
+def places_of_levels(x: Floats, levels: Sequence[Levels]) -> tuple[Ints, Ints]:
+    """Return the row (n, c) of a table of effects for each level in rows (n, d), and how many rows columns have (c,).
+
+    These are a column's levels, a gap, and one for all levels that training did not have.
+    """
+    many = many_levels(levels)
+    sizes = np.array([len(levels[place] or ()) + 2 for place in many], dtype=np.int64)
+    codes = np.where(np.isnan(x[:, many]), sizes - 2, x[:, many] % sizes)  # -1 becomes the last
+    return np.cumsum(sizes) - sizes + codes.astype(np.int64), sizes
+
+
+def looked_up(tables: Floats, places: Ints) -> Floats:
+    """Return the effects (M, n, c F) of levels at places (n, c) in tables (M, S, F)."""
+    return tables[:, places].reshape(len(tables), len(places), places.shape[1] * tables.shape[2])
+
+
+def joined(values: Floats, effects: Floats) -> Floats:
+    """Return columns (n, d) with the effects (M, n, E) of each member behind them, as they are where there are none."""
+    if not effects.shape[2]:
+        return values
+    return np.concatenate([np.broadcast_to(values, (len(effects), *values.shape)), effects], axis=2)
+
+
+def fit_effects(
+    raw: Rows, rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], seed: int
+) -> tuple[Floats, Floats]:
+    """Return each member's table of effects `(M, S, 2 d_y)` and the effects in its rows `(M, N, E)`, of deviation 1.
+
+    Args:
+        raw: rows with the numbers of levels.
+        rows: the same with standardised columns and labels.
+        levels: of the columns.
+        parts: of the members. Rows trained on get effects from those in other folds, of other groups if there are any;
+            rows held out get those of the table.
+        seed: of the folds.
+    """
+    places, sizes = places_of_levels(raw.x, levels)
+    tables = np.zeros((len(parts), int(sizes.sum()), 2 * rows.y.shape[1]))
+    effects = np.zeros((len(parts), len(rows), tables.shape[2] * len(sizes)))
+    if not len(sizes):
+        return tables, effects
+    for member, part in enumerate(parts):
+        train, weight = part.train, rows.weight / rows.weight[part.train].mean()
+        linear = _linear(rows.x[train], rows.y[train], weight[train])
+        rest = rows.y - rows.x @ linear
+        tables[member] = _effects_of(places[train], rows.y[train], rest[train], weight[train], sizes)
+        effects[member] = looked_up(tables[[member]], places)[0]
+        group = np.arange(len(train)) if raw.group is None else np.unique(raw.group[train], return_inverse=True)[1]
+        fold = (np.random.default_rng([seed, 1]).permutation(group.max() + 1) % FOLDS)[group]
+        for k in np.unique(fold):
+            others, inside = train[fold != k], train[fold == k]
+            table = _effects_of(places[others], rows.y[others], rest[others], weight[others], sizes)
+            effects[member, inside] = looked_up(table[None], places[inside])[0]
+        scale = np.sqrt(np.average(effects[member, train] ** 2, axis=0, weights=weight[train]))
+        scale = np.where(scale > 0, scale, 1.0)
+        effects[member] /= scale
+        tables[member] /= np.repeat(scale.reshape(len(sizes), -1), sizes, axis=0)
+    return tables, effects
+
+
+def _linear(z: Floats, y: Floats, weight: Floats) -> Floats:
+    """Return slopes (D, d_y) of a ridge regression, over the rows that have a label of the output."""
+    slopes = np.zeros((z.shape[1], y.shape[1]))
+    for output, known in enumerate(~np.isnan(y.T)):
+        weighted = z[known].T * weight[known]
+        slopes[:, output] = np.linalg.solve(weighted @ z[known] + np.eye(z.shape[1]), weighted @ y[known, output])
+    return slopes
+
+
+def _effects_of(places: Ints, y: Floats, rest: Floats, weight: Floats, sizes: Ints) -> Floats:
+    """Return a table (S, 2 d_y): of each level and output the mean of labels, and that of the rest in rounds."""
+    table = np.zeros((sizes.sum(), 2, y.shape[1]))
+    for output, known in enumerate(~np.isnan(y.T)):
+        columns, share = places[known].T, weight[known]
+        table[:, 0, output] = sum(_shrunken(column, y[known, output], share, len(table)) for column in columns)
+        effect = np.zeros((len(sizes), len(table)))
+        for _ in range(ROUNDS if len(sizes) > 1 else 1):
+            for k, column in enumerate(columns):
+                others = sum(effect[j, columns[j]] for j in range(len(sizes)) if j != k)
+                effect[k] = _shrunken(column, rest[known, output] - others, share, len(table))
+        table[:, 1, output] = effect.sum(axis=0)
+    return table.reshape(len(table), -1)
+
+
+def _shrunken(places: Ints, values: Floats, weight: Floats, size: int) -> Floats:
+    """Return the mean of values at each place (size,), shrunken towards 0 by the variances within and between places.
+
+    It is 0 everywhere where places do not differ, or no two values have the same place.
+    """
+    count, sums = (np.bincount(places, counted, minlength=size) for counted in (weight, weight * values))
+    means, filled = sums / np.maximum(count, np.finfo(np.float64).tiny), np.count_nonzero(count)
+    if len(places) == filled:
+        return np.zeros(size)
+    within = weight @ (values - means[places]) ** 2 / (len(places) - filled)
+    between = (count @ means**2 - filled * within) / count.sum()
+    return sums / np.maximum(count + within / between, np.finfo(np.float64).tiny) if between > 0 else np.zeros(size)

@@ -16,12 +16,12 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
+from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from datasets.common.table.labels import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train, part_file
-from scripts.config.parts import check_part, dataset_class, resolve_config
+from scripts.config.parts import check_part, resolve_config
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_table
 from scripts.records import names
@@ -67,7 +67,6 @@ def dataset_labels(name: str) -> np.ndarray:
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
-    dataset_class(name)
     node = resolve_config(compose_train([f"dataset={name}"]))["dataset"]
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
@@ -91,21 +90,8 @@ def bandwidth_grid(labels: np.ndarray) -> list[float]:
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
-def examine_bandwidths(
-    labels: np.ndarray, bandwidths: Sequence[tuple[float, str]]
-) -> list[tuple[BandwidthReport, str]]:
-    """Return what each bandwidth does, in ascending order, with where it is from."""
-    return [(diagnose(labels, b), source) for b, source in sorted(bandwidths)]
-
-
-def suggested_range(labels: np.ndarray) -> tuple[float, float]:
-    """Return the bandwidths between which C-Mixup is neither ERM nor mixup."""
-    low, high = (bandwidth_for_fraction(labels, f) for f in SUGGESTED_FRACTIONS)
-    return low, high
-
-
 def range_sentence(low: float, high: float) -> str:
-    """Return these bandwidths as a sentence."""
+    """Return the bandwidths between which C-Mixup is neither ERM nor mixup as a sentence."""
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
 
@@ -123,8 +109,7 @@ def check_bandwidths(results: Path = RESULTS) -> str:
             continue
         records += measured_rows(name, labels, wanted)
         over = [diagnose(labels, bandwidth) for bandwidth in bandwidth_grid(labels)]
-        marked = [report for report, _ in examine_bandwidths(labels, wanted)]
-        curves[names.dataset_title(name)] = over, marked, float(labels.std())
+        curves[names.dataset_title(name)] = over, [diagnose(labels, b) for b, _ in sorted(wanted)], float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
     text, file = bandwidth_page(records), results / "bandwidth.csv"
@@ -139,11 +124,11 @@ def check_bandwidths(results: Path = RESULTS) -> str:
 
 def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
     """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
-    low, high = suggested_range(labels)
+    low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
     rows = [
-        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(report),
+        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(diagnose(labels, b)),
          "source": source, "suggested_low": low, "suggested_high": high}
-        for report, source in examine_bandwidths(labels, wanted)
+        for b, source in sorted(wanted)
     ]  # fmt: skip
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
@@ -183,8 +168,9 @@ def look_at(given: Args) -> None:
     if labels.min() == labels.max():
         raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
     wished = [(b, "asked for") for b in given.numbers("bandwidth")]
-    rows = examine_bandwidths(labels, [*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
-    low, high = suggested_range(labels)
+    looked_at = sorted([*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
+    rows = [(diagnose(labels, b), source) for b, source in looked_at]
+    low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
     styles = ["bold" if source != "grid" else None for _, source in rows]
     heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
     body = [

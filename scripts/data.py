@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from cmixup.errors import check_choice
-from datasets.common.fetch import FetchError, data_root, fetch, present, without_user
+from datasets.common.fetch import FetchError, RawFolder, data_root, fetch, present, without_user
 from datasets.common.pose.rendered import RenderedDataset
 from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
@@ -55,18 +55,16 @@ def fetch_all(chosen: list[str]) -> None:
     """
     problems = []
     for name in chosen:
-        for folder in dataset_class(name).folders:
+        kind = dataset_class(name)
+        for wanted in (*kind.folders, *kind.files):
             try:
-                print(f"{name}: {folder.find()} (no checksum of it is public)")
+                if isinstance(wanted, RawFolder):
+                    print(f"{name}: {wanted.find()} (no checksum of it is public)")
+                else:
+                    file, path = fetch(*wanted)
+                    print(f"{name}: {path} ({file.size / 1e3:,.0f} kB, SHA-256 verified)")
             except FetchError as error:
                 problems.append(str(error))
-        for alternatives in dataset_class(name).files:
-            try:
-                file, path = fetch(*alternatives)
-            except FetchError as error:
-                problems.append(str(error))
-            else:
-                print(f"{name}: {path} ({file.size / 1e3:,.0f} kB, SHA-256 verified)")
     if problems:
         raise FetchError("\n".join(problems))
 

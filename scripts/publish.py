@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
-from scripts.driver.locks import LOCKS, PUBLISHING, holding_alone
+from scripts.driver.locks import PUBLISHING, holding_locks
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, load_reports
@@ -47,7 +47,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     tuned_on = [r["run"] for r in reports if r["seed"] == TUNE_SEED]
     if tuned_on:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
-    with holding_alone(results / LOCKS, PUBLISHING):  # files are read, and written with what is new
+    with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
         return store_runs(results, ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)) for r in reports))
@@ -63,7 +63,7 @@ def publish_store(store: Path, results: Path) -> list[Path]:
     if not reports:
         raise InputError(f"store {store} holds no run of the study")
     check_committed({r["run"]: r for r in reports if "commit" in r})
-    with holding_alone(results / LOCKS, PUBLISHING):
+    with holding_locks(results, [PUBLISHING], wait=True):
         return store_runs(results, with_predictions(store, reports))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
-from scripts.driver.cli import bandwidth_warnings, job_label, user_errors
+from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.devices import pick_device
 from scripts.driver.progress import Console, print_table
 from scripts.driver.runs import load_reports
@@ -194,7 +194,7 @@ def print_plan(experiment: Experiment, choice: Choice) -> None:
     cells, missing = plan_cells(experiment, choice, fetching=False)
     pending = [(job, estimate_minutes(job)) for _, job in cells if job.pending]
     for job, minutes in pending:
-        print(f"{experiment.name}: {job_label(job)}: {len(job.pending)} runs, about {minutes:.1f} min")
+        print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {minutes:.1f} min")
     for line in missing:
         print(f"{experiment.name}: not trained: {line}")
     runs = sum(len(job.pending) for job, _ in pending)

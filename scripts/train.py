@@ -17,6 +17,7 @@ from pathlib import Path
 
 import hydra
 import numpy as np
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -33,11 +34,10 @@ from scripts.config.compose import (
     normalize_arguments,
 )
 from scripts.config.words import take_folders
-from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, job_label, print_once, user_errors
-from scripts.driver.devices import joined_processes
+from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, print_once, user_errors
 from scripts.driver.execute import execute_together, train_along
 from scripts.driver.job import Job, plan_job
-from scripts.driver.logger import LOGGERS
+from scripts.driver.logger import WandbLogger
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import read_report
@@ -53,18 +53,24 @@ def run_training(cfg: DictConfig) -> float:
     job = plan_job(compose_train(HydraConfig.get().overrides.task) if cfg.preset in TUNED_PRESETS else cfg)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # not by torchrun
         return run_job(job)
-    with joined_processes(job.device) as rank:
-        if rank:
+    cuda = job.device.type == "cuda"
+    if cuda:
+        torch.cuda.set_device(job.device)
+    torch.distributed.init_process_group("nccl" if cuda else "gloo")
+    try:
+        if torch.distributed.get_rank():
             train_along(job)
             return math.nan
         score = run_job(job)  # where it fails, torchrun ends the others
         broadcast(None)
         return score
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def run_job(job: Job) -> float:
     """Train a planned job, write it and print it; see `run_training`."""
-    epochs, name, label = job.settings.epochs, job.config["dataset"]["name"], job_label(job)
+    epochs, name, label = job.settings.epochs, job.config["dataset"]["name"], job.label
     if job.pending:
         print_once(f"{name}: {line}" for line in job.dataset.problems())
     with ProgressDisplay(job.epochs, f"training {len(job.pending)} seed{'s' * (len(job.pending) != 1)}") as board:
@@ -84,8 +90,8 @@ def run_job(job: Job) -> float:
         scores = "  ".join(format_score(metric, value) for metric, value in report["scores"]["test"].items())
         unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
-        if again and os.environ.get("WANDB_SWEEP_ID"):  # wandb's agent would wait for its score in vain
-            LOGGERS[job.config["logger"]](job.config, job.options, seed).replay(folder)
+        if again and os.environ.get("WANDB_SWEEP_ID") and job.config["logger"] == "wandb":
+            WandbLogger(job.config, job.options, seed).replay(folder)  # wandb's agent waits for the score
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
         tests = [report["scores"]["test"] for report in reports]

@@ -47,7 +47,7 @@ from scripts.config.compose import (
 from scripts.config.words import hydra_words
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
-from scripts.driver.locks import LOCKS, holding_alone
+from scripts.driver.locks import holding_locks
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
@@ -89,18 +89,9 @@ def choose_trial(reports: Sequence[Report | None]) -> int:
     return min(scores, key=lambda k: sign * scores[k][0])
 
 
-def add_trial(path: Path, record: Mapping[str, Any]) -> None:
-    """Add a record to the lines of a file, unless it is there already; others may do so meanwhile."""
-    line = f"{json.dumps(record)}\n"
-    with holding_alone(path.parent / LOCKS, path.name):
-        text = path.read_text() if path.is_file() else ""
-        if line not in text:
-            write_atomically(path, text + line)
-
-
 def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
     """Put a method's tuned values into a dataset's file, beside other methods that are there."""
-    with holding_alone(path.parent / LOCKS, path.name):
+    with holding_locks(path.parent, [path.name], wait=True):
         known = {**(read_part(path) if path.is_file() else {}), method: dict(values)}
         # JSON's 1e-05 would be a string in YAML.
         lines = [yaml.safe_dump({name: known[name]}, default_flow_style=True, width=math.inf) for name in sorted(known)]
@@ -121,12 +112,6 @@ class Trial:
     command: list[str]
     job: Job
     point: dict[str, Any]
-
-    @property
-    def report(self) -> Report | None:
-        """The report of its run, or None: not trained, or diverged."""
-        folder = self.job.run_folder(TUNE_SEED)
-        return read_report(folder) if is_done(folder) else None
 
     @property
     def values(self) -> dict[str, Any]:
@@ -208,7 +193,8 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
-        reports, config = [trial.report for trial in trials], trials[0].job.config
+        folders, config = [trial.job.run_folder(TUNE_SEED) for trial in trials], trials[0].job.config
+        reports = [read_report(run) if is_done(run) else None for run in folders]  # None: diverged
         best = choose_trial(reports)
         winner, values = reports[best], trials[best].values
         assert winner is not None
@@ -216,13 +202,17 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         elsewhere = folder and not table_options(config)
         path = folder / preset / f"{dataset}.yaml" if folder and elsewhere else tuned_path(dataset, preset, config)
         write_values(path, method, values)
-        add_trial((folder or RESULTS) / FILE, {
+        record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
             "commit": winner["commit"], "dirty": winner["dirty"], "model": config["model"]["name"], "seed": TUNE_SEED,
             "budget": budget, "metric": winner["selection"], "best": best,
             "trials": [{"options": t.values, "val": score} for t, score in zip(trials, scores, strict=True)],
         })  # fmt: skip
+        file = (folder or RESULTS) / FILE
+        with holding_locks(file.parent, [FILE], wait=True):  # others may write it, too
+            lines = file.read_text().splitlines() if file.is_file() else []
+            write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
         tried = f"best validation {winner['selection']} {last}, {trials[0]} {first}"
         print(f"{dataset} {method}: {tried}: {trials[best]} -> {path}")

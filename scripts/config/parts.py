@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -193,7 +194,11 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def check_part(
-    path: str, node: dict[str, Any], reserved: Sequence[str] = (), function: Callable[..., Any] | None = None
+    path: str,
+    node: dict[str, Any],
+    reserved: Sequence[str] = (),
+    function: Callable[..., Any] | None = None,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> Part:
     """Check every key of a node, and of the nodes below it, by name and type.
 
@@ -206,6 +211,7 @@ def check_part(
         node: a part of the configuration.
         reserved: arguments that the configuration cannot set.
         function: what is called; by default what `_target_` names.
+        names: how errors call keys that the user gives elsewhere.
 
     Raises:
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
@@ -224,7 +230,7 @@ def check_part(
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}
     for key, value in node.items():
-        where = f"{path}.{key}"
+        where = names.get(key, f"{path}.{key}")
         if key in NOT_ARGUMENTS or (key in passed_on and key not in hints):
             continue
         if key not in hints:
@@ -246,13 +252,7 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
     for name in shared:
         if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
             raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {format_value(below[name])}")
-    try:
-        part = check_part(f"{path}.{key}", below)
-    except InputError as error:
-        message = str(error)
-        for name in shared:
-            message = message.replace(f"{path}.{key}.{name} ", f"{path}.{name} ")
-        raise InputError(message) from None
+    part = check_part(f"{path}.{key}", below, names={name: f"{path}.{name}" for name in shared})
     node.update({name: below[name] for name in shared})
     kinds = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind)]
     plain = all(kind.__module__ == "builtins" for kind in kinds)  # numbers and texts, which no part is
@@ -260,11 +260,6 @@ def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
         wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
         raise InputError(f"{path}.{key} must be a {wanted} here, got {below.get('name', below['_target_'])}")
     return part
-
-
-def checked_arguments(path: str, node: Mapping[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the keys of a node without `_target_` as arguments of `function`, checked as `check_part` does."""
-    return check_part(path, dict(node), function=function).given
 
 
 def check_type(path: str, value: Any, kind: Any) -> None:

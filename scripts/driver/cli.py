@@ -36,18 +36,11 @@ FAILED = "failed"  # folder below a sweep's, of its jobs that did
 NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
 
 
-def job_label(job: Job) -> str:
-    """Return a job in a few words."""
-    options = " ".join(f"{key}={value}" for key, value in job.options.items())
-    parts = [job.config["dataset"]["name"], job.config["method"]["name"], job.config["preset"], options]
-    return " ".join(part for part in parts if part)
-
-
 def bandwidth_warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds if (job.run_folder(seed) / DONE).is_file()]
     pairs = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
-    return [f"warning: {job_label(job)}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(pairs)]
+    return [f"warning: {job.label}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(pairs)]
 
 
 #: What a user can correct.

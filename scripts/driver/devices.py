@@ -1,14 +1,11 @@
-"""Which device a command uses, and with which other processes: by `torchrun` the first writes, the rest train along."""
+"""Which device a command uses."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 
 import torch
 
-from cmixup.distributed import distributed_place
 from cmixup.errors import InputError, check_choice, format_value
 
 
@@ -26,15 +23,3 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
         raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
     return device
-
-
-@contextlib.contextmanager
-def joined_processes(device: torch.device) -> Iterator[int]:
-    """Join the processes of this command for as long as the block lasts; gives the rank."""
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    try:
-        yield distributed_place()[0]
-    finally:
-        torch.distributed.destroy_process_group()

@@ -21,25 +21,19 @@ from cmixup.handle import SearchCallback
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.share import broadcast
-from cmixup.training.trainer import EpochCallback, Run, RunResult, train
+from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
 from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, stack_key
-from scripts.driver.locks import LOCKS, holding_locks
-from scripts.driver.logger import LOGGERS, Logger
+from scripts.driver.locks import holding_locks
+from scripts.driver.logger import WandbLogger
 from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
 from scripts.driver.report import kept_texts, make_report
-from scripts.driver.runs import begin_run, is_done, mark_stack_done, set_damage_aside, write_run
-from scripts.stats.scored import Parts
+from scripts.driver.runs import begin_run, find_damage, mark_stack_done, write_run
 
 
 class Diverged(RuntimeError):
     """Training gave numbers that are not finite; the seeds' reports say so, and they are not done."""
-
-
-def execute_job(job: Job, *callbacks: Any) -> list[Path]:
-    """Train the pending seeds of one job as one stack; see `execute_together`."""
-    return execute_together([job], *callbacks)
 
 
 def execute_together(
@@ -65,12 +59,12 @@ def execute_together(
         names = [str(job.folder) for job in jobs]
         raise InputError(f"jobs must share all but seeds, rates and what only draws, got {names}")
     left = {job.run_folder(seed).relative_to(job.out).as_posix(): (job, seed) for job in jobs for seed in job.pending}
-    written, failures = list[Path](), list[tuple[Path, str]]()
+    written, failures = list[Path](), dict[Path, list[str]]()
     for job in jobs:
         job.pending.clear()
     waiting = False
     while left:
-        with holding_locks(jobs[0].out / LOCKS, list(left), wait=waiting) as taken:
+        with holding_locks(jobs[0].out, list(left), wait=waiting) as taken:
             mark_stack_done(jobs[0].out)  # what a process that died has left
             mine = [left.pop(name) for name in taken]
             claimed = []
@@ -79,93 +73,91 @@ def execute_together(
                 job.pending.extend(seeds)
                 claimed += [replace(job, pending=seeds)] if seeds else []
             if claimed:
-                _train_claimed(claimed, written, failures, on_epoch, on_search)
+                for job, seed, failure in _train_claimed(claimed, on_epoch, on_search):
+                    if failure:
+                        failures.setdefault(job.folder, []).append(f"seed {seed}: {failure}")
+                    else:
+                        written.append(job.run_folder(seed))
         waiting = True
     if failures:
-        raise Diverged("; ".join(_what_diverged(job, failures) for job in jobs if job.folder in dict(failures)))
+        raise Diverged("; ".join(_what_diverged(job, failures[job.folder]) for job in jobs if job.folder in failures))
     return written
 
 
 def _needs_training(job: Job, seed: int, *, rerun: bool) -> bool:
-    """Return whether a seed, whose lock is held, is to be trained; what is damaged of it is set aside.
+    """Return whether a seed, whose lock is held, is to be trained; a line says so where it had been.
 
     With `rerun` one that is done is, too, if its configuration says so: not what another process has trained meanwhile.
     """
     folder = job.run_folder(seed)
     if job.is_done(seed):
         return rerun and job.config["rerun"]
-    if is_done(folder):
-        print(f"the table has changed since {folder} was trained, which is trained again", file=sys.stderr)
-    elif (folder / DONE).is_file():
-        set_damage_aside(folder)
+    if (folder / DONE).is_file():
+        why = find_damage(folder) or f"the table has changed since {folder} was trained"
+        print(f"{why}: it is trained again", file=sys.stderr)
     return True
 
 
 def _train_claimed(
-    jobs: Sequence[Job],
-    written: list[Path],
-    failures: list[tuple[Path, str]],
-    on_epoch: EpochCallback,
-    on_search: SearchCallback | None,
-) -> None:
-    """Train seeds whose locks are held, and write their folders.
+    jobs: Sequence[Job], on_epoch: EpochCallback, on_search: SearchCallback | None
+) -> list[tuple[Job, int, Failure | None]]:
+    """Train the pending seeds of jobs, whose locks are held, and write their folders.
 
-    Args:
-        jobs: with these seeds as pending.
-        written: gets the folders of runs that are done.
-        failures: gets, of each seed that failed, its job's folder and a line that says why.
-        on_epoch, on_search: see `cmixup.training.trainer.train`.
+    Returns:
+        These jobs with their seeds, and why one failed.
     """
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
-    # Before data are read: a logger refuses bad variables of the environment.
-    kind = LOGGERS[first.config["logger"]]
-    seeds = [
-        (job, seed, kind(job.config, job.options, seed, job.run_folder(seed))) for job in jobs for seed in job.pending
-    ]
-    members = [(job, make_run(job, seed), logger) for job, seed, logger in seeds]
+    seeds = [(job, seed) for job in jobs for seed in job.pending]
+    logged = seeds if first.config["logger"] == "wandb" else []  # which refuses bad variables before data are read
+    loggers = iter([WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged])
+    members = [(job, make_run(job, seed)) for job, seed in seeds]
     waiting = iter(members)
     # Before training: what is committed or edited meanwhile is not what runs.
     made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
-    training = list[tuple[Job, Run, Logger]]()
+    training, followed_by = list[tuple[Job, Run]](), list[WandbLogger]()
 
     def start(numbers: list[int]) -> None:
         training[:] = itertools.islice(waiting, len(numbers))
-        for _, _, logger in training:
+        followed_by[:] = itertools.islice(loggers, len(numbers))
+        for logger in followed_by:
             logger.start()
-        for job, run, _ in training:
+        for job, run in training:
             begin_run(job.run_folder(run.streams.seed), job.seed_config(run.streams.seed))
 
     def log_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
-        for (_, _, logger), row in zip(training, rows, strict=True):
+        for logger, row in zip(followed_by, rows, strict=False):
             logger.epoch(epoch, row)
         on_epoch(epoch, rows)
 
     def end(results: list[RunResult]) -> None:
         """Write what a stack gave before the next one trains."""
-        finished = list[tuple[Path, dict[str, Any], Parts | None]]()
-        for (job, run, _), result in zip(training, results, strict=True):
-            seed, folder, failed = run.streams.seed, job.run_folder(run.streams.seed), result.failure
-            report = make_report(jobs, job, run, result) | made_by
-            state = result.state_dict if job.config["weights"] and not failed else None
-            predictions = None if failed else scored_predictions(run.data, result)
-            texts = {} if failed else kept_texts(job.config, run, result)
-            files: Any = {"state": state, "predictions": predictions, "texts": texts}
-            write_run(folder, job.seed_config(seed), report, result.history, **files)
-            finished.append((folder, report, predictions))
-            failures.extend([(job.folder, f"seed {seed}: {failed}")] if failed else [])
-        whole = [folder for folder, _, parts in finished if parts is not None]
+        folders = [job.run_folder(run.streams.seed) for job, run in training]
+        for (job, run), result in zip(training, results, strict=True):
+            _write_result(jobs, job, run, result, made_by)
+        whole = [folder for folder, result in zip(folders, results, strict=True) if not result.failure]
         mark_stack_done(first.out, whole)
-        written.extend(whole)
-        for (_, _, logger), (folder, report, parts) in zip(training, finished, strict=True):
-            (folder / RESUME_FILE).unlink(missing_ok=True)
-            logger.finish(report, parts)
+        for logger, folder in zip(followed_by, folders, strict=False):
+            logger.finish(folder)
 
     if distributed_place()[1] > 1:
-        broadcast([seed for _, seed, _ in seeds])  # to those that train along
+        broadcast([seed for _, seed in seeds])  # to those that train along
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": log_epoch, "on_end": end}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
-    train([run for _, run, _ in members], first.settings, first.device, checkpoints=checkpoints, **hooks)
+    results = train([run for _, run in members], first.settings, first.device, checkpoints=checkpoints, **hooks)
+    return [(job, seed, result.failure) for (job, seed), result in zip(seeds, results, strict=True)]
+
+
+def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, made_by: Mapping[str, Any]) -> None:
+    files: dict[str, Any] = {}
+    if result.failure:
+        (job.run_folder(run.streams.seed) / RESUME_FILE).unlink(missing_ok=True)
+    else:
+        files["state"] = result.state_dict if job.config["weights"] else None
+        files["predictions"] = scored_predictions(run.data, result)
+        files["texts"] = kept_texts(job.config, run, result)
+    seed, report = run.streams.seed, make_report(jobs, job, run, result) | made_by
+    write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
 
 
 def train_along(job: Job) -> None:
@@ -175,10 +167,9 @@ def train_along(job: Job) -> None:
         train([make_run(job, seed) for seed in seeds], job.settings, job.device)
 
 
-def _what_diverged(job: Job, failures: Sequence[tuple[Path, str]]) -> str:
-    lines = "; ".join(line for folder, line in failures if folder == job.folder)
+def _what_diverged(job: Job, lines: Sequence[str]) -> str:
     settings = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
-    return f"{lines} ({settings}); options and report: {job.folder}"
+    return f"{'; '.join(lines)} ({settings}); options and report: {job.folder}"
 
 
 def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:

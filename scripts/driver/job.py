@@ -65,6 +65,12 @@ class Job:
         return self.folder / f"seed={seed}"
 
     @property
+    def label(self) -> str:
+        """The job in a few words."""
+        parts = [self.config["dataset"]["name"], self.config["method"]["name"], self.config["preset"]]
+        return " ".join([*parts, *(f"{key}={value}" for key, value in self.options.items())])
+
+    @property
     def epochs(self) -> int:
         """The epochs that are left to train: those of one stack, or of each seed where seeds train one by one."""
         return self.settings.epochs * (min(len(self.pending), 1) if self.stackable else len(self.pending))

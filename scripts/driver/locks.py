@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-LOCKS = ".locks"  # of the out folder; its empty files stay
+LOCKS = ".locks"  # of a folder that is worked in; its empty files stay
 PUBLISHING = "published runs"  # the lock of whoever writes records
 
 
@@ -24,7 +24,7 @@ def holding_locks(folder: Path, names: Sequence[str], *, wait: bool = False) -> 
     Several are taken at once, so that two commands train what one after the other would.
 
     Args:
-        folder: that holds the locks.
+        folder: that is worked in.
         names: of what is worked on.
         wait: wait for the first of them where another process holds it, which a line says.
 
@@ -34,11 +34,12 @@ def holding_locks(folder: Path, names: Sequence[str], *, wait: bool = False) -> 
     Raises:
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    locks = folder / LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
     taken = list[str]()
     with contextlib.ExitStack() as stack:
         for name in names:
-            lock = FileLock(folder / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.lock", thread_local=False)
+            lock = FileLock(locks / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.lock", thread_local=False)
             try:
                 lock.acquire(blocking=False)
             except Timeout:
@@ -49,10 +50,3 @@ def holding_locks(folder: Path, names: Sequence[str], *, wait: bool = False) -> 
             stack.callback(lock.release)
             taken.append(name)
         yield taken
-
-
-@contextlib.contextmanager
-def holding_alone(folder: Path, name: str) -> Iterator[None]:
-    """Take the lock of this name, and wait for whoever holds it."""
-    with holding_locks(folder, [name], wait=True):
-        yield

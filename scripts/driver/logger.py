@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import hashlib
 import os
 import secrets
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +32,7 @@ QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
 #: Folders, below that of the logs, of what wandb otherwise writes in the home directory.
 PLACES = {"WANDB_DATA_DIR": "wandb", "WANDB_CACHE_DIR": "", "WANDB_CONFIG_DIR": "wandb"}
 RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on after it was killed
-LONGEST_NAME, LONGEST_TAG = 128, 64  # that wandb's server takes
+LONGEST_GROUP, LONGEST_TAG = 107, 64  # the server takes 128 and 64; a hash and a seed follow the group
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 MOST_ROWS = 1000  # of a scatter
 BINS = 10  # of the calibration: as many rows in each
@@ -64,53 +62,32 @@ def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str
     These are those of `WANDB_TAGS`, dataset, method, preset, bandwidth and the options.
     """
     dataset, method, preset = config["dataset"]["name"], config["method"]["name"], config["preset"]
-    name, longest = f"{dataset}-{method}-{folder_name(preset, options)}", LONGEST_NAME - 8  # a seed follows
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    group = folder_name(f"{dataset}-{method}-{preset}", options, LONGEST_GROUP)
     tags = [tag.strip() for tag in os.environ.get("WANDB_TAGS", "").split(",") if tag.strip()]
     bandwidth = config["method"].get("bandwidth")
     tags += [dataset, method, preset, *([] if bandwidth is None else [f"bandwidth={bandwidth}"])]
     tags += [f"{key}={value}" for key, value in options.items() if key != "method.bandwidth"]
-    group = name if len(name) <= longest else f"{name[: longest - 13]}-{digest}"
     return group, list(dict.fromkeys(tag[:LONGEST_TAG] for tag in tags))
 
 
 @dataclass
-class Logger:
-    """Follows one run while it trains, and keeps nothing.
+class WandbLogger:
+    """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
     Attributes:
         config: the resolved configuration.
         options: what it changes of its preset.
         seed: of the run.
         run_folder: the run's, which keeps its id; None for a run that is only logged again.
+
+    Raises:
+        InputError: WANDB_MODE is none of wandb's modes.
     """
 
     config: Mapping[str, Any]
     options: Mapping[str, Any]
     seed: int
     run_folder: Path | None = None
-
-    def start(self) -> None:
-        """Begin; all is well with the data, model and method of the runs that train together."""
-
-    def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Take the history row of an epoch."""
-
-    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Take the run's report and, unless it failed, its predictions; the last call."""
-
-    def replay(self, folder: Path) -> None:
-        """Take a run that is done from its folder."""
-
-
-@dataclass
-class WandbLogger(Logger):
-    """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
-
-    Raises:
-        InputError: WANDB_MODE is none of wandb's modes.
-    """
-
     _synced: ClassVar[set[Path]] = set()  # folders of which this process has printed how they are uploaded
 
     def __post_init__(self) -> None:
@@ -165,37 +142,34 @@ class WandbLogger(Logger):
             if self._wanted:
                 raise InputError(f"wandb: {reason} ({ADVICE})") from None
             print(f"wandb cannot start here, so this run is not logged: {reason}", file=sys.stderr)
-        self._since = time.perf_counter()
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
-        """Log an epoch under the names of the summary, `val/rmse` for `val_rmse`.
+        """Log an epoch and its learning rate under the names of the summary, `val/rmse` for `val_rmse`.
 
-        Its learning rate is added, and `epoch_seconds`, how long it took for all runs that train together. None of it
-        goes into the summary: that holds the best epoch's scores.
+        None of it goes into the summary: that holds the best epoch's scores.
         """
         if self._run is None:
             return
-        before, self._since = self._since, time.perf_counter()
-        logged = {name.replace("_", "/", 1): value for name, value in row.items()}
-        logged |= {"train/lr": self._rates(epoch), "epoch_seconds": self._since - before}
+        logged = {name.replace("_", "/", 1): value for name, value in row.items()} | {"train/lr": self._rates(epoch)}
         for name in logged.keys() - self._metrics:
             self._run.define_metric(name, summary="none")
             self._metrics.add(name)
         self._run.log(logged, step=epoch)
 
-    def finish(self, report: Mapping[str, Any], predictions: Parts | None) -> None:
-        """Put the record into the run's summary, and predictions into tables and plots; close it.
+    def finish(self, folder: Path) -> None:
+        """Put a run's report into the summary, and predictions into tables and plots, from its folder; close it.
 
         Where somebody asked something of wandb, and it is offline, a line says how to upload.
         """
         if self._run is None:
             return
+        report = read_report(folder)
         scores = {f"{split}/{name}": v for split, values in report["scores"].items() for name, v in values.items()}
         options = {f"options/{key}": value for key, value in report["options"].items()}
         record = {key: report[key] for key in SUMMARY if key in report}
         self._run.summary.update({**scores, **report["facts"], **options, **record})
-        if predictions:
-            self._run.log(prediction_plots(self._wandb, predictions))
+        if report["status"] == "done":
+            self._run.log(prediction_plots(self._wandb, read_predictions(folder / PREDICTIONS)))
         self._run.finish()
         offline = self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun")
         if offline and self._folder not in self._synced:
@@ -208,10 +182,7 @@ class WandbLogger(Logger):
         with (folder / HISTORY).open(newline="") as file:
             for row in csv.DictReader(file):
                 self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
-        self.finish(read_report(folder), read_predictions(folder / PREDICTIONS))
-
-
-LOGGERS = {"wandb": WandbLogger, "none": Logger}
+        self.finish(folder)
 
 
 def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -54,15 +55,13 @@ class ProgressDisplay(Progress):
             ),
             BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
             console=console, transient=True, expand=True, disable=not console.is_terminal,
+            get_time=time.monotonic, speed_estimate_period=math.inf,
         )  # fmt: skip
         self._all = self.add_task(title, total=total)
-        self._title, self._unit, self._total = title, unit, total
-        self._done = self._before = 0  # epochs trained here, and those of interrupted runs that go on
+        self._title, self._unit = title, unit
         self._bars: dict[str, TaskID] = {}
         self._epochs_begun: set[str] = set()  # jobs that have ended one
-        self._searching: dict[str, float] = {}  # when the first step of their search ended
         self._last_line = time.monotonic()
-        self._first = 0.0  # when the first epoch ended: what comes before it (imports, data, a search) is no pace
 
     def begin(self, job: str) -> None:
         """Show that `job` has begun: until its first epoch it reads its data and, with some methods, searches."""
@@ -71,40 +70,35 @@ class ProgressDisplay(Progress):
     def search(self, job: str, step: int, steps: int) -> None:
         """Show that `job`, which has begun, has done `step` of the steps of the search before its first epoch."""
         self.update(self._bars[job], completed=step, total=steps, description=f"{job}  searching")
-        now = time.monotonic()
-        first = self._searching.setdefault(job, now)
-        left = f", about {(now - first) / (step - 1) * (steps - step):.0f} s left" if step > 1 else ""
-        self._say_now_and_then(f"{job} searches before its first epoch, {step}/{steps} steps{left}", now)
+        left = self._time_left(self._bars[job])
+        self._say_now_and_then(f"{job} searches before its first epoch, {step}/{steps} steps{left}")
 
     def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
         """Show that `job` finished an epoch; `row` is the history row of its first seed."""
         scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
+        whole = self._tasks[self._all]
         if job not in self._epochs_begun:
             self._epochs_begun.add(job)
             if job not in self._bars:
                 self.begin(job)
             self.reset(self._bars[job], total=epochs)
-            self._before += epoch - 1
-        self._done += 1
-        done = self._before + self._done
+            whole.completed += epoch - 1  # of a run that goes on: they say nothing of its pace
+        self.advance(self._all)
         self.update(self._bars[job], completed=epoch, description=f"{scores}  {job}")
-        self.update(self._all, completed=done)
         if epoch == epochs:
             self._epochs_begun.remove(job)
             self.remove_task(self._bars.pop(job))
-        now = time.monotonic()
-        self._first = self._first or now
-        pace = (now - self._first) / max(self._done - 1, 1)
-        left = f", about {pace * (self._total - done):.0f} s left" if self._done > 1 else ""
-        self._say_now_and_then(f"{done}/{self._total} {self._unit}{left}; {job} {scores}", now)
+        left = self._time_left(self._all)
+        self._say_now_and_then(f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}{left}; {job} {scores}")
 
-    def within(self, job: str, text: str) -> None:
-        """Show how far `job`, which has begun, is within a unit that takes long."""
-        self.update(self._bars[job], description=f"{job}  {text}")
-        self._say_now_and_then(f"{job}: {text}", time.monotonic())
+    def _time_left(self, bar: TaskID) -> str:
+        """Return how long a bar needs yet, at the pace since its first step ended."""
+        left = self._tasks[bar].time_remaining
+        return "" if left is None else f", about {left:.0f} s left"
 
-    def _say_now_and_then(self, line: str, now: float) -> None:
+    def _say_now_and_then(self, line: str) -> None:
         """Print a line where there are no bars and the last one is `EVERY` seconds ago."""
+        now = time.monotonic()
         if not self.console.is_terminal and now - self._last_line > EVERY:
             self._last_line = now
             self.say(f"{self._title}: {line}")

@@ -45,7 +45,7 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     untracked = _run_git(code, "ls-files", "--others", "--exclude-standard", "--", *CODE_FOLDERS)
     return {
         "commit": commit,
-        "dirty": not commit or changed != "" or untracked != "",  # None: git cannot say
+        "dirty": not commit or (changed, untracked) != ("", ""),  # None: git cannot say
         "versions": {"python": platform.python_version(), **versions},
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -63,15 +63,14 @@ def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) ->
         InputError: runs without a commit, of uncommitted changes, or of a commit that this checkout does not have.
     """
     known = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
-    edited = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
-    unknown = [name for name, run in runs.items() if not known[run["commit"]]]
-    for names, why in (
-        (edited, "made with uncommitted changes or by code of unknown commit; train them again"),
-        (unknown, "of a commit that is not in this checkout; fetch it, or publish from one that has it"),
-    ):
-        if names:
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            raise InputError(f"{len(names)} runs cannot be published ({', '.join(names[:MOST_NAMES])}{more}): {why}")
+    refused = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]
+    why = "made with uncommitted changes or by code of unknown commit; train them again"
+    if not refused:
+        refused = [name for name, run in runs.items() if not known[run["commit"]]]
+        why = "of a commit that is not in this checkout; fetch it, or publish from one that has it"
+    if refused:
+        more = f" and {len(refused) - MOST_NAMES} more" if len(refused) > MOST_NAMES else ""
+        raise InputError(f"{len(refused)} runs cannot be published ({', '.join(refused[:MOST_NAMES])}{more}): {why}")
 
 
 def has_commit(commit: str, code: Path = CODE) -> bool:

@@ -14,6 +14,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,10 +28,10 @@ from torch import Tensor
 
 from cmixup.done import DONE, checked, done_text, listed_files
 from cmixup.errors import InputError
-from cmixup.files import DAMAGED, make_folder, set_aside, write_atomically
+from cmixup.files import DAMAGED, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
-from scripts.driver.locks import LOCKS, holding_locks
+from scripts.driver.locks import holding_locks
 from scripts.driver.predictions import PREDICTIONS, write_predictions
 from scripts.stats.scored import Parts
 
@@ -41,12 +42,12 @@ STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report 
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
 
-def folder_name(preset: str, options: Mapping[str, Any]) -> str:
+def folder_name(preset: str, options: Mapping[str, Any], longest: int = LONGEST_NAME) -> str:
     """Name a run by its preset and every option that differs from it; what does not fit ends in a hash."""
     parts = [f"{key.removeprefix('method.')}={value}" for key, value in sorted(options.items())]
     written = ",".join([preset, *parts])
     name = re.sub(r"[^\w=,.+-]", "_", written)
-    short = name.encode()[:LONGEST_NAME].decode(errors="ignore")  # disks count bytes
+    short = name.encode()[:longest].decode(errors="ignore")  # disks count bytes
     if name == written == short:
         # Of texts that others could be taken for: in another case, on disks that have none, or as several options.
         unlike = [value for value in options.values() if isinstance(value, str) and re.search("[A-Z,=]", value)]
@@ -97,10 +98,11 @@ def write_run(
 
 
 def mark_done(folder: Path) -> None:
-    """Write the `DONE` of a run that is whole."""
+    """Write the `DONE` of a run that is whole; what it would have gone on from goes."""
     kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
     listed = done_text(path for path in kept if path.suffix != DAMAGED and path.name[0] != ".")
     write_atomically(folder / DONE, listed)
+    (folder / RESUME_FILE).unlink(missing_ok=True)
 
 
 def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
@@ -117,7 +119,7 @@ def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
         for folder in folders:
             mark_done(folder)
         return
-    with holding_locks(out / LOCKS, [ENDING], wait=True):
+    with holding_locks(out, [ENDING], wait=True):
         for folder in (out / name for name in (json.loads(ending.read_text()) if ending.is_file() else ())):
             (folder / RESUME_FILE).unlink(missing_ok=True)
             if (folder / REPORT).is_file() and not (folder / DONE).is_file():
@@ -130,56 +132,41 @@ def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
 
 def is_done(folder: Path) -> bool:
     """Return whether a run's folder holds a finished run, with nothing of it damaged."""
-    return (folder / DONE).is_file() and find_damage(folder) is None
+    return (folder / DONE).is_file() and not find_damage(folder)
 
 
-def find_damage(folder: Path) -> tuple[Path, str] | None:
-    """Return the first damaged file of a finished run and what is wrong with it, or None; contents are not read.
+def find_damage(folder: Path) -> str:
+    """Return what is wrong with the first damaged file of a finished run, or nothing; contents are not read.
 
     A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report.
     """
     try:
         sizes = {name: entry.size for name, entry in listed_files(folder).items()}
-    except InputError:
-        return folder / DONE, "is no list of files"
+    except InputError as error:
+        return str(error)
     if REPORT not in sizes:
-        return folder / DONE, "lists no report"
-    for name, size in sizes.items():
-        path = folder / name
-        if path.is_file() and path.stat().st_size != size:
-            return path, f"has {path.stat().st_size} bytes, not {size}"
-        if name == REPORT and not path.is_file():
-            return path, "is not there"
-    return None
-
-
-def set_damage_aside(folder: Path) -> None:
-    """Set aside the damaged files of a run that counted as finished, and print a line for each."""
-    while (folder / DONE).is_file() and (damage := find_damage(folder)):
-        path, why = damage
-        if path.is_file():
-            set_aside(path, why)
-        if path.name != DONE:
-            (folder / DONE).unlink()
+        return f"{folder / DONE} lists no report"
+    if not (folder / REPORT).is_file():
+        return f"{folder / REPORT} is not there"
+    for path in (folder / name for name in sizes):
+        if path.is_file() and (size := path.stat().st_size) != sizes[path.name]:
+            return f"{path} has {size} bytes, not {sizes[path.name]}"
+    return ""
 
 
 def read_report(folder: Path) -> dict[str, Any]:
     """Return the report of a run's folder; a number that is not finite, which JSON lacks, is one again."""
     report = json.loads(checked(folder / REPORT).read_text(), object_hook=_with_infinity)
-    not_finite = {value: float(word) for word, value in STRICT.items()}
     for values in (*report["scores"].values(), report["facts"]):
-        values.update({k: not_finite[value] for k, value in values.items() if value is None or isinstance(value, str)})
+        values.update({key: math.nan for key, value in values.items() if value is None})
     return report
 
 
 def _with_infinity(node: dict[str, Any]) -> dict[str, Any]:
     """Return a part of a report in which infinity is a number, such as a bandwidth's; names of columns stay."""
-    words = {
-        key
-        for key, value in node.items()
-        if isinstance(value, str) and value in ("inf", "-inf") and not key.startswith("dataset.")
-    }
-    return node | {key: float(node[key]) for key in words - {"target", "group"}}
+    numbers = {key: float(value) for key, value in node.items() if isinstance(value, str) and value in ("inf", "-inf")}
+    columns = [key for key in numbers if key in ("target", "group") or key.startswith("dataset.")]
+    return node | numbers | {key: node[key] for key in columns}
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:
@@ -190,7 +177,7 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
     reports = []
     for folder in (done.parent for done in sorted(root.rglob(DONE))):
         if damage := find_damage(folder):
-            print(f"{damage[0]} {damage[1]}: the run does not count; its command trains it again", file=sys.stderr)
+            print(f"{damage}: the run does not count; its command trains it again", file=sys.stderr)
             continue
         try:
             reports.append(read_report(folder))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -20,15 +19,10 @@ from typing import Any
 from cmixup.processes import is_alive
 from scripts.driver.cli import USER_ERRORS
 
-PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
-PARENT_LOOK = 1.0  # seconds between two looks at the parent, where there is no such signal
+PARENT_LOOK = 1.0  # seconds between two looks at the parent
 
 #: Takes a task and a function that reports progress; returns what went wrong.
 Work = Callable[[Any, Callable[[Any], None]], Any]
-
-
-class Died(RuntimeError):
-    """A worker ended in the middle of its work; the message says how."""
 
 
 class Worker:
@@ -47,16 +41,12 @@ class Worker:
         theirs.close()
 
     def give(self, task: Any) -> None:
-        """Give it a task; a worker that is already dead raises `Died` at `receive`."""
+        """Give it a task; of a worker that is already dead `receive` tells."""
         with contextlib.suppress(OSError):
             self.connection.send(task)
 
     def receive(self) -> tuple[bool, Any]:
-        """Return the next thing that it sends: whether the task has ended, and with what.
-
-        Raises:
-            Died: it has ended.
-        """
+        """Return the next thing that it sends: whether the task has ended, and with what, or how it died itself."""
         try:
             return self.connection.recv()
         except (EOFError, OSError):
@@ -64,7 +54,11 @@ class Worker:
             code = self._process.exitcode or 0
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             memory = ", as it is where memory runs out" if code == -9 else ""
-            raise Died(f"its process {how}{memory}; the same command trains it again") from None
+            return True, f"its process {how}{memory}; the same command trains it again"
+
+    def is_alive(self) -> bool:
+        """Return whether it takes another task."""
+        return self._process.is_alive()
 
     def end(self) -> None:
         """End it at once."""
@@ -88,7 +82,7 @@ def work_off(
         work: what a worker does with one.
         count: workers at a time.
         report: called with a task's name, whether it has ended, and what its worker sent, or in the end what went wrong
-            or None; `Died` where the worker has.
+            or None.
         choose: returns the next task's name, or None where no more is begun.
     """
     context = multiprocessing.get_context("spawn")
@@ -105,14 +99,10 @@ def work_off(
             for connection in wait(list(running)):
                 assert isinstance(connection, Connection)
                 worker, name = running[connection]
-                try:
-                    exited, message = worker.receive()
-                except Died as error:
-                    exited, message = True, error
-                else:
-                    idle += [worker] if exited else []
+                exited, message = worker.receive()
                 if exited:
                     del running[connection]
+                    idle += [worker] if worker.is_alive() else []
                 report(name, exited, message)
     finally:
         for worker in (*idle, *(worker for worker, _ in running.values())):
@@ -164,10 +154,6 @@ def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
 
 def end_with(parent: int) -> None:
     """End this process when its parent ends, however that comes."""
-    if sys.platform == "linux" and not ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL):
-        if os.getppid() != parent:  # it has ended before
-            os._exit(1)
-        return
 
     def watch() -> None:
         while os.getppid() == parent and is_alive(parent):

@@ -20,7 +20,6 @@ from scripts.config.compose import (
     tuned_values,
 )
 from scripts.config.parts import target_of
-from scripts.driver.cli import job_label
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
 from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
@@ -120,7 +119,7 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             job = plan_job(compose_train(words))
             minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:
-                missing.append(f"{job_label(job)}: about {minutes:.0f} {TOO_LONG}")
+                missing.append(f"{job.label}: about {minutes:.0f} {TOO_LONG}")
             else:
                 estimates.append((minutes, (words, job)))
     # The longest first, so that no core waits for one long cell at the end.

@@ -17,7 +17,6 @@ from cmixup.errors import InputError
 from cmixup.processes import core_count
 from datasets.common.fetch import FetchError
 from scripts.config.compose import compose_train
-from scripts.driver.cli import job_label
 from scripts.driver.devices import pick_device
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, plan_job, stack_key
@@ -98,7 +97,7 @@ def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
     """Return an item for each stack, named by its first job; folder and seeds tell equal names apart."""
     items = []
     stacks = list(stacks)
-    names = [job_label(s[0][1]) + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
+    names = [s[0][1].label + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
     counts = Counter(names)
     for name, stack in zip(names, stacks, strict=True):
         commands, jobs = zip(*stack, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cmixup.errors import InputError
 from scripts.config.compose import CONFIG_DIR, option_names, part_path, read_part
-from scripts.config.parts import checked_arguments
+from scripts.config.parts import check_part
 from scripts.records import names
 from scripts.records.records import read_csv
 
@@ -92,7 +92,7 @@ def load_experiment(name: str) -> Experiment:
         known = ", ".join(option_names("experiment"))
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     node = read_part(path)
-    experiment = Experiment(**checked_arguments(f"experiment/{name}", node, Experiment), name=node["name"])
+    experiment = Experiment(**check_part(f"experiment/{name}", node, function=Experiment).given, name=node["name"])
     if experiment.sweep:
         _check_sweep(experiment)
     return experiment

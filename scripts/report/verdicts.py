@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import lower_is_better
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import read_part
-from scripts.config.parts import checked_arguments
+from scripts.config.parts import check_part
 from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
@@ -63,7 +63,8 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """
     nodes = read_part(results / FILE)
     artefacts = [
-        Artefact(**checked_arguments(f"{FILE}: {name}", node, Artefact), name=name) for name, node in nodes.items()
+        Artefact(**check_part(f"{FILE}: {name}", node, function=Artefact).given, name=name)
+        for name, node in nodes.items()
     ]
     for artefact in artefacts:
         if not (artefact.gain or artefact.equivalent or artefact.sweep or artefact.compare or artefact.words):

@@ -31,7 +31,7 @@ from datasets.common.fetch import sha256_of
 from scripts.config.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
-from scripts.driver.locks import LOCKS, holding_alone
+from scripts.driver.locks import holding_locks
 from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
 from scripts.plan.schedule import Item, stacks_of, train_items
@@ -112,7 +112,7 @@ def train_group(
     dataset = plan_job(compose_train(rules.words(cells[0]))).dataset
     load = cache(dataset.load)
     for k, cell in enumerate(cells, 1):
-        with holding_alone(store / LOCKS, " ".join(cell.key)):
+        with holding_locks(store, [" ".join(cell.key)], wait=True):
             if cell.key not in cells_done(store, rules):  # another command may have trained it
                 known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
                 write_cells(store, train_cell(cell, rules, load, dataset.table.y.std(axis=0), known))
@@ -310,5 +310,5 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
 def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:
     """Write reports of runs and trials, a table's together, with the predictions that some have, into a store."""
     for table, group in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
-        with holding_alone(store / LOCKS, f"study {table}"):
+        with holding_locks(store, [f"study {table}"], wait=True):
             store_runs(store, group)

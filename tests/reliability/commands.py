@@ -70,7 +70,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def half_files(out: Path) -> list[str]:
     """Return the files of finished runs that are not whole, and empty or broken files beside them."""
-    paths = [str(bad[0]) for done in out.rglob(DONE) if (bad := find_damage(done.parent))]
+    paths = [damage for done in out.rglob(DONE) if (damage := find_damage(done.parent))]
     for path in out.rglob("[!.]*"):
         if path.suffix in (".csv", ".yaml", ".pt", ".h5", ".json") and not path.stat().st_size:
             paths.append(str(path))

@@ -10,9 +10,8 @@ from hydra.core.global_hydra import GlobalHydra
 
 from scripts.driver import execute as run_module
 from scripts.driver import provenance
-from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from tests.scripts.jobs import planned
+from tests.scripts.jobs import execute_job, planned
 
 WANDB_VARIABLES = (
     "MODE", "PROJECT", "RUN_GROUP", "DIR", "TAGS", "ERROR_REPORTING", "INIT_TIMEOUT", "ENTITY", "DATA_DIR", "CACHE_DIR",

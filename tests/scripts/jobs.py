@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.config.compose import compose_train
+from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 
 FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "predictions.h5",
@@ -15,6 +16,11 @@ def planned(out: Path, *overrides: str) -> Job:
     """A job of a fraction of a second: NO2's stand-in, two epochs of two steps."""
     given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
     return plan_job(compose_train(given))
+
+
+def execute_job(job: Job, *callbacks: Any) -> list[Path]:
+    """Train one job, see `execute_together`."""
+    return execute_together([job], *callbacks)
 
 
 def report_of(folder: Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from scripts import bandwidth, collect, reproduce, tune
 from scripts.config import parts as config
 from scripts.config.compose import CONFIG_DIR, normalize_arguments, tuned_path
 from scripts.config.words import take_folders
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
+from tests.scripts.jobs import execute_job
 
 CODE = {
     "my_method": """

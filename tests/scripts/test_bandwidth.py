@@ -13,10 +13,8 @@ from scripts.bandwidth import (
     bandwidth_grid,
     bandwidth_page,
     check_bandwidths,
-    examine_bandwidths,
     main,
     published_bandwidths,
-    suggested_range,
 )
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
@@ -27,31 +25,12 @@ def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> No
     assert "diabetes" not in published_bandwidths()
 
 
-def test_rows_ascend_and_verdicts_go_from_erm_to_mixup() -> None:
-    labels = np.linspace(0, 1, 200)
-    rows = examine_bandwidths(labels, [(100.0, "b"), (1e-5, "a"), (0.05, "c")])
-    assert [source for _, source in rows] == ["a", "c", "b"]
-    assert [r.verdict for r, _ in rows] == [
-        "self-pairing only: this is ERM", "local", "indistinguishable from mixup",
-    ]  # fmt: skip
-    fractions = [r.effective_fraction for r, _ in rows]
-    assert fractions == sorted(fractions)
-    assert rows[2][0].pair_gap == pytest.approx(rows[2][0].uniform_gap, rel=1e-3)
-
-
 def test_the_grid_goes_with_the_spread_of_the_labels() -> None:
     labels = np.random.default_rng(0).normal(size=500)
     np.testing.assert_allclose(
         np.array(bandwidth_grid(labels * 100)) / np.array(bandwidth_grid(labels)), 100, rtol=0.02
     )
     assert bandwidth_grid(np.ones(5)) == [1.0]
-
-
-def test_the_suggested_range_leaves_the_fractions_it_says() -> None:
-    labels = np.random.default_rng(0).normal(size=(400, 1))
-    low, high = suggested_range(labels)
-    assert examine_bandwidths(labels, [(low, "")])[0][0].effective_fraction == pytest.approx(0.03, rel=0.05)
-    assert examine_bandwidths(labels, [(high, "")])[0][0].effective_fraction == pytest.approx(0.6, rel=0.05)
 
 
 def test_labels_from_files(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, to_rows
-from scripts.driver.execute import execute_job
 from scripts.driver.runs import mark_done, write_run
 from scripts.report.sweep import Sweep
-from tests.scripts.jobs import planned
+from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
 
 T2 = 12.706204736432095  # 97.5 % quantile of Student's t with 1 degree of freedom

@@ -229,16 +229,6 @@ def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: py
 OPTIONS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}
 
 
-def test_help_prints_the_docstring_and_every_key(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        parse_args(["--help"], OPTIONS, "Does a thing.")
-    printed = (
-        "Does a thing.\n\n  dataset= the table; default all\n  out=     folder; default outputs\n"
-        "  dry_run= 1 trains nothing\n"
-    )
-    assert (stop.value.code, capsys.readouterr().out) == (0, printed)
-
-
 def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
     given = parse_args(["table1", "dataset=a,b", "out=", "dry_run=1"], {"table": "", **OPTIONS}, None, ["table"])
     assert given == {"table": "table1", "dataset": "a,b", "dry_run": "1"}

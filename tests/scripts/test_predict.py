@@ -12,10 +12,9 @@ import cmixup
 from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
-from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
 from scripts.driver.predictions import read_predictions
-from tests.scripts.jobs import planned
+from tests.scripts.jobs import execute_job, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
 

@@ -157,11 +157,6 @@ def test_a_misspelt_word_is_one_sentence(words: list[str], problem: str) -> None
         train_module.plan_job(compose_train(words))
 
 
-def test_a_table_is_an_option_of_the_dataset_csv() -> None:
-    words = train_module.normalize_arguments(["table=my.csv", "target=price", "method=erm"])
-    assert words == ["dataset.path=my.csv", "dataset.target=price", "method=erm", "dataset=csv"]
-
-
 def test_scores_of_any_unit_are_printed_with_digits() -> None:
     scores = (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)
     printed = [train_module.format_score("rmse", value).split()[1] for value in scores]

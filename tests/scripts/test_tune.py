@@ -110,11 +110,8 @@ def scored(val: float, test: float, metric: str = "rmse") -> dict[str, Any]:
     return {"selection": metric, "scores": {"val": {metric: val, "mape": -val}, "test": {metric: test}}}
 
 
-def test_the_winner_is_best_on_validation_not_on_test() -> None:
+def test_the_winner_is_best_on_validation_the_first_of_ties_and_never_one_that_diverged() -> None:
     assert choose_trial([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
-
-
-def test_ties_go_to_the_earlier_and_what_diverged_never_wins() -> None:
     assert choose_trial([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
     assert choose_trial([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
     with pytest.raises(InputError, match="every trial diverged"):

@@ -11,13 +11,14 @@ import pytest
 from cmixup.errors import InputError
 from scripts import verify as command
 from scripts.config.compose import compose_train
-from scripts.driver.execute import execute_job, execute_together
+from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
 from scripts.driver.runs import read_report
 from scripts.plan import rerun
 from scripts.plan.rerun import draw_cells, published_cells
 from scripts.records.experiment import RESULTS
 from scripts.records.published import published_reports, runs_file, write_reports
+from tests.scripts.jobs import execute_job
 
 CELL = "table1/airfoil/fcn3/cmixup/paper,dataset.synthetic=True,train.epochs=2"
 ERM = CELL.replace("cmixup", "erm")

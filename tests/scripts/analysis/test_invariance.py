@@ -23,10 +23,10 @@ from scripts.analysis.runs import dataset_of, merge_rows, run_folder, runs_of
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.records.records import to_csv
 from tests.helpers import CPU
+from tests.scripts.jobs import execute_job
 from tests.scripts.test_render import report
 
 Rows = tuple[Tensor, Tensor, Tensor]

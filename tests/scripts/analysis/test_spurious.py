@@ -8,10 +8,10 @@ import pytest
 from cmixup.errors import InputError
 from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
 from scripts.config.compose import compose_train
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.records.records import to_csv
 from tests.helpers import CPU
+from tests.scripts.jobs import execute_job
 
 
 @pytest.mark.usefixtures("no_git")

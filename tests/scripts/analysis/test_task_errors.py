@@ -19,9 +19,9 @@ from scripts.analysis.task_errors import (
 )
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from tests.helpers import CPU
+from tests.scripts.jobs import execute_job
 
 METHODS = ("maml", "mr_maml")
 

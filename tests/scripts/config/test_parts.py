@@ -11,9 +11,9 @@ from omegaconf import OmegaConf
 from cmixup.errors import InputError
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import CONFIG_DIR, compose_train, option_names
-from scripts.config.parts import GROUPS, checked_arguments, target_of
+from scripts.config.parts import GROUPS, check_part, target_of
 from scripts.driver.job import Job, plan_job
-from tests.scripts.cover import DATASETS, METHODS, TASKS, combinations, has_domains, needs_domains, presets_of
+from tests.scripts.cover import DATASETS, METHODS, TASKS, needs_domains, presets_of
 
 MODELS = option_names("model")
 
@@ -161,26 +161,15 @@ def test_the_dataset_says_how_many_domains_make_a_batch(method: str) -> None:
     assert job.options == {"method.groups": 2}
 
 
-def test_which_datasets_and_methods_have_to_do_with_domains() -> None:
-    domains = {"irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish"}
-    assert {name for name in METHODS if needs_domains(name)} == domains
-    assert {"crime", "skillcraft"} <= {name for name in DATASETS if has_domains(name)}
-    assert not {"airfoil", "no2", "exchange_rate"} & {name for name in DATASETS if has_domains(name)}
-    tried = combinations()
-    assert {method for _, method, _ in tried} == set(METHODS)
-    assert all(has_domains(dataset) for dataset, method, _ in tried if method in domains)
-
-
 # ---- the pieces
 
 
 def test_arguments_leave_out_target_and_name() -> None:
     def make(size: int, rate: float = 1.0, word: str | None = None) -> None: ...
 
-    assert checked_arguments("part", {"_target_": "x", "name": "y", "size": 3, "rate": 2, "word": None}, make) == {
-        "size": 3, "rate": 2, "word": None,
-    }  # fmt: skip
+    part = check_part("part", {"_target_": "x", "name": "y", "size": 3, "rate": 2, "word": None}, function=make)
+    assert part.given == {"size": 3, "rate": 2, "word": None}
     with pytest.raises(InputError, match=r"part\.sise is not known; part takes size, rate, word"):
-        checked_arguments("part", {"sise": 3}, make)
+        check_part("part", {"sise": 3}, function=make)
     with pytest.raises(InputError, match=r"part\.word must be a word or null, got 3"):
-        checked_arguments("part", {"word": 3}, make)
+        check_part("part", {"word": 3}, function=make)

@@ -1,6 +1,5 @@
 """What a crash, a damaged file or another start may do to runs: nothing is lost, and everything is said."""
 
-import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -16,12 +15,10 @@ from cmixup.errors import InputError
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import execute as job_module
 from scripts.driver import runs
-from scripts.driver.execute import execute_job
 from scripts.driver.job import Job
-from scripts.driver.locks import LOCKS
-from scripts.driver.runs import is_done, load_reports, set_damage_aside
+from scripts.driver.runs import is_done, load_reports
 from tests.scripts.driver.test_locks import held_by_another
-from tests.scripts.jobs import planned, report_of
+from tests.scripts.jobs import execute_job, planned, report_of
 
 pytestmark = pytest.mark.usefixtures("no_git")
 
@@ -32,11 +29,6 @@ class Crash(BaseException):
 
 def crash(*_: object, **__: object) -> None:
     raise Crash
-
-
-def names(folder: Path) -> list[str]:
-    """All files in a folder."""
-    return sorted(os.listdir(folder))  # noqa: PTH208
 
 
 # ---- nothing lost
@@ -157,7 +149,7 @@ def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys
     execute_job(job)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{path} ")
-    assert line.endswith(f"set aside as {name}.damaged")
+    assert line.endswith(": it is trained again")
     assert report_of(folder)["scores"] == scores
     assert is_done(folder)
 
@@ -168,8 +160,6 @@ def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
     assert is_done(folder)
     (folder / "report.json").unlink()
     assert not is_done(folder)
-    set_damage_aside(folder)
-    assert DONE not in names(folder)
 
 
 # ---- the same work twice
@@ -183,7 +173,7 @@ def test_a_seed_that_another_process_trains_is_waited_for(
     stacks: list[list[int]] = []
     train: Callable[..., Any] = job_module.train
 
-    with held_by_another(tmp_path / LOCKS, job.run_folder(1).relative_to(tmp_path).as_posix()) as process:
+    with held_by_another(tmp_path, job.run_folder(1).relative_to(tmp_path).as_posix()) as process:
 
         def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
             stacks.append([run.streams.seed for run in members])

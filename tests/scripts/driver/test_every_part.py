@@ -11,12 +11,11 @@ from cmixup.tables.preprocessing import PREPROCESSING
 from datasets.common.base import TabularDataset
 from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.records.records import report_rows
 from tests.helpers import put_together
 from tests.scripts.cover import TASKS, cases, method_kind, plans, presets_of
-from tests.scripts.jobs import FILES, report_of
+from tests.scripts.jobs import FILES, execute_job, report_of
 
 # Networks of the paper's size are too slow for tests that only ask whether everything fits together.
 NARROW = dict.fromkeys(
@@ -35,7 +34,29 @@ NARROW = dict.fromkeys(
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), plans())
 def test_methods_are_planned(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
-    check_plan(dataset, method, preset, tmp_path)
+    """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
+    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])
+    assert OmegaConf.to_container(composed.method) == put_together(method)  # by which other tests make methods
+    job = plan_job(composed)
+    values = presets_of(dataset)[preset]
+    for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
+        assert getattr(job.settings, key) == values[key]
+    assert job.dataset.name == dataset
+    if "scaling" in values:
+        assert job.dataset.scaling == values["scaling"]
+    fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
+    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation", "whole_pool"):
+        fixed = {"bandwidth"}  # of another unit than labels
+    if method in ("regmixup", "sk_mixup"):
+        fixed = {"alpha"}  # of another meaning than mixup's
+    for key in (
+        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
+    ):
+        assert job.config["method"][key] == values[key]
+    assert job.options == {}
+    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.config["model"]["name"] / method / preset
+    assert job.pending == job.seeds == [0]
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.usefixtures("no_git")
@@ -67,29 +88,3 @@ def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_
         assert 1 <= report["best_epoch"] <= 2
         assert report["notes"]
         assert len(report_rows(report)) >= (6 if dataset in TASKS else 8)
-
-
-def check_plan(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
-    """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])
-    assert OmegaConf.to_container(composed.method) == put_together(method)  # by which other tests make methods
-    job = plan_job(composed)
-    values = presets_of(dataset)[preset]
-    for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
-        assert getattr(job.settings, key) == values[key]
-    assert job.dataset.name == dataset
-    if "scaling" in values:
-        assert job.dataset.scaling == values["scaling"]
-    fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
-    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation", "whole_pool"):
-        fixed = {"bandwidth"}  # of another unit than labels
-    if method in ("regmixup", "sk_mixup"):
-        fixed = {"alpha"}  # of another meaning than mixup's
-    for key in (
-        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
-    ):
-        assert job.config["method"][key] == values[key]
-    assert job.options == {}
-    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.config["model"]["name"] / method / preset
-    assert job.pending == job.seeds == [0]
-    assert not (tmp_path / "runs").exists()

@@ -17,10 +17,10 @@ from cmixup.errors import InputError
 from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
-from scripts.driver.execute import Diverged, execute_job
+from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports, read_report, write_run
 from tests.scripts.conftest import made_by
-from tests.scripts.jobs import FILES, planned, report_of
+from tests.scripts.jobs import FILES, execute_job, planned, report_of
 
 
 def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.driver.locks import holding_alone, holding_locks
+from scripts.driver.locks import holding_locks
 
 
 def test_what_is_held_is_not_taken(tmp_path: Path) -> None:
-    folder = tmp_path / "out" / ".locks"
+    folder = tmp_path / "out"
     with holding_locks(folder, ["a", "b"]) as mine, holding_locks(folder, ["b", "c"]) as yours:
         assert (mine, yours) == (["a", "b"], ["c"])
     with holding_locks(folder, ["a", "b", "c"]) as mine:
@@ -53,6 +53,6 @@ def test_a_forked_process_does_not_keep_a_lock(tmp_path: Path) -> None:
 def test_waiting_is_announced_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with held_by_another(tmp_path, "seed 3") as process:
         threading.Timer(0.2, process.kill).start()
-        with holding_alone(tmp_path, "seed 3"), holding_locks(tmp_path, ["seed 3"]) as mine:
+        with holding_locks(tmp_path, ["seed 3"], wait=True), holding_locks(tmp_path, ["seed 3"]) as mine:
             assert mine == []
     assert capsys.readouterr().err == "seed 3 is being made by another process: waiting for it\n"

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cmixup.tables.preprocessing import PREPROCESSING
-from scripts.driver.execute import execute_job
-from tests.scripts.jobs import FILES, planned, report_of
+from tests.scripts.jobs import FILES, execute_job, planned, report_of
 
 
 @pytest.mark.usefixtures("no_git")

@@ -20,15 +20,21 @@ def test_without_a_terminal_progress_is_lines(
     assert re.fullmatch(r"training: 2/4 epochs, about \d+ s left; job \[a\] val_rmse 1.25", lines[1])
 
 
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """A clock that stands still until it is set."""
+    clock = {"now": 0.0}
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
+    return clock
+
+
 def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float]
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", -1)
-    clock = iter([0.0, 500.0, 510.0])  # a search of 500 seconds before the first epoch is no pace
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     with progress.ProgressDisplay(10, "training") as board:
-        board.epoch("job", 7, 10, {"val_rmse": 2.5})
-        board.epoch("job", 8, 10, {"val_rmse": 2.5})
+        for epoch, seconds["now"] in ((7, 500.0), (8, 510.0)):  # a search of 500 seconds before is no pace
+            board.epoch("job", epoch, 10, {"val_rmse": 2.5})
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(";")[0] for line in lines] == [
         "training: 7/10 epochs",
@@ -37,14 +43,13 @@ def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
 
 
 def test_a_search_has_lines_with_the_time_that_it_needs_yet(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], seconds: dict[str, float]
 ) -> None:
-    clock = iter([0.0, 90.0, 92.0, 108.0, 108.5, 200.0])  # 90 seconds of reading data are no pace
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     with progress.ProgressDisplay(2, "training") as board:
         board.begin("job")
-        for step in (1, 2, 10, 11):
+        for step, seconds["now"] in ((1, 90.0), (2, 92.0), (10, 108.0), (11, 108.5)):  # 90 seconds of reading data
             board.search("job", step, 40)
+        seconds["now"] = 200.0
         board.epoch("job", 1, 2, {"val_rmse": 2.5})
     assert capsys.readouterr().err.splitlines() == [
         "training: job searches before its first epoch, 1/40 steps",

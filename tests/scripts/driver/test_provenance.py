@@ -15,9 +15,8 @@ import torch
 from cmixup.errors import InputError
 from datasets import airfoil
 from datasets.common.fetch import RawFile
-from scripts.driver.execute import execute_job
 from scripts.driver.provenance import CODE, PACKAGES, check_committed, run_environment
-from tests.scripts.jobs import planned, report_of
+from tests.scripts.jobs import execute_job, planned, report_of
 
 CPU = torch.device("cpu")
 

@@ -11,11 +11,10 @@ import torch
 from cmixup.files import write_atomically
 from scripts.config.compose import compose_train
 from scripts.driver import predictions, runs
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.driver.runs import begin_run, is_done, load_reports, mark_done
 from scripts.stats.scored import Scored
-from tests.scripts.jobs import FILES
+from tests.scripts.jobs import FILES, execute_job
 from tests.scripts.reports import report
 
 PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), np.float32), np.arange(3))}

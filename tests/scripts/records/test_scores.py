@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from scripts.config.compose import compose_train
-from scripts.driver.execute import execute_job
 from scripts.driver.job import plan_job
 from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.runs import load_reports
@@ -18,6 +17,7 @@ from scripts.records.published import cell_name, predictions_file, published_rep
 from scripts.records.rescored import compute_score, fill_metrics, rescore, settle_scores, store_runs
 from scripts.stats.scored import Scored
 from scripts.verify import main
+from tests.scripts.jobs import execute_job
 from tests.scripts.records.metrics_again import normal_score, score
 
 CELLS = {"crime": 2, "dti_davis": 1}  # RMSE, MAPE with zeros left out and worst domains; R, and its worst domain

@@ -21,7 +21,7 @@ from cmixup.done import checked
 from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
-from cmixup.tables.columns import as_numbers, read_column, written_numbers
+from cmixup.tables.columns import as_numbers, read_column
 from datasets.common.table.reading import Format, column_named, read_table
 from scripts.config.arguments import parse_args
 from scripts.config.words import split_names
@@ -54,8 +54,7 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     for name in predicted:
         if name in frame:
             signs = frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", ".")
-            form = read_column(frame[name], *signs).form
-            truth, _ = written_numbers(frame[name], form) if form else as_numbers(frame[name])
+            truth, _ = as_numbers(frame[name], read_column(frame[name], *signs).form)
             known = np.isfinite(truth)
             residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():

@@ -183,7 +183,7 @@ def _check_column(column: Any, name: Any, option: str, *, any_text: bool = False
         from cmixup.tables.columns import read_column
 
         if form := read_column(column).form:
-            cure = f"; as numbers or days it is written_numbers({place}, {form!r})[0] of cmixup.tables.columns"
+            cure = f"; as numbers or days it is as_numbers({place}, {form!r})[0] of cmixup.tables.columns"
     raise InputError(
         f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
         f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in {option}{cure}'

@@ -14,8 +14,8 @@ import pandas as pd
 
 from cmixup.errors import MAX_TEXT, InputError, format_value, shortened
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
-from cmixup.tables.levels import places_of, unknown_line
-from cmixup.tables.written import DURATION, ISO, PLAIN, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
+from cmixup.tables.levels import LOGICAL, places_of, unknown_line
+from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
 
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>", "NaT")
@@ -35,6 +35,7 @@ class Number:
         median: of the known training values.
         shift, scale: fitted on the training rows after these got the median; `scale` is above 0.
         missing: whether a second feature says which values were unknown; there is one if a training value was.
+        form: how it is written (`cmixup.tables.written`); nothing for plain numbers.
     """
 
     kind: ClassVar[str] = "number"
@@ -43,6 +44,7 @@ class Number:
     shift: float
     scale: float
     missing: bool
+    form: str = ""
 
     @property
     def features(self) -> list[str]:
@@ -53,9 +55,9 @@ class Number:
         """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
 
         Raises:
-            InputError: a value that is no number, or too large for float32.
+            InputError: a value that is no number, not of the form, or too large for float32.
         """
-        numbers = checked_numbers(values, source)
+        numbers = checked_numbers(values, source, self.form)
         unknown = np.isnan(numbers)
         out[:, 0] = (np.where(unknown, self.median, numbers) - self.shift) / self.scale
         if self.missing:
@@ -107,30 +109,6 @@ class Category:
         out[rows, place[rows]] = 1.0
 
 
-@dataclass(frozen=True)
-class Written(Number):
-    """A column of text that is a number or a time (`cmixup.tables.written`), or of times of any class, as days.
-
-    Attributes:
-        form: how it is written.
-    """
-
-    kind: ClassVar[str] = "written"
-    form: str = PLAIN
-
-    def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
-        """Write the features of `values: (N,)`, as `Number` does.
-
-        Raises:
-            InputError: a value that is not of this form, nor a number where one belongs.
-        """
-        numbers, wrong = written_numbers(values, self.form)
-        if wrong.any():
-            kind = {"1": "number", "t": "time", "d": "duration"}.get(self.form[0], "date")
-            raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is no {kind} like {self.form}")
-        super().encode(pd.Series(numbers, values.index, name=values.name), out, source)
-
-
 def read_column(values: pd.Series, thousands: str = "auto", decimal: str = ".") -> Reading:
     """Return how a column is written, of no form where it is read as it stands; see `reading_of`."""
     if (times := days_of(values)) is not None:
@@ -144,30 +122,6 @@ def read_column(values: pd.Series, thousands: str = "auto", decimal: str = ".") 
     return reading_of(words, thousands, decimal)
 
 
-def written_numbers(values: pd.Series, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column of a form as `(N,)` float64, NaN where nothing is known, and `(N,)` bool: where it has another.
-
-    Numbers may be written with other signs for thousands and decimals than those of the form, or stand as they are.
-    """
-    if (times := days_of(values)) is not None:
-        return times[0], np.zeros(len(values), dtype=bool)
-    if pd.api.types.is_numeric_dtype(values):
-        numbers, _ = as_numbers(values)
-        return numbers, np.full(len(values), form[0] != "1") & ~np.isnan(numbers)
-    codes, words = as_words(values)
-    known = [word for word in words if word is not None]
-    numbers = parsed(known, form) if known else np.empty(0)
-    if form[0] == "1" and np.isnan(numbers).any():
-        _, decimal, unit = signs_of(form)
-        other = reading_of(known, decimal=decimal).form
-        if other[:1] == "1" and signs_of(other)[2] in ("", unit):
-            numbers = parsed(known, other)
-    every = np.full(len(words) + 1, np.nan)
-    every[[k for k, word in enumerate(words) if word is not None]] = numbers
-    missing = np.array([word is None for word in (*words, None)])
-    return every[codes], (np.isnan(every) & ~missing)[codes]
-
-
 def label_column(
     values: pd.Series, source: str, thousands: str = "auto", decimal: str = "."
 ) -> tuple[np.ndarray, Reading]:
@@ -177,32 +131,42 @@ def label_column(
         InputError: dates, a value that is no number, or one too large for float32.
     """
     reading = read_column(values, thousands, decimal)
-    if reading.form[:1] == "1" or reading.form in (TIME, DURATION):
-        numbers, _ = written_numbers(values, reading.form)
-        return checked_numbers(pd.Series(numbers, values.index, name=values.name), source), reading
-    wrong = as_numbers(values)[1] if not reading.form else values.notna().to_numpy()
+    _, wrong = as_numbers(values, reading.form)
+    if reading.form and reading.form[0] != "1" and reading.form not in (TIME, DURATION):
+        first = cell(values, int(np.argmax(values.notna())), source)
+        raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
     if wrong.any():
-        first = cell(values, int(np.argmax(wrong)), source)
-        if reading.form:
-            raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
         cure = "fix it, or say how numbers are written: thousands=, decimal=, missing=[...]"
-        raise InputError(f"{first} is not a number; {cure}")
-    return checked_numbers(values, source), reading
+        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; {cure}")
+    return checked_numbers(values, source, reading.form), reading
 
 
-def as_numbers(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Return a column as `(N,)` float64, NaN where nothing is known, and `(N,)` bool: where it holds no number.
 
-    Texts are read as numbers, and true and false as 1 and 0.
+    Texts are read as numbers, and true and false as 1 and 0; or by a form. Numbers of a form may be written with other
+    signs for thousands and decimals, or stand as they are.
     """
     if pd.api.types.is_numeric_dtype(values):
-        return values.to_numpy(np.float64, na_value=np.nan), np.zeros(len(values), dtype=bool)
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        return numbers, np.full(len(values), form[:1] not in ("", "1")) & ~np.isnan(numbers)
+    if form and (times := days_of(values)) is not None:
+        return times[0], np.zeros(len(values), dtype=bool)
     codes, words = as_words(values)
-    logical = {"true": "1", "false": "0"}
-    texts = pd.Series([None if w is None else logical.get(w.lower(), w) for w in words], dtype=object)
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
-    wrong = np.isnan(numbers) & texts.notna().to_numpy()
-    return np.append(numbers, np.nan)[codes], np.append(wrong, False)[codes]
+    known = [word for word in words if word is not None]
+    if not form:
+        texts = pd.Series([LOGICAL.get(word.lower(), word) for word in known], dtype=object)
+        numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    else:
+        numbers = parsed(known, form) if known else np.empty(0)
+        if form[0] == "1" and np.isnan(numbers).any():
+            _, decimal, unit = signs_of(form)
+            other = reading_of(known, decimal=decimal).form
+            if other[:1] == "1" and signs_of(other)[2] in ("", unit):
+                numbers = parsed(known, other)
+    every, missing = np.full(len(words) + 1, np.nan), np.array([word is None for word in (*words, None)])
+    every[~missing] = numbers
+    return every[codes], (np.isnan(every) & ~missing)[codes]
 
 
 def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
@@ -233,16 +197,17 @@ def _word(value: Any) -> str | None:
     return None if word in MISSING else word
 
 
-def checked_numbers(values: pd.Series, source: str) -> np.ndarray:
-    """Return a column as `(N,)` float64, NaN where nothing is known.
+def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarray:
+    """Return a column of a form as `(N,)` float64, NaN where nothing is known; see `as_numbers`.
 
     Raises:
         InputError: a value that is no number, or too large for float32; the line names its row by the series' index.
     """
-    numbers, wrong = as_numbers(values)
+    numbers, wrong = as_numbers(values, form)
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(f"{cell(values, row, source)} is not a number")
+        kind = {"": "", "1": "number", "t": "time", "d": "duration"}.get(form[:1], "date")
+        what = f"no {kind} like {form}" if form else "not a number"
+        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is {what}")
     large = np.abs(numbers) > LARGEST
     if large.any():
         raise InputError(f"{cell(values, int(np.argmax(large)), source)} is too large: numbers become float32")
@@ -278,7 +243,7 @@ def holds_categories(values: pd.Series, source: str) -> bool:
     return True
 
 
-def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Number | str:
+def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: str = "") -> Number | str:
     """Return a numeric column fitted on its training values, in the order of the file; or why it is dropped.
 
     It is dropped if nothing is known, if it is constant, and if it numbers the rows: whole numbers, all different, in
@@ -289,15 +254,16 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Numb
         scaling: standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
         keep: whether a column that numbers the rows stays.
         source: how errors call the table.
+        form: how the column is written; dates may well be in order, and stay.
     """
-    numbers = checked_numbers(values, source)
+    numbers = checked_numbers(values, source, form)
     known = numbers[~np.isnan(numbers)]
     missing = len(known) < len(numbers)
     if not len(known):
         return "nothing known in training"
     if known.min() == known.max() and not missing:
         return "constant in training"
-    if not keep and not missing and numbers_rows(known):
+    if not keep and form[:1] in ("", "1") and not missing and numbers_rows(known):
         return "numbers the rows"
     median = float(np.median(known))
     filled = np.where(np.isnan(numbers), median, numbers)
@@ -307,7 +273,7 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str) -> Numb
     elif scaling == "minmax":
         shift, scale = float(filled.min()), float(filled.max() - filled.min())
     flat = filled.min() == filled.max()  # one value is known, and not everywhere
-    return Number(str(values.name), median, shift, 1.0 if flat else scale, missing)
+    return Number(str(values.name), median, shift, 1.0 if flat else scale, missing, form)
 
 
 def numbers_rows(known: np.ndarray) -> bool:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from cmixup.done import PREPROCESSING, TABLE_FORMAT
 from cmixup.errors import InputError, format_value, nearest, shortened
-from cmixup.tables.columns import Category, Number, Written, fit_category, fit_number, written_numbers
+from cmixup.tables.columns import Category, Number, fit_category, fit_number
 
-KINDS = {kind.kind: kind for kind in (Number, Written, Category)}
-KINDS["date"] = Written  # of runs of earlier versions
+KINDS = {kind.kind: kind for kind in (Number, Category)}
+KINDS["date"] = Number  # of runs of earlier versions
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Preprocessing:
     @property
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
-        return [column.name for column in self.columns if isinstance(column, Category | Written)]
+        return [column.name for column in self.columns if isinstance(column, Category) or column.form]
 
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
@@ -156,17 +156,11 @@ def fit(
     dropped: dict[str, str] = {}
     for name in train:
         values, form = train[name], (forms or {}).get(str(name), "")
-        if form:
-            numbers = pd.Series(written_numbers(values, form)[0], values.index, name=name)
-            keeps = name in keep or form[0] != "1"  # dates may well be in order
-            number = fit_number(numbers, scaling, keeps, source)
-            column: Number | Category | str = (
-                number if isinstance(number, str) else Written(**asdict(number), form=form)
-            )
-        elif name in categorical:
+        column: Number | Category | str
+        if name in categorical:
             column = fit_category(values, rare)
         else:
-            column = fit_number(values, scaling, name in keep, source)
+            column = fit_number(values, scaling, name in keep, source, form)
         if isinstance(column, str):
             dropped[str(name)] = column
         else:

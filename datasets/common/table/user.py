@@ -16,13 +16,13 @@ from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
 from cmixup.tables.columns import (
+    as_numbers,
     as_words,
     cell,
     checked_numbers,
     holds_categories,
     label_column,
     read_column,
-    written_numbers,
 )
 from cmixup.tables.preprocessing import Preprocessing, fit
 from cmixup.tables.written import Reading, signs_of
@@ -279,7 +279,7 @@ class UserTable(Dataset):
 
 def _in_numbers(table: Table) -> pd.DataFrame:
     """Return a table's features, those of text that holds numbers or times as numbers."""
-    return table.features.assign(**{c: written_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
+    return table.features.assign(**{c: as_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
 
 
 def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> list[str]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.table_checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, as_words, numbers_rows
+from cmixup.tables.written import Reading
+from datasets.common.base import SPLITS
 
 #: Names by which a column calls itself an ID.
 ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumber)$", re.IGNORECASE)
@@ -112,3 +116,45 @@ def in_both(group: Ints) -> float:
 def _pairs(group: Ints) -> float:
     count = np.bincount(group).astype(np.float64)
     return float((count * (count - 1) / 2).sum())
+
+
+def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> list[str]:
+    """Return a line on the columns that were read as numbers, one on those read as days, and one on each doubt.
+
+    Args:
+        readings: of the columns of text.
+        attrs: what the table's reader noted in its frame: `header` and `doubts`, a line by column.
+    """
+    kinds = {"numbers": list[str](), "days": list[str]()}
+    for name, (form, _) in readings.items():
+        if form:
+            kinds["numbers" if form[0] == "1" else "days"].append(f"{name} ({form})")
+    doubts = {name: doubt for name, (_, doubt) in readings.items() if doubt} | attrs.get("doubts", {})
+    return [
+        *([attrs["header"]] if "header" in attrs else []),
+        *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),
+        *(f"{name}: {doubt}" for name, doubt in doubts.items()),
+    ]
+
+
+def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
+    """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
+
+    Raises:
+        InputError: a label of several rows has one value.
+    """
+    notes = []
+    for name, values in zip(targets, y.T, strict=True):
+        if len(values) < len(SPLITS):
+            continue
+        if values.min() == values.max():
+            raise InputError(
+                f"target {format_value(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
+            )
+        if values.min() > 0 and not log:
+            plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
+            if plain > 1 and abs(other) < plain / 2:
+                notes.append(
+                    f"{name} is skewed (skewness {plain:.1f}); dataset.log_target=true trains on its logarithm"
+                )
+    return notes

@@ -22,16 +22,14 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import re
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,22 +37,14 @@ import pandas as pd
 from cmixup.errors import InputError, check_choice, check_count, format_value
 from cmixup.tables.columns import MISSING
 from cmixup.tables.written import THOUSANDS
+from datasets.common.table.files import open_file, packing, read_binary
 
 #: By name, in order of preference where the header holds several as often.
 SEPARATORS = {"tab": "\t", "semicolon": ";", "bar": "|", "comma": ","}
 DECIMALS = {"point": ".", "comma": ","}
-#: By their first bytes: the modules that unpack files, and readers of pandas with what they are called.
-PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
-BINARY = {b"PAR1": ("read_parquet", "a Parquet file"), b"ARROW1": ("read_feather", "a Feather file"),
-          b"FEA1": ("read_feather", "a Feather file"), b"PK\x03\x04": ("read_excel", "an Excel file"),
-          b"\xd0\xcf\x11\xe0": ("read_excel", "an old Excel file")}  # fmt: skip
-OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF": "a PDF", b"<stata": "a Stata file",
-          b"$FL2": "an SPSS file", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a pickle", b"\x80\x05": "a pickle",
-          b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
 CURE = "encoding= names another, such as cp1252 or utf-16"
 SAMPLE_ROWS = 1000
 LONGEST_NAME = 1000  # characters of a column's name
-Kind = TypeVar("Kind")
 NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
 
@@ -113,12 +103,10 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"path: no such file {path}")
     if not path.is_file():  # a pipe would wait for ever
         raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
-    if what := _by_start(path, OTHERS):
-        raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
-    packed = _packing(path)
-    binary = None if packed else _by_start(path, BINARY)
+    packed = packing(path)
     try:
-        frame = _read_binary(path, *binary, form.missing) if binary else _read_text(path, form, text)
+        frame = read_binary(path) if not packed else None
+        frame = _unknown(frame, form.missing, path) if frame is not None else _read_text(path, form, text)
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
     except UnicodeError as error:  # such as UTF-16 without its mark
@@ -142,23 +130,15 @@ def column_named(name: str, known: Sequence[str]) -> str:
     return next((spelling for spelling in spellings if spelling in known), name)
 
 
-def _read_binary(path: Path, reader: str, what: str, missing: Sequence[str]) -> pd.DataFrame:
-    """Return the table of a file that pandas reads, whose columns have types of their own."""
-    try:
-        frame: pd.DataFrame = getattr(pd, reader)(path)
-    except ImportError as error:
-        package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in what else "openpyxl"
-        raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
-    except Exception as error:  # a damaged file can raise anything
-        raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
-    frame = frame.reset_index() if frame.index.names != [None] else frame
+def _unknown(frame: pd.DataFrame, missing: Sequence[str], path: Path) -> pd.DataFrame:
+    """Return a frame with checked names, without the values that stand for unknown ones."""
     frame = frame.set_axis(_check_names([str(name) for name in frame], path), axis=1)
     numbers = [float(text) for text in missing if re.fullmatch(NUMBER.format(r"\."), text)]
     return frame.mask(frame.isin([*missing, *numbers])) if missing else frame
 
 
 def _read_text(path: Path, form: Format, text: Sequence[str]) -> pd.DataFrame:
-    with _open(path, form.codec) as stream:
+    with open_file(path, form.codec) as stream:
         skip, record, header = _find_header(stream, path, form)
     separator = _pick_separator(record, form.separator)
     names = _check_names(next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True)), path)
@@ -208,7 +188,7 @@ def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # it drops cells beyond the header
-            with _open(path) as stream:
+            with open_file(path) as stream:
                 return pd.read_csv(stream, dtype=dict.fromkeys(as_text, str), low_memory=False, **options)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} is empty") from None
@@ -220,43 +200,6 @@ def _parse(path: Path, form: Format, options: dict[str, Any], as_text: Sequence[
         if match := re.search(r"EOF inside string starting at row (\d+)", str(error)):
             raise InputError(f"{path}, row {match[1]}: a quote is opened and not closed") from None
         raise InputError(f"{path} cannot be read: {' '.join(str(error).split())}") from None
-
-
-def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
-    """Return what stands for the first bytes of a file, None if nothing does."""
-    with path.open("rb") as stream:
-        start = stream.read(8)
-    return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
-
-
-def _packing(path: Path) -> str | None:
-    """Return the module that unpacks a file, None if it is not packed; a workbook is an archive that pandas reads."""
-    if not zipfile.is_zipfile(path):
-        return _by_start(path, PACKED)
-    with zipfile.ZipFile(path) as archive:
-        return None if any(name.startswith("xl/") for name in archive.namelist()) else "zipfile"
-
-
-def _unpacked(path: Path, module: str) -> bytes:
-    """Return the content of a packed file, or of the one file of an archive."""
-    if module == "zipfile":
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.startswith("__MACOSX") and name[-1] != "/"]
-            if len(names) != 1:
-                raise InputError(f"path {path} is an archive of {len(names)} files: unpack it and name one")
-            return archive.read(names[0])
-    try:
-        with importlib.import_module(module).open(path, "rb") as stream:
-            return bytes(stream.read())
-    except ImportError:
-        raise InputError(f"path {path} is packed by zstd, which needs {module}: pip install {module}") from None
-
-
-def _open(path: Path, codec: str = "", errors: str = "strict") -> Any:
-    """Open a file, packed or not, as text of a codec, or as bytes where none is given."""
-    module = _packing(path)
-    stream: Any = io.BytesIO(_unpacked(path, module)) if module else path.open("rb")
-    return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
 
 
 def _find_header(stream: Any, path: Path, form: Format) -> tuple[int, str, dict[str, str]]:
@@ -330,7 +273,7 @@ def _records(path: Path, form: Format) -> Iterator[tuple[int, list[str], list[st
 
     Bytes that are no text become surrogates.
     """
-    with _open(path, form.codec, "surrogateescape") as stream:
+    with open_file(path, form.codec, "surrogateescape") as stream:
         skip, record, _ = _find_header(stream, path, form)
         separator = _pick_separator(record, form.separator)
         stream.seek(0)

@@ -27,7 +27,7 @@ from cmixup.tables.columns import (
 from cmixup.tables.preprocessing import Preprocessing, fit
 from cmixup.tables.written import Reading, signs_of
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
-from datasets.common.table.problems import equal_groups, find_problems
+from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
 from datasets.common.table.reading import column_named
 
 TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
@@ -282,51 +282,9 @@ def _in_numbers(table: Table) -> pd.DataFrame:
     return table.features.assign(**{c: as_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
 
 
-def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> list[str]:
-    """Return a line on the columns that were read as numbers, one on those read as days, and one on each doubt.
-
-    Args:
-        readings: of the columns of text.
-        attrs: what the table's reader noted in its frame: `header` and `doubts`, a line by column.
-    """
-    kinds = {"numbers": list[str](), "days": list[str]()}
-    for name, (form, _) in readings.items():
-        if form:
-            kinds["numbers" if form[0] == "1" else "days"].append(f"{name} ({form})")
-    doubts = {name: doubt for name, (_, doubt) in readings.items() if doubt} | attrs.get("doubts", {})
-    return [
-        *([attrs["header"]] if "header" in attrs else []),
-        *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),
-        *(f"{name}: {doubt}" for name, doubt in doubts.items()),
-    ]
-
-
 def unit_of(form: str) -> str:
     """Return the unit of a column of a form; nothing where none is known."""
     return signs_of(form)[2] if form[:1] == "1" else "days" if form else ""
-
-
-def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
-    """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
-
-    Raises:
-        InputError: a label of several rows has one value.
-    """
-    notes = []
-    for name, values in zip(targets, y.T, strict=True):
-        if len(values) < len(SPLITS):
-            continue
-        if values.min() == values.max():
-            raise InputError(
-                f"target {format_value(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
-            )
-        if values.min() > 0 and not log:
-            plain, other = (float(np.mean(((v - v.mean()) / v.std()) ** 3)) for v in (values, np.log(values)))
-            if plain > 1 and abs(other) < plain / 2:
-                notes.append(
-                    f"{name} is skewed (skewness {plain:.1f}); dataset.log_target=true trains on its logarithm"
-                )
-    return notes
 
 
 def as_names(given: Any) -> tuple[str, ...]:

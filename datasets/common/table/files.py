@@ -1,0 +1,82 @@
+"""What a file of a table is, by its first bytes: text, packed or not, or a kind that pandas reads."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from cmixup.errors import InputError
+
+#: By their first bytes: the modules that unpack files, and readers of pandas with what they are called.
+PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+BINARY = {b"PAR1": ("read_parquet", "a Parquet file"), b"ARROW1": ("read_feather", "a Feather file"),
+          b"FEA1": ("read_feather", "a Feather file"), b"PK\x03\x04": ("read_excel", "an Excel file"),
+          b"\xd0\xcf\x11\xe0": ("read_excel", "an old Excel file")}  # fmt: skip
+OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF": "a PDF", b"<stata": "a Stata file",
+          b"$FL2": "an SPSS file", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a pickle", b"\x80\x05": "a pickle",
+          b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
+Kind = TypeVar("Kind")
+
+
+def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
+    """Return what stands for the first bytes of a file, None if nothing does."""
+    with path.open("rb") as stream:
+        start = stream.read(8)
+    return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
+
+
+def packing(path: Path) -> str | None:
+    """Return the module that unpacks a file, None if it is not packed; a workbook is an archive that pandas reads."""
+    if not zipfile.is_zipfile(path):
+        return _by_start(path, PACKED)
+    with zipfile.ZipFile(path) as archive:
+        return None if any(name.startswith("xl/") for name in archive.namelist()) else "zipfile"
+
+
+def _unpacked(path: Path, module: str) -> bytes:
+    """Return the content of a packed file, or of the one file of an archive."""
+    if module == "zipfile":
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.startswith("__MACOSX") and name[-1] != "/"]
+            if len(names) != 1:
+                raise InputError(f"path {path} is an archive of {len(names)} files: unpack it and name one")
+            return archive.read(names[0])
+    try:
+        with importlib.import_module(module).open(path, "rb") as stream:
+            return bytes(stream.read())
+    except ImportError:
+        raise InputError(f"path {path} is packed by zstd, which needs {module}: pip install {module}") from None
+
+
+def open_file(path: Path, codec: str = "", errors: str = "strict") -> Any:
+    """Open a file, packed or not, as text of a codec, or as bytes where none is given."""
+    module = packing(path)
+    stream: Any = io.BytesIO(_unpacked(path, module)) if module else path.open("rb")
+    return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
+
+
+def read_binary(path: Path) -> pd.DataFrame | None:
+    """Return the table of a file that pandas reads, whose columns have types of their own; None of text.
+
+    Raises:
+        InputError: a file of another kind, a damaged one, or one that needs a package which is not here.
+    """
+    if what := _by_start(path, OTHERS):
+        raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
+    if not (kind := _by_start(path, BINARY)):
+        return None
+    reader, what = kind
+    try:
+        frame: pd.DataFrame = getattr(pd, reader)(path)
+    except ImportError as error:
+        package = "pyarrow" if reader != "read_excel" else "xlrd" if "old" in what else "openpyxl"
+        raise InputError(f"path {path} is {what}, which needs {package}: pip install {package}") from error
+    except Exception as error:  # a damaged file can raise anything
+        raise InputError(f"path {path} is {what} that cannot be read: {' '.join(str(error).split())[:200]}") from None
+    return frame.reset_index() if frame.index.names != [None] else frame

@@ -244,6 +244,8 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
 
     One that asks Hydra to show a configuration has the values that a tuned preset stands for.
     """
+    if out := os.environ.get("CMIXUP_OUT"):
+        os.environ["CMIXUP_OUT"] = typed_path(out)
     words = hydra_words(take_folders(words))
     check_words(words)
     words += search_words(part_folders()[1:])

@@ -187,6 +187,8 @@ def test_the_users_folder_is_meant_by_a_wave(here: Path, monkeypatch: pytest.Mon
     config = plan_job(compose_train(["table=~/t.csv", "target=y", "out=~/x"])).config
     assert (config["dataset"]["path"], config["out"]) == (str(here / "t.csv"), str(here / "x"))
     assert parse_args(["out=~/x"], {"out": ""}).out == here / "x"
+    monkeypatch.setenv("CMIXUP_OUT", "~/y")
+    assert compose_train(normalize_arguments(["logger=none"])).out == str(parse_args([], {}).out) == str(here / "y")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -53,7 +54,7 @@ def distinct(levels: Collection[Level]) -> list[Level]:
     return sorted(by_spelling.values(), key=lambda level: (isinstance(level, str), level))
 
 
-def places_of(levels: Sequence[Level], others: Collection[Level] = ()) -> Callable[[Level], int]:
+def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
     """Return what finds the place of a level, -1 for one that training did not have.
 
     A spelling of its own decides. Another one ("01", "1.0" and "TRUE" for 1, composed and decomposed letters) means the
@@ -61,17 +62,22 @@ def places_of(levels: Sequence[Level], others: Collection[Level] = ()) -> Callab
 
     Args:
         levels: of training, in order.
-        others: further ones of training, which have no place.
     """
-    exact = {spelling(level): -1 for level in others} | {spelling(level): k for k, level in enumerate(levels)}
-    common: dict[str, set[int]] = {}
-    for word, place in exact.items():
-        common.setdefault(_common(word), set()).add(place)
-    known = {word: places.pop() for word, places in common.items() if len(places) == 1} | exact
+    exact = {spelling(level): place for place, level in enumerate(levels)}
+
+    @cache
+    def by_common() -> dict[str, int]:  # needed by none but other spellings
+        places: dict[str, set[int]] = {}
+        for word, place in exact.items():
+            places.setdefault(_common(word), set()).add(place)
+        return {word: found.pop() for word, found in places.items() if len(found) == 1}
 
     def find(level: Level) -> int:
         word = spelling(level)
-        return known[word] if word in known else known.get(_common(word), -1)
+        if word in exact:
+            return exact[word]
+        common = _common(word)
+        return exact[common] if common in exact else by_common().get(common, -1)
 
     return find
 

@@ -108,7 +108,7 @@ def test_what_is_no_table_is_refused_by_name() -> None:
     for use in (lambda x: quick().fit(x, K), model.predict, lambda x: CMixupResampler().fit_resample(x, K)):
         with pytest.raises(InputError, match=r"^X must be a table \(n, d\), got a Series of 40 values: X.to_frame\(\)"):
             use(FRAME["a"])
-    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
     for bad in (nested, torch.zeros(N, 1, device="meta")):
         with pytest.raises(InputError, match=r"^X must be a tensor of real numbers with values, got"):
             quick().fit(bad, K)

@@ -224,8 +224,8 @@ def check_part(
     for key, hint in hints.items():  # a word that stands for a part, which is chosen as a group
         group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
         if isinstance(value, str) and str not in (hint, *typing.get_args(hint)) and is_group(group):
-            names = ", ".join(option_names(group))
-            raise InputError(f"{path}.{key} is chosen with {group}=, one of {names}, got {format_value(value)}")
+            known = ", ".join(option_names(group))
+            raise InputError(f"{path}.{key} is chosen with {group}=, one of {known}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}

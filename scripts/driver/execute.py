@@ -156,7 +156,7 @@ def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, ma
         files["state"] = result.state_dict if job.config["weights"] else None
         files["predictions"] = scored_predictions(run.data, result)
         files["texts"] = kept_texts(job.config, run, result)
-    seed, report = run.streams.seed, make_report(jobs, job, run, result) | made_by
+    seed, report = run.streams.seed, {**make_report(jobs, job, run, result), **made_by}
     write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
 
 

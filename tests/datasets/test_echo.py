@@ -131,9 +131,7 @@ def test_a_mirror_is_used_where_it_lies(root: Path, tmp_path: Path, monkeypatch:
     assert not root.exists()
 
 
-def test_other_videos_than_the_originals_are_refused_by_default(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_videos_than_the_originals_are_refused_by_default(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = "not EchoNet-Dynamic as published: 4 / 2 / 3 videos, expected 7460 / 1288 / 1276. dataset.original=false"
     with pytest.raises(FetchError, match=message):
         Echo().fetch()

@@ -11,11 +11,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+NEEDED = ("sphinx", "furo", "myst_parser", "sphinx_copybutton", "latex2mathml")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser", "sphinx_copybutton"))),
-                       reason="needs pip install '.[docs]'"),
-]  # fmt: skip
+    pytest.mark.skipif(not all(map(importlib.util.find_spec, NEEDED)), reason="needs pip install '.[docs]'"),
+]
 
 
 class Page(HTMLParser):

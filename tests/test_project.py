@@ -182,7 +182,8 @@ def test_the_api_page_has_every_public_name() -> None:
     assert set(re.findall(r"^\.\. auto\w+:: cmixup\.(\w+)$", page, re.MULTILINE)) == set(cmixup.__all__)
     assert set(re.findall(r"^\.\. auto\w+:: cmixup\.sklearn\.(\w+)$", page, re.MULTILINE)) == set(sklearn.__all__)
     assert all(hasattr(cmixup, name) for name in cmixup.__all__)
-    for module, name, members in re.findall(r"^\.\. autoclass:: ([\w.]+)\.(\w+)\n\s+:members: (.+)$", page, re.MULTILINE):
+    classes = re.findall(r"^\.\. autoclass:: ([\w.]+)\.(\w+)\n\s+:members: (.+)$", page, re.MULTILINE)
+    for module, name, members in classes:
         assert all(hasattr(getattr(sys.modules[module], name), member) for member in members.split(", ")), name
 
 

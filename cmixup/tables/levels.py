@@ -70,7 +70,7 @@ def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
         places: dict[str, set[int]] = {}
         for word, place in exact.items():
             places.setdefault(_common(word), set()).add(place)
-        return {word: found.pop() for word, found in places.items() if len(found) == 1}
+        return {word: codes.pop() for word, codes in places.items() if len(codes) == 1}
 
     def find(level: Level) -> int:
         word = spelling(level)

@@ -52,8 +52,8 @@ def fit_effects(
         raw: rows with the numbers of levels.
         rows: the same with standardised columns and labels.
         levels: of the columns.
-        parts: of the members. Rows trained on get effects from those in other folds, of other groups if there are any;
-            rows held out get those of the table.
+        parts: of the members. Rows trained on get effects from those in other folds, of other groups if there are
+            two or more; rows held out get those of the table.
         seed: of the folds.
     """
     places, sizes = places_of_levels(raw.x, levels)
@@ -67,7 +67,8 @@ def fit_effects(
         rest = rows.y - rows.x @ linear
         tables[member] = _effects_of(places[train], rows.y[train], rest[train], weight[train], sizes)
         effects[member] = looked_up(tables[[member]], places)[0]
-        group = np.arange(len(train)) if raw.group is None else np.unique(raw.group[train], return_inverse=True)[1]
+        group = np.unique(np.zeros(1) if raw.group is None else raw.group[train], return_inverse=True)[1]
+        group = group if group.any() else np.arange(len(train))
         fold = (np.random.default_rng([seed, 1]).permutation(group.max() + 1) % FOLDS)[group]
         for k in np.unique(fold):
             others, inside = train[fold != k], train[fold == k]

@@ -128,9 +128,13 @@ class TableEstimator(BaseEstimator):
     def _inputs(self, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
         X = as_array("X", X)
-        if any(levels is not None for levels in self._levels):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        return self._inputs_of(check_size("X", validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)))
+        if all(levels is None for levels in self._levels):
+            return self._inputs_of(check_size("X", validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)))
+        validate_data(self, X, reset=False, skip_check_array=True)
+        x = coded(X, self._levels)
+        if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
+            x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
+        return self._inputs_of(check_size("X", check_array(x, estimator=self, input_name="X", **NUMBERS)))
 
     def _inputs_of(self, x: Floats) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""

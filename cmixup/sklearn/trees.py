@@ -96,11 +96,11 @@ def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Se
     sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     x = np.broadcast_to(x, (len(members), *x.shape[-2:]))
-    inputs = np.stack([_in_codes(rows, levels, trees.codes[member]) for rows, member in zip(x, members, strict=True)])
     predicted = np.repeat(trees.starts[list(members), None], x.shape[1], axis=1)
     if x.shape[1] <= FEW_ROWS:
         chosen = np.flatnonzero(np.isin(sizes[:, 0], members))
         place = np.searchsorted(members, sizes[chosen, 0])
+        inputs = _in_codes(x, levels, trees.codes[list(members)])
         values = _walked(trees, inputs[place], first_node[chosen], first_set[chosen], sets)
         np.add.at(predicted, (place[:, None], np.arange(x.shape[1]), sizes[chosen, 1:2]), values)  # in order
         return predicted
@@ -110,13 +110,12 @@ def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Se
     records["is_categorical"] = trees.nodes[:, SET] >= 0
     known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
-    for out, member, columns in zip(predicted, members, inputs, strict=True):
+    for out, rows, member in zip(predicted, x, members, strict=True):
+        inputs = _in_codes(rows[None], levels, trees.codes[[member]])[0]
         for tree in np.flatnonzero(sizes[:, 0] == member):
             nodes = records[first_node[tree] : first_node[tree] + sizes[tree, 2]]
             tree_sets = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
-            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(
-                columns, known, places, threads
-            )
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(inputs, known, places, threads)
     return predicted
 
 
@@ -132,12 +131,13 @@ def _walked(trees: Trees, inputs: Floats, first_node: Ints, first_set: Ints, set
         if not len(walking):
             return trees.nodes[at, 0].reshape(inputs.shape[:2])
         value = rows[walking, nodes[:, COLUMN].astype(np.int64)]
-        missing, in_set = np.isnan(value), nodes[:, SET] >= 0
+        missing = np.isnan(value)
         left = np.where(missing, nodes[:, MISSING] == 1, value <= nodes[:, THRESHOLD])
-        by_set = np.flatnonzero(in_set & ~missing)
-        code = value[by_set].astype(np.uint32)
-        words = sets[first_set[walking[by_set]] + nodes[by_set, SET].astype(np.int64), code // 32]
-        left[by_set] = words >> code % 32 & 1
+        if len(sets):
+            by_set = np.flatnonzero((nodes[:, SET] >= 0) & ~missing)
+            code = value[by_set].astype(np.uint32)
+            words = sets[first_set[walking[by_set]] + nodes[by_set, SET].astype(np.int64), code // 32]
+            left[by_set] = words >> code % 32 & 1
         at[walking] = start[walking] + np.where(left, nodes[:, LEFT], nodes[:, RIGHT]).astype(np.int64)
 
 
@@ -184,17 +184,20 @@ def check_trees(trees: Trees, columns: int) -> None:
 
 
 def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
-    """Return columns as the trees of a member take them: first categories, as numbers among its levels, then others."""
+    """Return columns (M, n, d) as the trees of members take them: categories first, as numbers among their levels.
+
+    Args:
+        x: columns and effects.
+        levels: of them.
+        codes: (M, L) see `Trees`.
+    """
     sets = level_sets(levels)
-    columns, first = [], 0
-    for place in sets:
-        column_codes = codes[first : first + len(levels[place] or ())]
-        first += len(column_codes)
-        known = x[:, place] >= 0  # neither missing nor new
-        columns.append(
-            np.where(known, np.append(column_codes, np.nan)[np.where(known, x[:, place], -1).astype(np.int64)], np.nan)
-        )
-    return np.column_stack([*columns, np.delete(x, sets, axis=1)])
+    counts = np.array([len(levels[place] or ()) for place in sets], dtype=np.int64)
+    chosen = x[..., sets]
+    known = chosen >= 0  # neither missing nor new
+    place = np.where(known, chosen + np.cumsum(counts) - counts, -1).astype(np.int64)
+    padded = np.concatenate([codes, np.full((len(codes), 1), np.nan)], axis=1)
+    return np.concatenate([padded[np.arange(len(x))[:, None, None], place], np.delete(x, sets, axis=2)], axis=2)
 
 
 def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
@@ -207,7 +210,7 @@ def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
         column_codes[seen] = np.arange(len(seen))
         codes.append(column_codes)
     all_codes = np.concatenate([np.empty(0), *codes])
-    inputs, even = _in_codes(x, levels, all_codes), bool((weight == weight[0]).all())
+    inputs, even = _in_codes(x[None], levels, all_codes[None])[0], bool((weight == weight[0]).all())
     nodes: list[Floats] = [np.empty((0, 8))]
     sets: list[Floats] = [np.empty((0, 8))]
     sizes: list[Floats] = [np.empty((0, 4))]

@@ -66,6 +66,8 @@ def test_training_sees_other_folds_and_groups_and_held_out_rows_see_the_table(gr
             np.testing.assert_allclose((inputs[member, part.train] ** 2).mean(axis=0), 1)
     if not grouped:
         np.testing.assert_array_equal(again, tables[1])  # labels held out say nothing
+        single = Rows(RAW.x, LABELS, RAW.weight, group=np.full(N, 7))  # leaves no other group
+        np.testing.assert_array_equal(fit_effects(single, rows, LEVELS, parts, 0)[1], inputs)
 
 
 def many(n: int, count: int, outputs: int | None = None) -> tuple[pd.DataFrame, np.ndarray]:

@@ -59,7 +59,7 @@ reproduce-table2: $(VENV)/.ready ## Table 2: tasks, 8 minutes a method
 	$(PY) -m scripts.reproduce table2 $(SELECTION)
 
 reproduce-table2-paired: reproduce-table2 ## Table 2, compared on the same test tasks
-	$(PY) -m scripts.analysis task_errors $(MEASURED)
+	$(PY) -m scripts.analysis task_errors "preset=$(PRESET)" "out=$(OUT)" "results=$(RESULTS)"
 
 reproduce-table-spurious: $(VENV)/.ready ## RCF-MNIST's ERM at three ratios (GPU)
 	$(MAKE) reproduce-table3 SEEDS=$(or $(SEEDS),3) DATASETS=rcf_mnist METHODS=erm

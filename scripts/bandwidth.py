@@ -28,7 +28,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = {
@@ -149,9 +149,8 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
         for name in published_bandwidths()
         if name not in there
     ]
-    table = markdown_rows(HEAD, body)
     lines = [*(f"- {heading}: {words}" for heading, words in suggestions.items()), *absent]
-    return "\n".join([PAGE_HEAD, *table, PAGE_MIDDLE, *lines, PAGE_END])
+    return "\n".join([PAGE_HEAD, markdown_table(HEAD, body), PAGE_MIDDLE, *lines, PAGE_END])
 
 
 def look_at(given: Args) -> None:

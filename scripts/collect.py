@@ -29,7 +29,7 @@ from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
 from scripts.report.figures import to_png
-from scripts.report.result_table import markdown_rows, mean_text
+from scripts.report.result_table import markdown_page, markdown_table, mean_text
 from scripts.report.sweep import ERM, Point, Sweep, decimals_for, option_value, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
@@ -92,7 +92,8 @@ def collect_sweeps(
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
     erm = [r for r in reports if r["method"] == ERM]
     reports = narrowed_reports(reports, {"method": method})
-    if option.startswith("method."):
+    of_method = option.startswith("method.")
+    if of_method:
         reports = [r for r in reports if r["method"] != ERM] or reports
     methods = sorted({str(r["method"]) for r in reports})
     if len(methods) > 1 and option != "method":
@@ -109,13 +110,12 @@ def collect_sweeps(
             left_out.append(f"{label}: {option} has one value, {value_text(swept[0].value)}, in {len(mine)} runs")
             continue
         # ERM has no option of a method, and stands beside every value of one.
-        of_method = option.partition(".")[0] == "method"
         beside = {key: value for key, value in rest.items() if not key.startswith("method")}
         beside |= {} if option == "method" else {"method": ERM}
         runs = [r for r in erm if _other_options(r, option) == beside]
         at = {p.value: [r for r in runs if of_method or option_value(r, option) == p.value] for p in swept}
         swept = [replace(p, erm={r["seed"]: r["scores"]["test"][score] for r in at[p.value]}) for p in swept]
-        lines = {ERM: dict(swept[0].erm)} if option.startswith("method.") and swept[0].erm else {}
+        lines = {ERM: dict(swept[0].erm)} if of_method and swept[0].erm else {}
         collected.append(Sweep(label, option, score, swept, lines))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
@@ -143,11 +143,11 @@ def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) ->
     return ", ".join(telling) or " ".join(str(rest[key]) for key in ("dataset", "method", "preset") if key in rest)
 
 
-def best_point(sweep: Sweep, means: Sequence[float]) -> Point | None:
-    """Return the point with the best of the means, one a point, the first of equals; None where none is finite."""
+def best_point(sweep: Sweep, split: str = "test") -> Point | None:
+    """Return the point with the best mean on test or validation, the first of equals; None where none is finite."""
     sign = 1 if lower_is_better(sweep.metric) else -1
-    finite = [(sign * mean, k) for k, mean in enumerate(means) if math.isfinite(mean)]
-    return sweep.points[min(finite)[1]] if finite else None
+    means = [(sign * (p.interval.mean if split == "test" else p.on_val), p) for p in sweep.points]
+    return min((pair for pair in means if math.isfinite(pair[0])), key=lambda pair: pair[0], default=(0, None))[1]
 
 
 def collected_page(groups: Sequence[Sweep]) -> str:
@@ -159,9 +159,8 @@ def collected_page(groups: Sequence[Sweep]) -> str:
     )
     parts = [legend]
     for group in groups:
-        means = [p.interval.mean for p in group.points]
-        on_test, on_val = best_point(group, means), best_point(group, [p.on_val for p in group.points])
-        decimals = decimals_for([mean for mean in means if math.isfinite(mean)] or [1.0])
+        on_test, on_val = best_point(group), best_point(group, "val")
+        decimals = decimals_for([p.interval.mean for p in group.points if math.isfinite(p.interval.mean)] or [1.0])
         rows, with_erm = [], any(p.erm for p in group.points)
         for p in group.points:
             mark = "**{}**" if p == on_test else "{}"
@@ -177,9 +176,9 @@ def collected_page(groups: Sequence[Sweep]) -> str:
             for split, point in (("test", on_test), ("validation, by which options are to be chosen", on_val))
             if point
         ]
-        parts += ["", f"## {_escaped_cell(group.title)}", "", *markdown_rows(head, rows), ""]
+        parts += [f"## {_escaped_cell(group.title)}", markdown_table(head, rows)]
         parts.append(" ".join(best) or "No value has a finite mean.")
-    return "\n".join([*parts, ""])
+    return markdown_page(*parts)
 
 
 def _escaped_cell(text: str) -> str:
@@ -191,13 +190,13 @@ def to_rows(groups: Sequence[Sweep]) -> str:
     """Return the numbers as CSV, a row a value, with the 95 % t interval of the mean where it has one."""
     rows = []
     for group in groups:
-        best = best_point(group, [p.interval.mean for p in group.points])
         for p in group.points:
             ends = (p.interval.low, p.interval.high) if p.interval.n > 1 else (None, None)
             change = paired_or_none(p.scores, p.erm) if p.erm != p.scores else None
             minus = (change.mean, change.low, change.high) if change else (None, None, None)
-            line = (group.title, group.option, value_text(p.value), p.interval.n, group.metric, p.interval.mean,
-                    summarise_values(list(p.scores.values())).std, *ends, p.on_val, p == best, *minus)  # fmt: skip
+            std, best = summarise_values(list(p.scores.values())).std, p == best_point(group)
+            line = (group.title, group.option, value_text(p.value), p.interval.n, group.metric, p.interval.mean, std,
+                    *ends, p.on_val, best, *minus)  # fmt: skip
             rows.append(dict(zip(COLUMNS, map(plain_cell, line), strict=True)))
     return to_csv(rows, COLUMNS)
 
@@ -233,16 +232,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError(f"{error}{more}") from None
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
-        text = collected_page(groups)
-        swept = [name for name in methods if name != ERM] or methods
-        plot = to_png(draw_panels(groups, over, swept[0] if len(swept) == 1 else "mean"))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
-        made: dict[str, str | bytes] = {".md": text, ".csv": to_rows(groups), ".png": plot}
+        swept = [name for name in methods if name != ERM] or methods
+        plot = to_png(draw_panels(groups, over, swept[0] if len(swept) == 1 else "mean"))
+        made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
             write_atomically(path.parent / f"{path.name}{suffix}", content)
-        print(text)
-        for line in [*left_out, *([f"{unfinished} runs that are not finished"] if unfinished else [])]:
+        print(made[".md"])
+        for line in [*left_out, *[f"{unfinished} runs that are not finished"] * bool(unfinished)]:
             print(f"left out: {line}", file=sys.stderr)
         print(f"Written: {path}{', '.join(made)}")
 

@@ -34,25 +34,8 @@ KEYS = {
 }
 
 
-def render_files(*, check: bool) -> None:
-    """Render everything and name the sentences that no longer hold, or only check that nothing is stale.
-
-    Raises:
-        InputError: with `check`, a text that is stale or a sentence that does not hold.
-    """
-    if not check:
-        failing = rendering.render_everything()
-        print(f"rendered into {RESULTS}")
-        if failing:
-            print(f"the records no longer support {len(failing)} sentences, which say why: {', '.join(failing)}")
-    elif stale := rendering.stale_texts():
-        raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
-    else:
-        print("every rendered text is what the records render to, and every sentence holds")
-
-
-def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
-    """Print published tables as Markdown.
+def published_tables(chosen: Sequence[str], metrics: Sequence[str]) -> str:
+    """Return published tables as Markdown.
 
     Args:
         chosen: names of experiments; all if empty.
@@ -63,11 +46,11 @@ def print_tables(chosen: Sequence[str], metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         parse_score(metric)
-    tables = list_tables(published_records(), metrics)
+    tables = list(list_tables(published_records(), metrics))
     known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in tables))
     for name in chosen:
         check_choice("names", name, known)
-    print("\n".join(table_page(table) for experiment, _, table in tables if experiment.name in (chosen or known)))
+    return "\n".join(table_page(table) for experiment, _, table in tables if experiment.name in (chosen or known))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -76,14 +59,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, names=("what",))
         what = check_choice("what", given.get("what", "files"), ("files", "tables", "records"))
         if what == "tables":
-            chosen, metrics = (given[key].split(",") if key in given else [] for key in ("names", "metrics"))
-            print_tables(chosen, metrics)
+            print(published_tables(*(given[key].split(",") if key in given else [] for key in ("names", "metrics"))))
         elif what == "records":
             path = given.out / "records.csv"
             write_atomically(path, records_csv(published_records()))
             print(f"written to {path}")
+        elif not given.switch("check"):
+            failing = rendering.render_everything()
+            print(f"rendered into {RESULTS}")
+            if failing:
+                print(f"the records no longer support {len(failing)} sentences, which say why: {', '.join(failing)}")
+        elif stale := rendering.stale_texts():
+            raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
         else:
-            render_files(check=given.switch("check"))
+            print("every rendered text is what the records render to, and every sentence holds")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from cmixup.backbone import Backbone
@@ -30,20 +31,20 @@ from cmixup.errors import InputError
 from cmixup.saved_run import load_run
 from cmixup.training.loader import BatchLoader, predict
 from scripts.analysis.runs import KEYS as COMMON
-from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, run_folder, runs_of, write_analysis
+from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.driver.devices import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
-from scripts.report.figures import COLOURS, GREY, new_subplots
+from scripts.report.figures import method_looks, new_subplots
 from scripts.report.register import draws
 
 BINS, COMPONENTS = 10, 2  # C, and the principal components: densities in more dimensions need far more points
 MIN_POINTS = 5  # of a cell (bin, domain); pairs with a smaller one are left out of the mean
 # Densities are at least exp of this, in units of the kernel's coordinates.
 MIN_LOG_DENSITY = math.log(1e-12)
-# A spread below this fraction of the largest spread, or of a feature's largest value, counts as none.
+# A spread below this fraction of the largest spread counts as none.
 MIN_RELATIVE_SPREAD = 1e-8
 
 
@@ -86,13 +87,15 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
     names, codes = np.unique(codes, return_inverse=True)
     if len(names) < 2:
         raise InputError(f"domain must have two values or more, got {names.tolist()}")
-    cells = label_bins(labels) * len(names) + codes
+    edges = np.quantile(labels, np.arange(1, BINS) / BINS)  # of equal counts, but equal labels share a bin
+    cells = np.searchsorted(edges, labels, side="right") * len(names) + codes
     valid = np.bincount(cells, minlength=BINS * len(names)) >= MIN_POINTS
     pairs = int((valid.reshape(BINS, len(names)).sum(axis=1) ** 2).sum())
     if not pairs:
         return Invariance(math.nan, 0, 0.0)
 
-    z = principal_components(h)
+    z = StandardScaler().fit_transform(h)
+    z = z @ np.linalg.svd(z, full_matrices=False)[2][:COMPONENTS].T
     groups = {cell: z[cells == cell] for cell in np.flatnonzero(valid)}
     # Scott's rule takes the spread and the number of the points that a density is estimated from, those of a cell: the
     # spread over all cells would be too wide, since it also holds what the label explains.
@@ -110,21 +113,6 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
             others = [other for other in of_bin if other is not points]
             total += sum(float((log_within - _log_density(points, other, log_norm)).mean()) for other in others)
     return Invariance(total / pairs, pairs, pairs / (BINS * len(names) ** 2))
-
-
-def label_bins(labels: np.ndarray) -> np.ndarray:
-    """Return the bin `(N,)` int64 of every label `(N,)`: of equal counts, except that equal labels share a bin."""
-    edges = np.quantile(labels, np.arange(1, BINS) / BINS)
-    return np.searchsorted(edges, labels, side="right")
-
-
-def principal_components(h: np.ndarray) -> np.ndarray:
-    """Return the first principal components `(N, COMPONENTS)` of standardised features `(N, D)`; a constant stays 0."""
-    centred = h - h.mean(axis=0)
-    spread = np.sqrt(np.square(centred).mean(axis=0))
-    constant = spread <= MIN_RELATIVE_SPREAD * np.abs(h).max(axis=0)
-    z = np.where(constant, 0.0, centred / np.where(constant, 1.0, spread))
-    return z @ np.linalg.svd(z, full_matrices=False)[2][:COMPONENTS].T
 
 
 def _log_density(at: np.ndarray, points: np.ndarray, log_norm: float, left_out: int = 0) -> np.ndarray:
@@ -149,7 +137,7 @@ LARGEST = 10  # domains, where a dataset has more
 def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those."""
     train = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"]).train
-    model = load_run(run_folder(report, out), device).model
+    model = load_run(out / "runs" / report["run"], device).model
     assert isinstance(model, Backbone)
     loader = BatchLoader([train], device)
     h = predict(lambda _, x: model.features(x), model, loader, report["config"]["train"]["eval_batch_size"])
@@ -182,12 +170,12 @@ def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:
         order: of the methods, from above; others follow, and the dotted line is at the first.
     """
     panels, methods = rows.groupby(["dataset", "domains"]), names.in_order(rows["method"], order)
-    size = (4.2 * panels.ngroups, 1.4 + 0.27 * len(methods))
+    looks, size = method_looks(methods), (4.2 * panels.ngroups, 1.4 + 0.27 * len(methods))
     figure, axes = new_subplots(1, panels.ngroups, figsize=size, sharey=True)
     for axis, ((dataset, domains), mine) in zip(axes[0], panels, strict=True):
         values = {m: column for m in methods if len(column := mine["value"][mine["method"] == m].clip(lower=0))}
         for method, seeds in values.items():
-            row, colour = methods.index(method), COLOURS.get(method, GREY)
+            row, colour = methods.index(method), looks[method]["color"]
             axis.plot(seeds, [row + 0.2] * len(seeds), ".", color=colour, alpha=0.35)
             spread = seeds.std() if len(seeds) > 1 else None
             axis.errorbar(seeds.mean(), row - 0.1, xerr=spread, fmt="D", color=colour, capsize=3, markersize=5)
@@ -233,5 +221,5 @@ def run(given: Args) -> None:
     new = [row for report in reports for row in measure_run(report, given.out, device)]
     rows = merge_rows(results / FILE, new, "dataset", "preset")
     rows.sort(key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"])))
-    write_analysis(results, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
-    write_analysis(results, {}, invariance_figures(results))
+    write_analysis(given, {FILE: to_csv(rows, INVARIANCE_COLUMNS)})
+    write_analysis(given, figures=invariance_figures(results))

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
-from cmixup.data import RegressionData, Split
-from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
+from cmixup.data import Split
+from scripts.analysis.runs import RESULTS_KEY, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.parts import dataset_class
 from scripts.report.figures import new_subplots
@@ -20,43 +19,16 @@ IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split
 SPLITS = {"train": "training", "val": "validation", "test": "test"}
 
 
-def nearest_rows(split: Split, angles: np.ndarray, n: int) -> np.ndarray:
-    """Return for each of `angles` (A,) in turns the `n` rows of a split nearest to it, `(A, n)`.
+def image_mosaic(split: Split, angles: np.ndarray) -> np.ndarray:
+    """Return `(n * height, A * width, 3)` in [0, 1]: a column for each of `angles` (A,) in turns, of nearest images.
 
     They are in the split's order.
     """
     away = np.abs(split.y[:, 0].numpy() - angles[:, None])
-    return np.sort(np.argsort(away, axis=1, kind="stable")[:, :n], axis=1)
-
-
-def image_mosaic(split: Split, rows: np.ndarray) -> np.ndarray:
-    """Return the images of `rows` (A, n) as one picture `(n * height, A * width, 3)` in [0, 1], a column an angle."""
+    rows = np.sort(np.argsort(away, axis=1, kind="stable")[:, :IMAGES_PER_ANGLE], axis=1)
     images = split.x[torch.from_numpy(rows.T.reshape(-1))]
-    n_angles, n = rows.shape
-    _, _, height, width = images.shape
-    grid = images.reshape(n, n_angles, 3, height, width).permute(0, 3, 1, 4, 2)
-    return grid.reshape(n * height, n_angles * width, 3).clamp(0, 1).numpy()
-
-
-def draw_splits(data: RegressionData) -> Figure:
-    """Draw a block of images for each split, the angle rising from left to right.
-
-    Args:
-        data: RCF-MNIST with `scaling="unit"`.
-    """
-    angles = (np.arange(N_ANGLES) + 0.5) / N_ANGLES
-    figure, axes = new_subplots(len(SPLITS), 1, figsize=(9, 2.4 * len(SPLITS)))
-    for axis, (name, title) in zip(axes[:, 0], SPLITS.items(), strict=True):
-        split: Split = getattr(data, name)
-        picture = image_mosaic(split, nearest_rows(split, angles, IMAGES_PER_ANGLE))
-        axis.imshow(picture, extent=(0, 360, 0, 360 * picture.shape[0] / picture.shape[1]), interpolation="nearest")
-        axis.set_title(f"{title}: {colouring_rule(split)}", fontsize=10, loc="left")
-        axis.set_yticks([])
-        axis.set_xticks(range(0, 361, 45))
-    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
-    figure.suptitle("RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0", fontsize=11)
-    figure.tight_layout()
-    return figure
+    grid = images.reshape(IMAGES_PER_ANGLE, len(angles), *images.shape[1:]).permute(0, 3, 1, 4, 2)
+    return grid.flatten(2, 3).flatten(0, 1).clamp(0, 1).numpy()
 
 
 def colouring_rule(split: Split) -> str:
@@ -73,6 +45,17 @@ def colouring_rule(split: Split) -> str:
 
 
 def run(given: Args) -> None:
-    """Write results/figures/rcf_mnist.png."""
+    """Write results/figures/rcf_mnist.png: a block of images for each split, the angle rising from left to right."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-    write_analysis(results_of(given), {}, {"figures/rcf_mnist.png": draw_splits(data)})
+    figure, axes = new_subplots(len(SPLITS), 1, figsize=(9, 2.4 * len(SPLITS)))
+    for axis, (name, title) in zip(axes[:, 0], SPLITS.items(), strict=True):
+        split: Split = getattr(data, name)
+        picture = image_mosaic(split, (np.arange(N_ANGLES) + 0.5) / N_ANGLES)
+        axis.imshow(picture, extent=(0, 360, 0, 360 * picture.shape[0] / picture.shape[1]), interpolation="nearest")
+        axis.set_title(f"{title}: {colouring_rule(split)}", fontsize=10, loc="left")
+        axis.set_yticks([])
+        axis.set_xticks(range(0, 361, 45))
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle("RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0", fontsize=11)
+    figure.tight_layout()
+    write_analysis(given, figures={"figures/rcf_mnist.png": figure})

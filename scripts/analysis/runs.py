@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,23 +54,11 @@ def runs_of(
     return reports
 
 
-def run_folder(report: Report, out: Path) -> Path:
-    """Return the folder of a run."""
-    return out / "runs" / str(report["run"])
-
-
 def dataset_of(config: Mapping[str, Any], **changes: Any) -> Dataset:
     """Return the dataset of a run's configuration, with other values of some of its options."""
     dataset = check_part("dataset", {**config, **changes}).build()
     assert isinstance(dataset, Dataset)
     return dataset
-
-
-def check_score(report: Report, metric: str, again: float) -> None:
-    """Raise `InputError` where a run's test score is not the recorded one: something has changed since."""
-    recorded = report["scores"]["test"][metric]
-    if not math.isclose(again, recorded, rel_tol=0.01):
-        raise InputError(f"run {report['run']} was recorded with {metric} {recorded:.4f}, but has {again:.4f} here")
 
 
 def results_of(given: Args) -> Path:
@@ -86,9 +73,12 @@ def merge_rows(path: Path, new: Sequence[Report], *keys: str) -> list[Report]:
     return [*(row for row in old if tuple(row[key] for key in keys) not in replaced), *new]
 
 
-def write_analysis(results: Path, texts: Mapping[str, str], figures: Mapping[str, Figure] | None = None) -> None:
-    """Write numbers and tables, then pictures, by their paths below `results`, and print where they are."""
-    for name, text in texts.items():
+def write_analysis(
+    given: Args, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
+) -> None:
+    """Write numbers and tables, then pictures, by their paths below `results=`, and print where they are."""
+    results = results_of(given)
+    for name, text in (texts or {}).items():
         write_atomically(results / name, text)
         print(text if name.endswith(".md") else f"numbers: {results / name}")
     for path in write_figures(figures or {}, results):

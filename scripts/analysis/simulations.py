@@ -15,7 +15,6 @@ import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.analysis.estimators import (
-    Rows,
     Sample,
     distance_spread,
     draw_partners,
@@ -195,18 +194,6 @@ class Theorem2:
         return findings
 
 
-class Domains(NamedTuple):
-    """Rows of two domains; row i of the second belongs to row i of the first.
-
-    x and other are (n, p1 + p2): z beside a, and z + noise beside -a + noise; y and other_y are (n,).
-    """
-
-    x: Floats
-    y: Floats
-    other: Floats
-    other_y: Floats
-
-
 @dataclass(frozen=True)
 class Theorem3:
     """Ridge regression under covariate shift: rows of one domain are mixed with rows of another, lambda 1/2.
@@ -233,8 +220,12 @@ class Theorem3:
         """Return p1."""
         return self.p // 4
 
-    def rows(self, seed: int) -> tuple[Domains, Floats]:
-        """Draw the rows of both domains, and theta (p,), whose entries for a are zero."""
+    def rows(self, seed: int) -> tuple[Sample, Sample, Floats]:
+        """Draw the rows of both domains, and theta (p,), whose entries for a are zero.
+
+        Features (n, p1 + p2) are z beside a in the first domain, and z + noise beside -a + noise in the second, whose
+        row i belongs to row i of the first.
+        """
         rng, p1 = named_stream(seed, "rows"), self.invariant
         theta = np.zeros(self.p)
         theta[:p1] = rng.normal(size=p1)
@@ -244,13 +235,13 @@ class Theorem3:
         sign = np.where(np.arange(self.p) < p1, 1.0, -1.0)
         other = sign * x + e[0]
         noise = self.noise * rng.normal(size=(2, self.n))
-        return Domains(x, x @ theta + noise[0], other, other @ theta + noise[1]), theta
+        return (x, x @ theta + noise[0]), (other, other @ theta + noise[1]), theta
 
     def run(self, seed: int, methods: Sequence[str] = (*METHODS, "erm_one_domain", "exact")) -> list[Finding]:
         """Return ||theta_hat - theta||^2, the error in the test domain and the share of true partners."""
-        d, theta = self.rows(seed)
+        first, second, theta = self.rows(seed)
         p1 = self.invariant
-        away = np.abs(d.y[:, None] - d.other_y)
+        away = np.abs(first[1][:, None] - second[1])
         paired = away.diagonal().copy()
         np.fill_diagonal(away, np.inf)
         bandwidth = self.bandwidth * float(np.median(away.min(axis=1)))
@@ -259,15 +250,14 @@ class Theorem3:
         half = np.full((1, self.n), 0.5)
         findings = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
-            x: Rows = d.x
-            y = d.y
+            x, y = first
             if method == "erm":
-                x, y = np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y])
+                x, y = map(np.concatenate, zip(first, second, strict=True))
             elif method != "erm_one_domain":
-                given_pairs = np.arange(self.n)[None]  # the pairing of the model
-                partner = given_pairs if method == "exact" else _chosen_partners(method, d[:2], d[2:], bandwidth, level)
-                x, y = mixed_sample(d[:2], d[2:], partner, half)
-                findings.append(Finding(method, "", "pairing_rate", float(np.mean(partner == given_pairs))))
+                truth = np.arange(self.n)[None]  # the pairing of the model
+                partner = truth if method == "exact" else _chosen_partners(method, first, second, bandwidth, level)
+                x, y = mixed_sample(first, second, partner, half)
+                findings.append(Finding(method, "", "pairing_rate", float(np.mean(partner == truth))))
             error = ridge_fit(x, y, self.penalty) - theta
             findings.append(Finding(method, "estimated", "theta_error", float(error @ error)))
             # Features of the test domain are independent with variance 1 (z) and scale^2 (a): no test rows are needed.

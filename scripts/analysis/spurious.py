@@ -18,19 +18,11 @@ from typing import Any
 import pandas as pd
 import torch
 
+from cmixup.errors import InputError
 from cmixup.metrics import METRICS
 from cmixup.saved_run import load_run
 from scripts.analysis.runs import KEYS as COMMON
-from scripts.analysis.runs import (
-    Report,
-    check_score,
-    dataset_of,
-    merge_rows,
-    results_of,
-    run_folder,
-    runs_of,
-    write_analysis,
-)
+from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
 from scripts.driver.devices import pick_device
@@ -38,7 +30,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.report.register import writes
-from scripts.report.result_table import Score, markdown_rows, signed_text, summary_text
+from scripts.report.result_table import Score, bullets, markdown_page, markdown_table, signed_text, summary_text
 from scripts.stats.intervals import Summary, summarise_values
 
 KEYS = COMMON
@@ -54,13 +46,15 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
     """Return a row for every run, with its test error by colouring; its score must be the recorded one."""
     rows = []
     for report in reports:
-        config, run = report["config"]["dataset"], load_run(run_folder(report, out), device)
+        config, run = report["config"]["dataset"], load_run(out / "runs" / report["run"], device)
         scores = {}
         for colour in COLOURS:
             test = dataset_of(config, test_color=colour).load(report["seed"]).test
             prediction = run.predict(test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"])
             scores[colour] = METRICS[METRIC].score(prediction, test.y).item()
-        check_score(report, METRIC, scores[config["test_color"]])
+        again, recorded = scores[config["test_color"]], report["scores"]["test"][METRIC]
+        if not math.isclose(again, recorded, rel_tol=0.01):
+            raise InputError(f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {again:.4f} here")
         rows.append(
             {"preset": report["preset"], "ratio": config["ratio"], "epochs": report["epochs"], "seed": report["seed"],
              **{c: f"{v:.6g}" for c, v in scores.items()}, "notes": "; ".join(report["notes"]), "run": report["run"]}
@@ -97,24 +91,22 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
             line += [summary_text(cell.ours, 3), summary_text(cell.paper, 3), signed_text(cell.difference, 3)]
         body.append(line)
     cell_title = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
-    parts = [f"## {cell_title}: strength of the spurious colour, preset {preset}", "", legend, ""]
-    parts += markdown_rows(head, body)
-    if notes := [f"- {note}" for note in rows["notes"].str.split("; ").explode().unique() if note]:
-        parts += ["", *notes]
-    return "\n".join([*parts, "", f"`make reproduce-table-spurious PRESET={preset}` makes this page.", ""])
+    parts = [f"## {cell_title}: strength of the spurious colour, preset {preset}", legend, markdown_table(head, body)]
+    if notes := [note for note in rows["notes"].str.split("; ").explode().unique() if note]:
+        parts.append(bullets(notes))
+    return markdown_page(*parts, f"`make reproduce-table-spurious PRESET={preset}` makes this page.")
 
 
 def run(given: Args) -> None:
     """Score all finished runs of a preset, which may have another ratio and other epochs than it."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
-    cell = (DATASET, METHOD, preset)
-    reports = runs_of(
-        given,
-        [MAIN, TABLE],
-        lambda r: (r["dataset"], r["method"], r["preset"]) == cell and set(r["options"]) <= MAY_DIFFER,
-        about,
-    )
+
+    def is_wanted(report: Report) -> bool:
+        same = (report["dataset"], report["method"], report["preset"]) == (DATASET, METHOD, preset)
+        return same and set(report["options"]) <= MAY_DIFFER
+
+    reports = runs_of(given, [MAIN, TABLE], is_wanted, about)
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
-    write_analysis(results, {FILE: to_csv(merge_rows(results / FILE, rows, "preset"), SPURIOUS_COLUMNS)})
-    write_analysis(results, render_tables(results))
+    write_analysis(given, {FILE: to_csv(merge_rows(results / FILE, rows, "preset"), SPURIOUS_COLUMNS)})
+    write_analysis(given, render_tables(results))

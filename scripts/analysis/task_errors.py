@@ -17,63 +17,32 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.figure import Figure
 
-from cmixup.data import RegressionData
-from cmixup.done import checked, read_tensors
 from cmixup.errors import InputError
-from cmixup.label_scaling import LabelScaling
-from cmixup.saved_run import WEIGHTS
-from cmixup.training.loader import BatchLoader, predict
-from datasets.common.damaged import naming
 from scripts.analysis.runs import KEYS as COMMON
-from scripts.analysis.runs import Report, check_score, dataset_of, results_of, run_folder, runs_of, write_analysis
+from scripts.analysis.runs import Report, dataset_of, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
-from scripts.config.parts import check_part
-from scripts.driver.devices import pick_device
+from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.report.figures import method_look, new_subplots
+from scripts.report.figures import method_looks, new_subplots
 from scripts.report.register import draws, writes
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_page, markdown_table
 from scripts.stats.intervals import clustered_interval
 
-EXPERIMENT, FOLDER, METRIC = "table2", "task_errors", "mse"
-KEYS = COMMON | {"preset": "whose runs; default all presets that were run"}
+EXPERIMENT, FOLDER = "table2", "task_errors"
+KEYS = {key: COMMON[key] for key in ("out", "results")} | {"preset": "whose runs; default all that were run"}
 TASK_KEY = ("seed", "task", "object")
-CONSTANT = "constant"  # what predicts the mean label of the training objects everywhere
+CONSTANT, CONSTANT_TITLE = "constant", "mean training label"  # what predicts that of the training objects everywhere
 
 
-def task_errors(report: Report, data: RegressionData, out: Path, device: torch.device) -> np.ndarray:
-    """Return one run's mean squared error on the query of each test task, `(N,)`; `data` is what it was trained on."""
-    config = report["config"]
-    path = run_folder(report, out) / WEIGHTS
-    if not path.is_file():
-        raise InputError(f"run {report['run']} has no weights: no such file {path}")
-    x: Any = data.train.x
-    method: Any = check_part("method", config["method"]).build()
-    part = check_part("model", config["model"], reserved=("in_shape", "out_features"))
-    model: Any = part.build(tuple(x.shape[1:]), data.train.y.shape[1])
-    method.fit(data, model, None)  # some methods give the model parameters (MR-MAML)
-    with naming(path, "a file of this model's weights"):
-        model.load_state_dict(read_tensors(checked(path)))
-    scaling = LabelScaling.fit(config["train"]["label_scaling"], [data.train], device)
-    loader = BatchLoader([data.test], device, scaling)
-    predictor = method.predictors()[""]
-    prediction = predict(predictor, model.eval().to(device), loader, config["train"]["eval_batch_size"]).cpu()
-    errors = (prediction - data.test.y).double().square().mean(dim=-1).numpy()
-    check_score(report, METRIC, float(errors.mean()))
-    return errors
-
-
-def score_runs(
-    reports: Sequence[Report], out: Path, device: torch.device, old: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def score_runs(reports: Sequence[Report], out: Path, old: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
 
-    Checkpoints are not published: what rows `old` of an earlier call hold of other runs stays, but for errors on other
-    tasks than these, which the constant's tell.
+    An error is the mean square of a run's predictions on the query of the task. Other runs may be on another machine:
+    what rows `old` of an earlier call hold of them stays, but for errors on other tasks than these, which the
+    constant's tell.
     """
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
@@ -83,16 +52,14 @@ def score_runs(
     frames = {}
     for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: str(r["seed"])):
         data = dataset.load(int(seed))
-        x: Any = data.train.x
-        constant = (data.test.y - float(x.labels.mean())).double().square().mean(dim=-1).numpy()
+        constant = _error_digits(data.test.y.numpy(), float(data.train.x.labels.mean()))
         columns = {
             "seed": seed, "task": [str(k) for k in range(len(constant))],
-            "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: _digits(constant),
+            "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: constant,
         }  # fmt: skip
         for report in group:
-            errors = task_errors(report, data, out, device)
-            columns[report["method"]] = _digits(errors)
-            print(f"{report['dataset']} {report['method']} seed {seed}: {METRIC} {errors.mean():.3f}", flush=True)
+            one = read_predictions(out / "runs" / report["run"] / PREDICTIONS)["test"]
+            columns[report["method"]] = _error_digits(one.target, one.prediction[""])
         frames[seed] = pd.DataFrame(columns).set_index([*TASK_KEY, CONSTANT])
     merged = pd.concat(frames.values())
     if old is not None:
@@ -103,8 +70,9 @@ def score_runs(
     return merged[[*TASK_KEY, *methods_of(merged)]]
 
 
-def _digits(errors: np.ndarray) -> list[str]:
-    return [f"{e:.5g}" for e in errors]
+def _error_digits(y: np.ndarray, prediction: np.ndarray | float) -> list[str]:
+    """Return the mean squared error of every task (N, Q) in five digits."""
+    return [f"{error:.5g}" for error in np.square(y - prediction, dtype=np.float64).mean(axis=-1)]
 
 
 def methods_of(frame: pd.DataFrame) -> list[str]:
@@ -133,7 +101,7 @@ def paired_table(frame: pd.DataFrame, dataset: str, preset: str) -> str:
     body = []
     for method in methods:
         errors, objects, seeds = task_means(frame, method)
-        line = [_method_name(method), "—" if method == CONSTANT else str(seeds)]
+        line = [CONSTANT_TITLE, "—"] if method == CONSTANT else [names.method_title(method), str(seeds)]
         line.append(f"{errors.mean():.3f} {_interval_text(errors, objects, '')}".rstrip())
         differences, objects, _ = task_means(frame, compare, method) if compare in methods else (errors[:0], objects, 0)
         if method == compare or differences.empty:
@@ -151,12 +119,7 @@ def paired_table(frame: pd.DataFrame, dataset: str, preset: str) -> str:
         "change."
     )
     made_by = f"`make reproduce-table2-paired PRESET={preset}` makes this page."
-    parts = [f"## {title}: paired over test tasks", "", legend, "", *markdown_rows(head, body), "", made_by]
-    return "\n".join(parts) + "\n"
-
-
-def _method_name(method: str) -> str:
-    return "mean training label" if method == CONSTANT else names.method_title(method)
+    return markdown_page(f"## {title}: paired over test tasks", legend, markdown_table(head, body), made_by)
 
 
 def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = "+") -> str:
@@ -190,11 +153,11 @@ def objects_figure(means: pd.DataFrame, title: str) -> Figure:
     means = means.loc[means[methods].mean(axis=1).sort_values(kind="stable").index]
     figure, ((axis,),) = new_subplots(1, 1, figsize=(2.5 + 0.62 * len(means), 4.2))
     at = np.arange(len(means))
-    axis.plot(at, means[CONSTANT], "_", color="grey", markersize=26, label=_method_name(CONSTANT))
-    for k, method in enumerate(methods):
+    axis.plot(at, means[CONSTANT], "_", color="grey", markersize=26, label=CONSTANT_TITLE)
+    for k, (method, look) in enumerate(method_looks(methods).items()):
         offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
-        axis.plot(at + offset, means[method], linestyle="", **method_look(method), markersize=5,
-                  label=_method_name(method))  # fmt: skip
+        axis.plot(at + offset, means[method], linestyle="", **look, markersize=5,
+                  label=names.method_title(method))  # fmt: skip
     axis.set_xticks(at, means.index, rotation=35, ha="right")
     axis.set(ylim=(0, None), ylabel="MSE of the label, 10 x azimuth in turns")
     axis.grid(axis="y", alpha=0.3)
@@ -223,13 +186,13 @@ def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
 
 def run(given: Args) -> None:
     """Measure the runs of each dataset and preset, then render all files."""
-    results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "")
+    results, preset = results_of(given), given.get("preset", "")
     about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"
     reports = runs_of(given, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
-        path = results / FOLDER / f"{dataset}_{of}.csv"
-        old = pd.read_csv(path, dtype=str) if path.is_file() else None
-        frame = score_runs(list(group), given.out, device, old)
-        write_analysis(results, {f"{FOLDER}/{path.name}": frame.to_csv(index=False, lineterminator="\n")})
-    write_analysis(results, render_tables(results), task_figures(results))
+        name = f"{FOLDER}/{dataset}_{of}.csv"
+        old = pd.read_csv(results / name, dtype=str) if (results / name).is_file() else None
+        frame = score_runs(list(group), given.out, old)
+        write_analysis(given, {name: frame.to_csv(index=False, lineterminator="\n")})
+    write_analysis(given, render_tables(results), task_figures(results))

@@ -79,5 +79,5 @@ def run(given: Args) -> None:
         rows += [row for seed in seeds for row in setting.rows(seed)]
         where = f"Theorem {setting.theorem}, {setting.name}: {setting.simulation}"
         print(f"{time.monotonic() - start:4.0f} s  {where}", file=sys.stderr)
-    write_analysis(results, {FILE: to_csv(rows, COLUMNS)})
-    write_analysis(results, render_theory(results), theory_figures(results))
+    write_analysis(given, {FILE: to_csv(rows, COLUMNS)})
+    write_analysis(given, render_theory(results), theory_figures(results))

@@ -57,7 +57,7 @@ def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], column
     write_atomically(RESULTS / "benchmarks" / MACHINES, json.dumps(machines, indent=1) + "\n")
 
 
-def with_machine(table: Sequence[str], name: str) -> str:
+def with_machine(table: str, name: str) -> str:
     """Return a table of the page with a line on where it was measured."""
     machine = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())[name]
-    return "\n".join([*table, "", f"Measured by `python -m scripts.bench {name}` on {machine}."])
+    return f"{table}\n\nMeasured by `python -m scripts.bench {name}` on {machine}."

@@ -27,7 +27,7 @@ from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, store
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
 from scripts.report.register import fills
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, clustered_interval
 
 TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
@@ -232,7 +232,7 @@ def run(given: Args) -> None:
             store_rows(given, "estimators", rows.values(), COLUMNS)
 
 
-def error_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
+def error_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the table of test errors beside the base's."""
     frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
     body = []
@@ -247,10 +247,10 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
     error, multiple = f"log error minus {BASE}'s, x 100", f"median / {BASE}'s"
     head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
     order = ["reserved", "chosen_on", "small"]
-    return markdown_rows(head, sorted(body, key=lambda row: order.index(row[0].partition(",")[0])))
+    return markdown_table(head, sorted(body, key=lambda row: order.index(row[0].partition(",")[0])))
 
 
-def interval_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
+def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the table of coverage and width; rows of CMixupRegressor come from its fits."""
     frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
     wide, body = frame[frame["model"] == "cmixup"].set_index("table")["width"], []
@@ -265,7 +265,7 @@ def interval_table(rows: Sequence[Mapping[str, str]]) -> list[str]:
         worst = f"{100 * least['coverage']:.1f} ({least['table']})"
         body.append([title, str(len(group)), *means, worst, str((group["coverage"] < 0.8).sum())])
     head = ["", "tables", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
-    return markdown_rows(head, body)
+    return markdown_table(head, body)
 
 
 def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
@@ -281,4 +281,4 @@ def estimator_tables() -> dict[str, dict[str, str]]:
     ours = [r for r in fits if r["model"] == "cmixup" and r["split"] == str(INTERVAL_SPLIT) and r["coverage"]]
     with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows(INTERVALS))]
     errors = with_machine(error_table(fits), "estimators")
-    return {PAGE: {"estimators": errors, "intervals": "\n".join(interval_table(with_intervals))}}
+    return {PAGE: {"estimators": errors, "intervals": interval_table(with_intervals)}}

@@ -12,9 +12,11 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from timeit import Timer
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machi
 from scripts.config.arguments import Args
 from scripts.report.figures import COLOURS, GREY
 from scripts.report.register import draws, fills
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 
 ORIGINAL = "original (one KernelDensity a row)"
 FEATURES = 168 * 8  # an Exchange-Rate input window
@@ -45,52 +47,39 @@ COLUMNS = {
 
 
 def run(given: Args) -> None:
-    """Measure all cases."""
+    """Measure all cases, each in a process of its own, whose memory is measured, with one thread."""
     rows = []
-    for case in list_cases(1000 if given.switch("short") else 10**7, given.switch("huge")):
+    os.environ |= ONE_THREAD
+    for case in list_cases(1000 if given.switch("short") else 10**8 if given.switch("huge") else 10**7):
         print(f"{case['case']}: {case.get('method', 'auto')}", file=sys.stderr)
-        rows.append(in_fresh_process(case))
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            rows.append({**case, **process.submit(run_case, case).result()})
     columns = list(dict.fromkeys(key for row in rows for key in row))
     rounded = [{k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     store_rows(given, "sampling", rounded, columns)
 
 
-def list_cases(largest: int, huge: bool) -> list[dict[str, Any]]:
-    """Return the cases; `kind` says how the labels of one are made."""
-    sizes = [n for e in range(3, 8) for n in (10**e, 3 * 10**e) if n <= largest]
+def list_cases(largest: int) -> list[dict[str, Any]]:
+    """Return the cases of at most `largest` rows; `kind` says how the labels of one are made."""
+    sizes = [*(n for e in range(3, 7) for n in (10**e, 3 * 10**e)), 10**7, 10**8]
     cases = [
-        {"case": f"normal, N = {n:.0e}".replace("e+0", "e"), "kind": "normal", "n": n, "curve": "cells"}
-        for n in sizes + [10**8] * huge
+        {"case": f"normal, N = {n:.0e}".replace("e+0", "e"), "kind": "normal", "n": n, "curve": "cells"} for n in sizes
     ]
-    cases += [{"case": "float32, N = 1e7", "kind": "float32", "n": n} for n in sizes if n == 10**7]
+    cases.append({"case": "float32, N = 1e7", "kind": "float32", "n": 10**7})
     cases += [
         {"case": f"normal, N = {n}", "kind": "normal", "n": n, "method": ORIGINAL, "curve": ORIGINAL}
         for n in (300, 1000, 3000, 10_000)
-        if n <= largest
     ]
     if "CMIXUP_MIRROR" in os.environ:
         cases += [{"case": "Airfoil", "kind": "airfoil"}, {"case": "Exchange-Rate", "kind": "exchange_rate"}]
-    if largest > 10**5:
-        wide = {"case": "15,591 x 321", "kind": "electricity"}
-        cases += [wide | {"method": m} for m in ("auto", "cdf", "sparse")]
-        cases += [wide | {"case": "15,591 x 321, 1/7 of the memory", "method": "sparse", "budget": 139 << 20}]
-    for n in [n for n in (1000, 2000, 4000, 8000) if n <= largest]:
-        cases += [
-            {"case": f"{name}, N = {n}", "kind": kind, "n": n, "method": method}
-            for name, kind, method in (
-                ("label distance, d = 1", "normal", "auto"),
-                ("label distance, d = 1", "normal", "cdf"),
-                (f"feature distance, d = {FEATURES}", "features", "cdf"),
-            )
-        ]
-    return cases
-
-
-def in_fresh_process(case: dict[str, Any]) -> dict[str, Any]:
-    """Run one case in a process of its own, whose memory is measured, with one thread."""
-    os.environ |= ONE_THREAD
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        return {**case, **process.submit(run_case, case).result()}
+    wide = {"case": "15,591 x 321", "kind": "electricity", "n": 15_591}
+    cases += [wide | {"method": m} for m in ("auto", "cdf", "sparse")]
+    cases.append(wide | {"case": "15,591 x 321, 1/7 of the memory", "method": "sparse", "budget": 139 << 20})
+    for n in (1000, 2000, 4000, 8000):
+        label, features = f"label distance, d = 1, N = {n}", f"feature distance, d = {FEATURES}, N = {n}"
+        cases += [{"case": label, "kind": "normal", "n": n, "method": method} for method in ("auto", "cdf")]
+        cases.append({"case": features, "kind": "features", "n": n, "method": "cdf"})
+    return [case for case in cases if case.get("n", 0) <= largest]
 
 
 class Original:
@@ -115,7 +104,7 @@ class Original:
 
 
 def run_case(case: dict[str, Any]) -> dict[str, Any]:
-    """Measure one case in this process: first memory, on a cold start, then times (medians of repeats)."""
+    """Measure one case in this process: first memory, on a cold start, then times."""
     labels, bandwidth = make_labels(case["kind"], case.get("n", 0))
     options = {"method": case.get("method", "auto"), "memory_budget": case.get("budget", DEFAULT_BUDGET_BYTES)}
     way: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **options)
@@ -124,16 +113,16 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     base = reset_peak()
     start = time.perf_counter()
     sampler = way(labels, bandwidth)
-    setups = [time.perf_counter() - start]
+    setup = time.perf_counter() - start
     peak_setup = peak_bytes() - base
     sampler.epoch(rng)
     peak = peak_bytes() - base
-    epoch = float(np.median(repeated_seconds(lambda: sampler.epoch(rng))))
-    if setups[0] < 2:
-        setups = repeated_seconds(lambda: way(labels, bandwidth))
+    epoch = call_seconds(lambda: sampler.epoch(rng))
+    if setup < 2:
+        setup = call_seconds(lambda: way(labels, bandwidth))
     return {
         "n": n, "d": 1 if labels.ndim == 1 else labels.shape[1], "bandwidth": bandwidth, "used": sampler.method,
-        "setup_s": float(np.median(setups)), "epoch_s": epoch, "ns_per_draw": epoch / n * 1e9,
+        "setup_s": setup, "epoch_s": epoch, "ns_per_draw": epoch / n * 1e9,
         "draws_per_s": n / epoch, "state_mb": sampler.nbytes / 1e6, "peak_setup_mb": peak_setup / 1e6,
         "peak_mb": peak / 1e6,
     }  # fmt: skip
@@ -156,14 +145,11 @@ def make_labels(kind: str, n: int) -> tuple[Any, float]:
     return ExchangeRate().load(0).train.y.double().numpy(), 0.05
 
 
-def repeated_seconds(action: Any) -> list[float]:
-    """Return the seconds of each call: at least 3 calls, more while they take less than half a second in all."""
-    seconds: list[float] = []
-    while len(seconds) < 3 or (sum(seconds) < 0.5 and len(seconds) < 200):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return seconds
+def call_seconds(action: Callable[[], object]) -> float:
+    """Return the seconds of a call, the median of three repeats of a fifth of a second or a call at least."""
+    timer = Timer(action)
+    number, _ = timer.autorange()
+    return float(np.median(timer.repeat(3, number))) / number
 
 
 def reset_peak() -> int:
@@ -182,25 +168,19 @@ def peak_bytes() -> int:
 def sampling_table() -> dict[str, dict[str, str]]:
     """Return the table of all cases."""
     body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in COLUMNS)] for r in stored_rows("sampling")]
-    return {PAGE: {"sampling": with_machine(markdown_rows(["case", "method", *COLUMNS.values()], body), "sampling")}}
+    return {PAGE: {"sampling": with_machine(markdown_table(["case", "method", *COLUMNS.values()], body), "sampling")}}
 
 
 @draws
 def sampling_figure() -> dict[str, Figure]:
-    """Return the figure of growth with N, by its path below results/."""
-    return {"benchmarks/sampling.png": plot_growth(stored_rows("sampling"))}
-
-
-def plot_growth(rows: list[dict[str, Any]]) -> Figure:
-    """Draw set-up and draw time over N, log-log, ours and the original's (dashed where extrapolated)."""
+    """Return the figure of set-up and draws over N, log-log, ours and the original's (dashed where extrapolated)."""
+    rows = stored_rows("sampling")
     figure = Figure(figsize=(10, 4), layout="constrained")
-    for axes, key, power, label in zip(
-        figure.subplots(1, 2), ("setup_s", "ns_per_draw"), (2, 1), ("set-up, seconds", "a draw, nanoseconds"),
-        strict=True,
-    ):  # fmt: skip
+    kinds = (("setup_s", 2, "set-up, seconds"), ("ns_per_draw", 1, "a draw, nanoseconds"))
+    for axes, (key, power, label) in zip(figure.subplots(1, 2), kinds, strict=True):
         ends = []
         for curve, colour in (("cells", COLOURS["cmixup"]), (ORIGINAL, GREY)):
-            n, value = curve_of(rows, curve, key)
+            n, value = np.array([(r["n"], r[key]) for r in rows if r.get("curve") == curve], dtype=float).T
             axes.loglog(n, value, "o-", color=colour, label="ours (cells)" if curve == "cells" else curve)
             ends.append(f"{value[-1]:.3g} at N = {n[-1]:.0e}".replace("e+0", "e"))
         far = np.array([n[-1], max(float(r["n"]) for r in rows)])
@@ -209,10 +189,4 @@ def plot_growth(rows: list[dict[str, Any]]) -> Figure:
         axes.set_title(f"ours {ends[0]}; original {ends[1]}", fontsize=10)
         axes.grid(visible=True, alpha=0.3)
         axes.legend(fontsize=8)
-    return figure
-
-
-def curve_of(rows: list[dict[str, Any]], curve: str, key: str) -> tuple[Any, Any]:
-    """Return N and the values of one curve."""
-    points = [(r["n"], r[key]) for r in rows if r.get("curve") == curve]
-    return tuple(np.array(points, dtype=float).T)
+    return {"benchmarks/sampling.png": figure}

@@ -24,7 +24,7 @@ from models.fcn3 import FCN3
 from scripts.bench.clock import PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.register import fills
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 
 KEYS = SHORT
 COLUMNS = ("way", "fastest", "slowest", "ratio")
@@ -97,5 +97,5 @@ def run(given: Args) -> None:
 def training_table() -> dict[str, dict[str, str]]:
     """Return the table of training."""
     body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]
-    table = markdown_rows(["way", "fastest, s", "slowest, s", "speed-up"], body)
+    table = markdown_table(["way", "fastest, s", "slowest, s", "speed-up"], body)
     return {PAGE: {"training": with_machine(table, "train")}}

@@ -18,7 +18,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 from scripts.plan.selection import recorded_under
-from scripts.records.experiment import RESULTS, Experiment, load_experiment, paper_rows, stands_for
+from scripts.records.experiment import RESULTS, load_experiment, paper_rows, stands_for
 from scripts.records.records import options_text, values_by_seed
 from scripts.records.rescored import published_records
 from scripts.report.register import fills
@@ -101,10 +101,9 @@ def minus(first: Sample, second: Sample) -> Interval:
     Raises:
         Unsupported: a side has too few values.
     """
-    difference = sample_difference(first, second)
-    if difference is None:
-        raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
-    return difference
+    if difference := sample_difference(first, second):
+        return difference
+    raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
 
 
 class Evidence:
@@ -231,10 +230,8 @@ def published_evidence() -> Evidence:
     return Evidence(published_records())
 
 
-@functools.cache
-def experiment_of(name: str) -> Experiment:
-    """Return an experiment by name, read once."""
-    return load_experiment(name)
+#: An experiment by name, read once.
+experiment_of = functools.cache(load_experiment)
 
 
 @functools.cache

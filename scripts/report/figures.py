@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +54,16 @@ def bandwidth_figure(
 ) -> Figure:
     """Draw effective fraction and self-pairing over the bandwidth in units of the labels' spread.
 
-    Args:
-        datasets: by title: reports along a grid, reports to mark, and the labels' standard deviation.
+    Each of `datasets`, by title, has reports along a grid, reports to mark, and the labels' standard deviation.
     """
     figure, ((left, right),) = new_subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
-    for k, (title, (along, marked, spread)) in enumerate(datasets.items()):  # after six the colours come again
-        look = {"color": SERIES[k % len(SERIES)], "marker": MARKERS[k % len(MARKERS)]}
+    looks = zip(itertools.cycle(SERIES), itertools.cycle(MARKERS), datasets.items(), strict=False)
+    for colour, marker, (title, (along, marked, spread)) in looks:
         every = sorted([*along, *marked], key=lambda report: report.bandwidth)
         x, at = ([r.bandwidth / spread for r in reports] for reports in (every, marked))
         for axis, name in ((left, "effective_fraction"), (right, "self_probability")):
-            axis.plot(x, [getattr(r, name) for r in every], color=look["color"])
-            axis.plot(at, [getattr(r, name) for r in marked], linestyle="", label=title, **look)
+            axis.plot(x, [getattr(r, name) for r in every], color=colour)
+            axis.plot(at, [getattr(r, name) for r in marked], marker, color=colour, label=title)
         for place, report in zip(at, marked, strict=True):
             if report.self_probability > IDLE:
                 right.annotate("no mixing", (place, report.self_probability), (9, 0), textcoords="offset points",
@@ -77,18 +77,12 @@ def bandwidth_figure(
 
 
 def labels_figure(
-    title: str,
-    along: Sequence[BandwidthReport],
-    marked: Sequence[BandwidthReport],
-    searched: tuple[float, float],
+    title: str, along: Sequence[BandwidthReport], marked: Sequence[BandwidthReport], searched: tuple[float, float]
 ) -> Figure:
-    """Draw what bandwidths do to one set of labels, over the bandwidth in label units.
+    """Draw what bandwidths do to the labels called `title`, over the bandwidth in label units.
 
-    Args:
-        title: name of the labels.
-        along: reports in ascending order of the bandwidth.
-        marked: those that were asked for or published.
-        searched: the bandwidths between which a search is worth it.
+    Reports are `along` ascending bandwidths and `marked` those that were asked for or published; between the bandwidths
+    `searched` a search is worth it.
     """
     figure, ((axis,),) = new_subplots(1, 1, figsize=(7, 4))
     axis.axvspan(*searched, color="0.9", label=f"worth searching: {searched[0]:.3g} to {searched[1]:.3g}")
@@ -100,13 +94,8 @@ def labels_figure(
         if reports:
             x, values = [r.bandwidth for r in reports], [getattr(r, name) for r in reports]
             axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
-    axis.set(
-        xscale="log",
-        xlabel="bandwidth, in label units",
-        ylabel="share",
-        ylim=(-0.03, 1.03),
-        title=title.replace("$", r"\$"),
-    )
+    axis.set(xscale="log", xlabel="bandwidth, in label units", ylabel="share", ylim=(-0.03, 1.03))
+    axis.set_title(title.replace("$", r"\$"))
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, fontsize=9)
     figure.tight_layout()
@@ -130,7 +119,7 @@ def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> lis
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
 
-#: Colour and marker of methods that stand in one figure with others; C-Mixup's forms are vermilion, and others grey.
+#: Colour and marker of methods that stand in one figure with others; C-Mixup's forms are vermilion.
 LOOKS = {
     "erm": (BLACK, "o"), "cmixup": (VERMILION, "D"), "mixup": (BLUE, "s"), "manifold_mixup": (GREEN, "^"),
     "irm": (SKY, "^"), "ib_irm": (SKY, "v"), "vrex": (ORANGE, "o"), "coral": (PURPLE, "o"), "group_dro": (GREEN, "o"),
@@ -139,14 +128,22 @@ LOOKS = {
     "k_metamix": (PURPLE, "P"), "local_metamix": (ORANGE, "<"), "cmixup_meta": (VERMILION, "D"),
 }  # fmt: skip
 COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
-#: Of series that are no methods, such as presets and datasets.
+#: Of series that are no methods, such as presets and datasets, and of methods without a look.
 SERIES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY]
 
 
-def method_look(name: str) -> dict[str, Any]:
-    """Return colour and marker of a method of configs/method, as options of `Axes.plot`."""
-    colour, marker = LOOKS.get(name, (VERMILION if name.startswith("cmixup") else GREY, "8"))
-    return {"color": colour, "marker": marker}
+def method_looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return colour and marker of the methods of a figure, as options of `Axes.plot`.
+
+    Those without a look have the colours that no other has, in turns, and other markers than each other.
+    """
+    methods = list(dict.fromkeys(methods))
+    looks = {name: LOOKS[name] for name in methods if name in LOOKS}
+    looks |= {name: (VERMILION, "8") for name in methods if name.startswith("cmixup") and name not in looks}
+    free = [colour for colour in SERIES if colour not in {used for used, _ in looks.values()}] or SERIES
+    for k, name in enumerate(name for name in methods if name not in looks):
+        looks[name] = free[k % len(free)], MARKERS[k % len(MARKERS)]
+    return {name: dict(zip(("color", "marker"), looks[name], strict=True)) for name in methods}
 
 
 ROOT = RESULTS.parent

@@ -10,7 +10,7 @@ from scripts.plan.selection import grid_points, recorded_under, swept_values
 from scripts.records import names
 from scripts.report.evidence import Evidence, Query, experiment_of, minus, published_evidence, require, sentence
 from scripts.report.register import fills
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, of_interval
 
 Names = Sequence[str]
@@ -60,7 +60,7 @@ def difference_lines(rows: Iterable[Row]) -> str:
         [label, str(d.n), f"{d.mean:+.{places}f}", f"[{d.low:+.{places}f}, {d.high:+.{places}f}]", verdict(d)]
         for label, d, places in rows
     ]
-    return "\n".join(markdown_rows(("difference", "n", "mean", "95 % interval", "verdict"), body))
+    return markdown_table(("difference", "n", "mean", "95 % interval", "verdict"), body)
 
 
 def count_lines(families: Iterable[tuple[str, Sequence[Interval]]]) -> str:
@@ -69,7 +69,7 @@ def count_lines(families: Iterable[tuple[str, Sequence[Interval]]]) -> str:
     for label, intervals in families:
         counted = Counter(map(verdict, intervals))
         body.append([label, str(len(intervals)), *(str(counted[one]) for one in verdicts)])
-    return "\n".join(markdown_rows(("differences", "intervals", *verdicts), body))
+    return markdown_table(("differences", "intervals", *verdicts), body)
 
 
 @fills
@@ -86,8 +86,10 @@ def families_of(e: Evidence) -> Iterator[tuple[str, list[Interval]]]:
     """Yield `FAMILIES` with their differences, and those over options and over test tasks."""
     for title, experiment, *lists in FAMILIES:
         yield title, [e.gain(experiment, *cell) for cell in itertools.product(*lists)]
+    points = grid_points(experiment_of("ladder"), "airfoil")
+    changes = [{key: value for key, value in point.items() if value != GRID_BASE[key]} for point in points]
     for about, methods in (("C-Mixup", ["cmixup"]), ("mixup, Manifold Mixup, ADA and FOMA", GRID_METHODS)):
-        gains = [e.gain("ladder", "airfoil", "paper", m, options=o) for m in methods for o in grid_options()]
+        gains = [e.gain("ladder", "airfoil", "paper", m, options=o) for m in methods for o in changes]
         yield f"{about} minus ERM: Airfoil, all label scales, epochs and learning rates", gains
     ours, *others = (e.rows(TASK_ERRORS, m, cluster="object") for m in ("cmixup_meta", *META_LEARNERS))
     about = "C-Mixup minus other meta-learners: PASCAL3D, our rendering, over objects"
@@ -123,12 +125,6 @@ def findings_row_order(e: Evidence) -> str:
         "With that alone changed of preset paper C-Mixup beats ERM on Crime and not on SkillCraft. Where rows are "
         "shuffled every epoch no method of Table 3 beats ERM in pooled error; under preset released some do"
     )
-
-
-def grid_options() -> list[Query]:
-    """Return what each cell of the ablation grid of Airfoil changes of preset paper."""
-    points = grid_points(experiment_of("ladder"), "airfoil")
-    return [{key: value for key, value in point.items() if value != GRID_BASE[key]} for point in points]
 
 
 def swept_gains(e: Evidence, name: str) -> dict[tuple[str, float], Interval]:

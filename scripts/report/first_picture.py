@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cmixup import CMixup
 from scripts.records.names import method_title
-from scripts.report.figures import COLOURS, method_look, new_subplots
+from scripts.report.figures import COLOURS, LOOKS, new_subplots
 from scripts.report.register import draws
 from scripts.report.study_evidence import METHOD, leading_setting
 from scripts.stats.effects import VERDICTS, Effect
@@ -37,8 +37,9 @@ def draw_mixing(axis: Axes) -> None:
     axis.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
     for name, bandwidth in (("mixup", math.inf), ("cmixup", 1.0)):
         mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
-        look = method_look(name) | {"markersize": 5, "alpha": 0.8, "linestyle": ""}
-        axis.plot(mixed[0][:, 0], mixed[1][:, 0], label=f"mixed by {method_title(name)}", **look)
+        colour, marker = LOOKS[name]
+        axis.plot(mixed[0][:, 0], mixed[1][:, 0], marker, color=colour, label=f"mixed by {method_title(name)}",
+                  markersize=5, alpha=0.8)  # fmt: skip
     axis.set(xlabel="input", ylabel="label")
     axis.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
     axis.legend(frameon=False, fontsize=9)
@@ -52,7 +53,6 @@ def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
         effect: in percent of ERM's error.
         equal: the band within which an effect is neither a gain nor a loss, in percent.
     """
-    colour = method_look(METHOD)["color"]
     axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
     axis.axvline(0, color=COLOURS["erm"], linewidth=1)
     rows = sorted((interval for interval, _ in effect.tables.values()), key=lambda interval: interval.mean)
@@ -62,7 +62,7 @@ def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
     for k, (name, row) in enumerate({"mean over tables": effect.overall, "for a new table": effect.of_new}.items()):
         place = len(rows) + 2 + 3 * k
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",
-                      color=colour, linewidth=2.2)  # fmt: skip
+                      color=COLOURS[METHOD], linewidth=2.2)  # fmt: skip
         axis.annotate(name, (row.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
     axis.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
     axis.set_yticks([])

@@ -20,7 +20,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.published import curves_file, published_reports
 from scripts.records.records import options_text, read_csv, to_csv
-from scripts.report.figures import COLOURS, GREY, new_subplots
+from scripts.report.figures import method_looks, new_subplots
 from scripts.report.register import draws
 
 RUN = ("preset", "options", "seed")  # columns that tell the runs of a table apart
@@ -53,9 +53,9 @@ def read_curves(reports: Sequence[Mapping[str, Any]], root: Path) -> list[Curve]
 @functools.cache
 def published_curves(results: Path = RESULTS) -> list[Curve]:
     """Return the curves of all published runs that tracked a split."""
+    read = functools.cache(_read_table)
     tracked = [r for r in published_reports(results) if r["config"]["train"].get("track")]
-    tables = {path: _read_table(path) for path in {curves_file(results, report) for report in tracked}}
-    return [_make_curve(report, tables[curves_file(results, report)][_curve_key(report)]) for report in tracked]
+    return [_make_curve(report, read(curves_file(results, report))[_curve_key(report)]) for report in tracked]
 
 
 def keep_curves(results: Path, histories: Iterable[tuple[Mapping[str, Any], Rows]]) -> None:
@@ -99,11 +99,8 @@ def overfitting_figures() -> dict[str, Figure]:
 def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: str) -> Figure:
     """Draw test error, and its gap to the training error, over epochs; a line and band (± std) a method.
 
-    Args:
-        experiment: the order of datasets and methods.
-        curves: with columns `train_*` and `test_*` of the selection metric, scored on whole splits; those of other
-            experiments and presets are left out.
-        preset: whose curves are drawn.
+    Curves have columns `train_*` and `test_*` of the selection metric, scored on whole splits; those of other
+    experiments and presets are left out.
 
     Raises:
         InputError: no curve belongs to it.
@@ -117,13 +114,13 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
     figure, axes = new_subplots(len(present), 2, figsize=(10, 3.2 * len(present)))
     for (left, right), dataset in zip(axes, present, strict=True):
         gaps: list[str] = []
-        for method in selected_methods(experiment, dataset, experiment.methods):
+        for method, look in method_looks(selected_methods(experiment, dataset, experiment.methods)).items():
             mine = [c.columns for c in curves if (c.dataset, c.method) == (dataset, method)]
             if not mine:
                 continue
             metric = next(name for name in mine[0] if name.startswith("test_")).removeprefix("test_")
             test, train = (np.array([c[f"{split}_{metric}"] for c in mine]) for split in ("test", "train"))
-            title, colour = names.method_title(method), COLOURS.get(method, GREY)
+            title, colour = names.method_title(method), look["color"]
             gaps.append(f"{title} {(test - train).mean(axis=0)[-1]:.4f}")
             for axis, values in ((left, test), (right, test - train)):
                 mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1) if len(mine) > 1 else 0.0

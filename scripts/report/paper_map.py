@@ -15,7 +15,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.report.evidence import Evidence, experiment_of, published_evidence
 from scripts.report.register import fills
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 from scripts.report.verdicts import (
     EQUIVALENT,
     IDLE,
@@ -65,31 +65,24 @@ def map_parts() -> dict[str, dict[str, str]]:
             says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
             lines = effect_lines(findings, artefact.decides)
             short += [[first, *line] for first, line in zip([says, *[""] * len(lines)], lines, strict=False)]
-    whole = [*markdown_rows(HEAD, rows, left=len(HEAD)), "", LEGEND]
     return {
-        f"{RESULTS.name}/README.md": {"map": "\n".join(whole)},
-        "README.md": {"reproduces": "\n".join(markdown_rows(SHORT_HEAD, short, left=len(SHORT_HEAD)))},
+        f"{RESULTS.name}/README.md": {"map": f"{markdown_table(HEAD, rows, left=len(HEAD))}\n\n{LEGEND}"},
+        "README.md": {"reproduces": markdown_table(SHORT_HEAD, short, left=len(SHORT_HEAD))},
     }
 
 
 def verdict_words(findings: Sequence[Finding]) -> str:
     """Return the verdicts in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
-    groups, parts = _grouped(findings, "where"), []
+    parts = []
     for word in ORDER:
         places = []
-        for mine in groups.values():
+        for (where,), mine in _grouped(findings, "where").items():
             held = [f for f in mine if f.verdict == word]
             presets = dict.fromkeys(f.preset for f in held)
-            if not held:
-                continue
-            if len(held) == len(mine):
-                places.append(mine[0].where)
-            elif all(f.verdict == word for f in mine if f.preset in presets):
-                places.append(f"{mine[0].where} ({', '.join(presets)})")
-            else:
-                places.append(f"{mine[0].where} ({len(held)} of {len(mine)})")
-        if places:
-            parts.append(f"{_verdict_text(word)}: {', '.join(places)}")
+            whole = all(f.verdict == word for f in mine if f.preset in presets)
+            which = "" if len(held) == len(mine) else ", ".join(presets) if whole else f"{len(held)} of {len(mine)}"
+            places += [f"{where} ({which})" if which else where] if held else []
+        parts += [f"{_verdict_text(word)}: {', '.join(places)}"] if places else []
     return "; ".join(parts) or "not run"
 
 
@@ -154,10 +147,9 @@ def _grouped(findings: Sequence[Finding], *by: str) -> dict[tuple[str, ...], lis
 
 def _by_preset(cells: Mapping[str, str]) -> str:
     """Return the cell of every preset behind its name, or the cell alone where all are alike."""
-    if len(set(cells.values())) == 1:
-        return next(iter(cells.values()))
-    return "; ".join(f"{preset}: {cell}" for preset, cell in cells.items())
+    alike = len(set(cells.values())) == 1
+    return next(iter(cells.values())) if alike else "; ".join(f"{preset}: {cell}" for preset, cell in cells.items())
 
 
 def _verdict_text(verdict: str) -> str:
-    return f"**{IDLE}** (equals ERM: every row is its own partner)" if verdict == IDLE else f"**{verdict}**"
+    return f"**{verdict}**" + " (equals ERM: every row is its own partner)" * (verdict == IDLE)

@@ -6,7 +6,7 @@ Ours is mean +- standard deviation over seeds (n - 1), the paper's is its own me
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -49,7 +49,8 @@ class Block:
 
     Attributes:
         compare: the method whose paired differences to the others are shown.
-        cells: by method and metric, methods in the order of their rows.
+        metrics: what its page shows.
+        cells: by method and metric, methods in the order of their rows; the CSV file has further metrics.
         intervals: `compare` minus each other method, by metric and method.
         notes: what a reader must know.
         runs: the table of each method's runs below results/runs; none where it has no runs.
@@ -86,13 +87,12 @@ class ResultTable:
             "with the most seeds."
         )
         sentences = [ours]
-        scores = [score for block in self.blocks for row in block.cells.values() for score in row.values()]
-        if any(score.z is not None for score in scores):
+        if any(row[m].z is not None for block in self.blocks for row in block.cells.values() for m in block.metrics):
             sentences.append(
                 "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
                 "standard deviation / sqrt(n), and n is 3 for the paper."
             )
-        if any(intervals for block in self.blocks for intervals in block.intervals.values()):
+        if any(block.intervals.get(m) for block in self.blocks for m in block.metrics):
             sentences.append(
                 "Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0."
             )
@@ -108,6 +108,7 @@ def make_block(
     metrics: Sequence[str],
     compare: str,
     notes: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> Block:
     """Gather one dataset's part of a table.
 
@@ -117,13 +118,14 @@ def make_block(
         dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
         compare: the method whose paired differences to the others are computed.
         notes: passed on.
+        more: metrics that the page does not show.
     """
     mine = select_records(records, dataset=dataset, split="test")
     groups = dict(list(mine.groupby(["metric", "method"], sort=False)))
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
     intervals, most = dict[str, Mapping[str, Interval]](), 0
-    for metric in metrics:
+    for metric in (*metrics, *more):
         values = {m: values_by_seed(groups.get((metric, m), mine[:0]), {"method": m}) for m in methods}
         comparison = compare_methods(values, compare, lower_is_better=lower_is_better(metric))
         intervals[metric] = comparison.intervals
@@ -163,24 +165,23 @@ def signed_text(value: float | None, decimals: int) -> str:
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """Return the whole table as Markdown, a table for each dataset and metric.
 
-    Args:
-        table: which.
-        linked: whether methods lead to their runs, as they do on the published page.
+    With `linked` methods lead to their runs, as they do on the published page.
     """
-    parts = [f"## {table.title}", "", table.legend]
+    parts = [f"## {table.title}", table.legend]
     for block in table.blocks:
-        parts += ["", f"### {names.dataset_title(block.dataset)}"]
-        for metric in block.metrics:
-            head, rows = metric_rows(block, metric)
+        parts.append(f"### {names.dataset_title(block.dataset)}")
+        for head, rows in (metric_rows(block, metric) for metric in block.metrics):
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
                     row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
-            parts += ["", *markdown_rows(head, rows)]
-        parts += [line for note in block.notes for line in ("", note)]
-    parts += [line for note in table.notes for line in ("", note)]
-    if table.missing:
-        parts += ["", "### Not in this table", "", *(f"- {line}" for line in table.missing)]
-    return "\n".join(parts) + "\n"
+            parts.append(markdown_table(head, rows))
+        parts += block.notes
+    return markdown_page(*parts, *table.notes, *missing_part(table.missing))
+
+
+def missing_part(missing: Sequence[str]) -> list[str]:
+    """Return the part of a page on what is not in it; none where nothing is missing."""
+    return ["### Not in this table", bullets(missing)] if missing else []
 
 
 def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
@@ -203,10 +204,20 @@ def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def markdown_rows(head: Sequence[str], body: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def markdown_table(head: Sequence[str], body: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a Markdown table, its first columns left, the others right; cells on the right do not wrap on the site."""
     rule = [*["---"] * left, *["---:"] * (len(head) - left)]
-    return [f"| {' | '.join(row)} |" for row in (head, rule, *body)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Return a Markdown list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def markdown_page(*parts: str) -> str:
+    """Return the parts of a page with a blank line between them."""
+    return "\n\n".join(parts) + "\n"
 
 
 def to_table_csv(table: ResultTable) -> str:

@@ -123,14 +123,13 @@ def lite_runs() -> pd.DataFrame:
 
 def entry_settings() -> list[Setting]:
     """Return a setting for each entry, by name: its runs and those of ERM, on the tables that it has."""
-    rules, runs = load_rules(), lite_runs()
+    rules, runs, settings = load_rules(), lite_runs(), []
     (condition,) = (condition for condition in rules.conditions if condition.name == LITE_SETTING)
-    settings = []
     for name in sorted(set(runs["method"]) - rules.methods.keys()):
         tables = set(runs.loc[runs["method"] == name, "table"])
         mine = runs[runs["method"].isin([BASE, name]) & runs["table"].isin(tables)]
-        title = f"{len(tables)} smallest tables"
-        settings.append(Setting(rules, replace(condition, methods=(BASE, name)), title, mine))
+        mixed = replace(condition, methods=(BASE, name))
+        settings.append(Setting(rules, mixed, f"{len(tables)} smallest tables", mine))
     return settings
 
 
@@ -173,9 +172,8 @@ def ensemble_runs(runs: pd.DataFrame, rules: Rules, store: Path) -> pd.DataFrame
                     if all(parts):
                         val, test = (average([one[part] for one in parts]) for part in ("val", "test"))
                         scores = error_scores(test, std) | normal_scores(test, val, std)
-                        values = {f"test_{score}": value for score, value in scores.items()}
                         row = {"table": table, "condition": condition, "method": name, "seed": split, "split": split}
-                        mine.append(row | values)
+                        mine.append(row | {f"test_{score}": value for score, value in scores.items()})
                 rows += mine if len(mine) == rules.splits else []
     return pd.DataFrame(rows, columns=None if rows else [*PLACE, "method", "seed", "split"])
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from scripts.records.names import method_title as config_title
 from scripts.report.register import fills, writes
-from scripts.report.result_table import markdown_rows
+from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import (
     AGAIN,
     ENSEMBLE,
@@ -32,13 +32,7 @@ from scripts.stats.effects import BASE, HIGHER, LOWER, OVERLAP, Effect, errors_o
 from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
-from scripts.study.try_method import (
-    chance_text,
-    degenerate_splits,
-    mean_text,
-    method_verdict,
-    new_text,
-)
+from scripts.study.try_method import chance_text, degenerate_splits, mean_text, method_verdict, new_text
 
 PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
@@ -60,9 +54,10 @@ class Row(NamedTuple):
     unit: str = "%"
 
     @property
-    def digits(self) -> int:
-        """After the point."""
-        return 1 if self.unit == "%" else 3
+    def means(self) -> list[str]:
+        """The mean effect and the unweighted one, with their intervals."""
+        digits = 1 if self.unit == "%" else 3
+        return [interval_text(mean, digits) for mean in (self.effect.overall, self.effect.unweighted)]
 
     @property
     def chances(self) -> list[str]:
@@ -86,7 +81,7 @@ def effects_csv() -> dict[str, str]:
 @fills
 def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
-    settings, likelihood, entries = read_settings(PROTOCOL2), read_settings(LIKELIHOOD), entry_settings()
+    rules, settings, entries = load_rules(), read_settings(PROTOCOL2), entry_settings()
     lead = effect_table(effect_rows([leading_setting()], [METHOD, ENSEMBLE]))
     networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
     page = {
@@ -98,14 +93,13 @@ def study_parts() -> dict[str, dict[str, str]]:
         "models": models_table(settings),
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
         "networks": effect_table(networks),
-        "likelihood": effect_table(row for s in likelihood for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN])),
+        "likelihood": effect_table(
+            row for s in read_settings(LIKELIHOOD) for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN])
+        ),
         "entries": effect_table(row._replace(method=ENTRY.format(row.method)) for row in effect_rows(entries)),
-        **tuning_facts(settings, load_rules()),
+        **tuning_facts(settings, rules),
     }
-    first, rules = (
-        next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"])),
-        load_rules(),
-    )
+    first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
     verdict = method_verdict(lite_runs(), LITE_SETTING, first, rules.level, rules.equal)
     return {
         "README.md": {"study": lead, "helps": short_answer()},
@@ -130,22 +124,16 @@ def effect_rows(settings: Iterable[Setting], methods: Sequence[str] = (), place:
 def effect_table(rows: Iterable[Row]) -> str:
     """Return a Markdown table of effects, all in one unit, in the order of the rows."""
     rows = list(rows)
-    unit = rows[0].unit
-    size = "1 %" if unit == "%" else "0.01 nats"
+    unit, size = rows[0].unit, "1 %" if rows[0].unit == "%" else "0.01 nats"
     head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
             "tables: improves / worsens / equivalent / inconclusive",
             f"probability that a new table improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
-        effect = row.effect
-        means = [interval_text(mean, row.digits) for mean in (effect.overall, effect.unweighted)]
-        body.append([
-            "" if row.where == last else row.where, row.method, *means, effect.direction(),
-            " / ".join(map(str, effect.counts().values())),
-            ", ".join(row.chances),
-        ])  # fmt: skip
-        last = row.where
-    return "\n".join(markdown_rows(head, body, left=2))
+        counts = " / ".join(map(str, row.effect.counts().values()))
+        where, last = "" if row.where == last else row.where, row.where
+        body.append([where, row.method, *row.means, row.effect.direction(), counts, ", ".join(row.chances)])
+    return markdown_table(head, body, left=2)
 
 
 def answers_table() -> str:
@@ -155,12 +143,11 @@ def answers_table() -> str:
         rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
     rows.sort(key=lambda pair: -pair[1].effect.posterior.new.gain)
     body = [
-        [part, row.where, row.method, f"{interval_text(row.effect.overall, row.digits)} {row.unit}",
-         row.effect.direction(), *row.chances]
+        [part, row.where, row.method, f"{row.means[0]} {row.unit}", row.effect.direction(), *row.chances]
         for part, row in rows
-    ]  # fmt: skip
+    ]
     head = ["part", "setting", "method", "mean effect", "direction", "new table improves by 1 % (0.01 nats)", "worsens"]
-    return "\n".join(markdown_rows(head, body, left=3))
+    return markdown_table(head, body, left=3)
 
 
 def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
@@ -184,7 +171,7 @@ def models_table(settings: Sequence[Setting]) -> str:
             low, median, high = np.quantile(means, [0.25, 0.5, 0.75])
             cells.append(f"{median:+.1f} ({low:+.1f} to {high:+.1f})")
         body.append([method_title(model), *cells])
-    return "\n".join(markdown_rows(["model", *(TITLES[s.condition.name] for s in settings)], body))
+    return markdown_table(["model", *(TITLES[s.condition.name] for s in settings)], body)
 
 
 def calibration_text(settings: Sequence[Setting]) -> str:

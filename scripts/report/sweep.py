@@ -14,7 +14,7 @@ from scripts.config.compose import part_file
 from scripts.plan.selection import grid_points, recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import Experiment
-from scripts.report.result_table import markdown_rows, mean_text
+from scripts.report.result_table import bullets, markdown_page, markdown_table, mean_text, missing_part
 from scripts.stats.intervals import Interval, clustered_interval, interval_text, paired_or_none, summarise_values
 
 Report = Mapping[str, Any]
@@ -65,6 +65,11 @@ class Sweep:
     points: list[Point]
     lines: dict[str, dict[int, float]] = field(default_factory=dict)
     published: Any = None
+
+    @property
+    def short_option(self) -> str:
+        """The option's last word."""
+        return self.option.rpartition(".")[2]
 
 
 def seed_interval(scores: Mapping[int, float]) -> Interval:
@@ -138,23 +143,18 @@ def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) 
     """Return the sweep of every dataset that has runs of a preset, from reports of any runs."""
     option, method, metric = experiment.sweep["option"], experiment.sweep["method"], experiment.metrics[0]
     shared, sweeps = shared_options(experiment), []
+    runs: dict[tuple[str, str, str], list[Report]] = {}
+    for r in reports:
+        if r["preset"] == preset and {k: v for k, v in r["options"].items() if k != option} in ({}, shared):
+            runs.setdefault((r["dataset"], r["experiment"], r["method"]), []).append(r)
     for dataset in experiment.datasets:
-        runs: dict[tuple[str, str], list[Report]] = {}
-        for r in reports:
-            if (r["dataset"], r["preset"]) == (dataset, preset):
-                runs.setdefault((r["experiment"], r["method"]), []).append(r)
-        mine = [
-            r
-            for r in runs.get((experiment.name, method), ())
-            if {key: value for key, value in r["options"].items() if key != option} in ({}, shared)
-        ]
-        swept = sweep_points(mine, option, metric)
+        swept = sweep_points(runs.get((dataset, experiment.name, method), ()), option, metric)
         if len(swept) < 2:
             continue
         lines, seeds = {}, {seed for point in swept for seed in point.scores}  # others' means are of the same seeds
         for other in selected_methods(experiment, dataset, [m for m in experiment.methods if m != method]):
-            beside = runs.get((recorded_under(experiment, other, dataset), other), ())
-            if beside := [r for r in beside if r["options"] in ({}, shared) and r["seed"] in seeds]:
+            beside = runs.get((dataset, recorded_under(experiment, other, dataset), other), ())
+            if beside := [r for r in beside if option not in r["options"] and r["seed"] in seeds]:
                 lines[other] = scores_by_seed(beside, metric)
         published = part_file("dataset", dataset)["presets"].get(preset, {}).get(option.rpartition(".")[2])
         sweeps.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines, published))
@@ -174,7 +174,7 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
         "interval], none corrected for how many there are. Partners: effective partners as a share of the training "
         "rows (1 is mixup); bold is the preset's own value."
     )
-    parts = [f"# {experiment.title}, preset {preset}{about}", "", legend]
+    parts = [f"# {experiment.title}, preset {preset}{about}", legend]
     for sweep in sweeps:
         d = decimals_for(p.interval.mean for p in sweep.points)
         rows = [[names.method_title(m), "", "", str(len(s)), mean_text(s, d), *[""] * len(sweep.lines)]
@@ -184,13 +184,11 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
             differences = [interval_text(paired_or_none(p.scores, line), d) for line in sweep.lines.values()]
             partners = "" if math.isnan(p.fraction) else f"{p.fraction:.3g}"
             rows.append([value, partners, p.verdict, str(len(p.scores)), mean_text(p.scores, d), *differences])
-        head = [sweep.option.rpartition(".")[2], "partners", "verdict", "n", names.metric_title(sweep.metric)]
+        head = [sweep.short_option, "partners", "verdict", "n", names.metric_title(sweep.metric)]
         head += [f"minus {names.method_title(m)}" for m in sweep.lines]
-        parts += ["", f"## {sweep.title}", "", *markdown_rows(head, rows)]
-        parts += ["", *(f"- {line}" for line in limit_lines(sweep))] if experiment.sweep.get("limits") else []
-    parts += ["", "Not in this table:", "", *(f"- {line}" for line in missing)] if missing else []
-    parts += ["", *(f"- {note}" for note in experiment.notes)] if experiment.notes else []
-    return "\n".join([*parts, ""])
+        parts += [f"## {sweep.title}", markdown_table(head, rows)]
+        parts += [bullets(limit_lines(sweep))] if experiment.sweep.get("limits") else []
+    return markdown_page(*parts, *missing_part(missing), *([bullets(experiment.notes)] if experiment.notes else []))
 
 
 def limit_lines(sweep: Sweep) -> list[str]:
@@ -203,7 +201,7 @@ def limit_lines(sweep: Sweep) -> list[str]:
             verdict = f" ({point.verdict})" if point.verdict else ""
             text = interval_text(difference, decimals_for([point.interval.mean]))
             lines.append(
-                f"Limit: the {word} {sweep.option.rpartition('.')[2]}, {value_text(point.value)}{verdict}, minus "
+                f"Limit: the {word} {sweep.short_option}, {value_text(point.value)}{verdict}, minus "
                 f"{names.method_title(method)}: {text}, n = {difference.n}; the interval {inside} 0."
             )
     return lines
@@ -225,24 +223,19 @@ def grid_page(experiment: Experiment, reports: Iterable[Report], preset: str, mi
         f"Test {names.metric_title(experiment.metrics[0])}: ERM's mean ± standard deviation over n seeds, and each "
         "method minus ERM in the same row over shared seeds, mean [95 % t interval], none corrected for how many."
     )
-    parts = [f"## {experiment.title}, preset {preset}", "", legend]
+    parts = [f"## {experiment.title}, preset {preset}", legend]
     for dataset in experiment.datasets:
-        present = {method for d, method, _ in scores if d == dataset}
-        if not present:
+        here = {key[1:]: mine for key, mine in scores.items() if key[0] == dataset}
+        if not here:
             continue
-        methods = [m for m in experiment.methods if m in present - {ERM}]
-        d = decimals_for(value for key, mine in scores.items() if key[0] == dataset for value in mine.values())
-        body = []
+        methods = [m for m in experiment.methods if m != ERM and m in {method for method, _ in here}]
+        d, body = decimals_for(value for mine in here.values() for value in mine.values()), []
         for point in (tuple(values.values()) for values in grid_points(experiment, dataset)):
-            of_method = {m: scores.get((dataset, m, point), {}) for m in (ERM, *methods)}
-            if any(of_method.values()):
-                minus = [interval_text(paired_or_none(of_method[m], of_method[ERM]), d) for m in methods]
-                erm = of_method[ERM]
+            erm, *others = (here.get((m, point), {}) for m in (ERM, *methods))
+            if erm or any(others):
+                minus = [interval_text(paired_or_none(other, erm), d) for other in others]
                 body.append([*map(str, point), str(len(erm)), mean_text(erm, d), *minus])
         head = [*(option.rpartition(".")[2].replace("_", " ") for option in experiment.grid), "n"]
         head += [names.method_title(ERM), *(f"{names.method_title(m)} minus" for m in methods)]
-        parts += ["", f"### {names.dataset_title(dataset)}", "", *markdown_rows(head, body)]
-    parts += [line for note in experiment.notes for line in ("", note)]
-    if missing:
-        parts += ["", "### Not in this table", "", *(f"- {line.splitlines()[0]}" for line in missing)]
-    return "\n".join(parts) + "\n"
+        parts += [f"### {names.dataset_title(dataset)}", markdown_table(head, body)]
+    return markdown_page(*parts, *experiment.notes, *missing_part([line.splitlines()[0] for line in missing]))

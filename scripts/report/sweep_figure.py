@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
-from scripts.report.figures import COLOURS, legend_below, method_look, new_subplots
+from scripts.report.figures import COLOURS, legend_below, method_looks, new_subplots
 from scripts.report.register import draws
 from scripts.report.sweep import ERM, Point, Sweep, option_number, seed_interval, value_text
 from scripts.report.tables import published_sweeps
@@ -83,22 +83,16 @@ def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str
 
 
 def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
-    """Draw a panel a sweep, with its title and finding.
-
-    Args:
-        sweeps: which.
-        xlabel: of every panel.
-        method: the swept one, which gives its title and colour; others are grey.
-    """
+    """Draw a panel a sweep, with its title and finding, and `method`, the swept one, in its colour."""
     across = len(sweeps) if len(sweeps) < 4 else 2
     down = math.ceil(len(sweeps) / across)
     figure, axes = new_subplots(down, across, (5.6 * across, 1.0 + 3.2 * down))
     for unused in axes.flat[len(sweeps) :]:
         unused.set_axis_off()
-    handles: dict[str, Any] = {}
+    looks, handles = method_looks([method, *(name for sweep in sweeps for name in sweep.lines)]), dict[str, Any]()
     for axis, sweep in zip(axes.flat, sweeps, strict=False):
         shows, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
-        handles |= _draw_panel(axis, shows, method)
+        handles |= _draw_panel(axis, shows, method, {name: look["color"] for name, look in looks.items()})
         title = f"{sweep.title}: {shows.finding}" if shows.finding else sweep.title
         axis.set_title(title.replace("$", r"\$"), fontsize=10)
         axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.finding else f"{score}, 95 % t band")
@@ -109,9 +103,9 @@ def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
     return figure
 
 
-def _draw_panel(axis: Any, shows: Panel, method: str) -> dict[str, Any]:
+def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
-    colour, handles, minus = method_look(method)["color"], dict[str, Any](), " minus ERM" if shows.finding else ""
+    colour, handles, minus = colours[method], dict[str, Any](), " minus ERM" if shows.finding else ""
     if shows.finding:
         handles["ERM"] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label="ERM")
     mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
@@ -128,8 +122,8 @@ def _draw_panel(axis: Any, shows: Panel, method: str) -> dict[str, Any]:
             np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7
         )
     for other, level in shows.lines.items():
-        look = {"color": method_look(other)["color"], "linestyle": "--", "linewidth": 1.4}
-        handles[f"{names.method_title(other)}{minus}"] = axis.axhline(level, **look)
+        line = axis.axhline(level, color=colours[other], linestyle="--", linewidth=1.4)
+        handles[f"{names.method_title(other)}{minus}"] = line
     if shows.log:
         axis.set_xscale("log")
     if shows.log and shows.x[-1] < 100 * shows.x[0]:  # fewer than two decades: numbers between the powers of ten, too
@@ -142,13 +136,8 @@ def _draw_panel(axis: Any, shows: Panel, method: str) -> dict[str, Any]:
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    option = sweeps[0].option.rpartition(".")[2]
+    option = sweeps[0].short_option
     return draw_panels(sweeps, f"{option}, in units of the label" if option == "bandwidth" else option, method)
-
-
-def is_drawn(sweeps: Sequence[Sweep]) -> bool:
-    """Return whether a published sweep has values and seeds enough for a figure."""
-    return all(len(s.points) >= FEWEST_VALUES and min(len(p.scores) for p in s.points) >= FEWEST_SEEDS for s in sweeps)
 
 
 @draws
@@ -157,5 +146,5 @@ def sweep_figures() -> dict[str, Figure]:
     return {
         f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, experiment.sweep["method"])
         for experiment, preset, swept in published_sweeps()
-        if is_drawn(swept)
+        if all(len(s.points) >= FEWEST_VALUES and len(p.scores) >= FEWEST_SEEDS for s in swept for p in s.points)
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,8 @@ def make_table(
     preset: str,
     methods: Sequence[str] | None = None,
     missing: Sequence[str] = (),
+    *,
+    more: Sequence[str] = (),
 ) -> ResultTable:
     """Return the table of one preset: a block for every dataset that has records.
 
@@ -38,6 +40,7 @@ def make_table(
         preset: which of them.
         methods: its rows; default all of the experiment.
         missing: lines on what is not in it.
+        more: metrics that its CSV has beside those of the page.
     """
     mine = experiment_records(experiment, records, preset)
     present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(mine["dataset"])]
@@ -58,6 +61,7 @@ def make_table(
                 metrics=experiment.metrics_of.get(dataset, experiment.metrics),
                 compare=stands_for(experiment, dataset, experiment.compare),
                 notes=notes,
+                more=more,
             )
         )
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
@@ -114,29 +118,25 @@ def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
     return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {parts}."]
 
 
-def list_tables(
-    records: pd.DataFrame, metrics: Sequence[str] = (), more: Sequence[str] = ()
-) -> list[tuple[Experiment, str, ResultTable]]:
-    """Return every table of the paper, or of the same with options changed, that has published records.
+def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:
+    """Yield every table of the paper, or of the same with options changed, that has published records.
+
+    Its CSV has the metrics that every run has, too.
 
     Args:
         records: of all published runs.
         metrics: the columns; those of the experiment if empty.
-        more: further columns.
     """
-    tables = []
-    for planned in all_experiments():
-        special = {} if metrics else planned.metrics_of
-        columns = {dataset: [*names_of, *more] for dataset, names_of in special.items()}
-        experiment = replace(planned, metrics=[*(metrics or planned.metrics), *more], metrics_of=columns)
+    for experiment in all_experiments():
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.variants:
             continue
-        for preset in list_presets(records, experiment.name):
+        shown = replace(experiment, metrics=list(metrics), metrics_of={}) if metrics else experiment
+        presets = select_records(records, experiment=experiment.name)["preset"].unique()
+        for preset in sorted(presets, key=lambda p: ({"paper": 0, "released": 1}.get(p, 2), p)):
             mine = experiment_records(experiment, standard_records(records, experiment), preset)
             missing = missing_lines(experiment, mine, preset)
-            tables.append((experiment, preset, make_table(experiment, mine, preset, missing=missing)))
-    return tables
+            yield experiment, preset, make_table(shown, mine, preset, missing=missing, more=with_everywhere(()))
 
 
 @functools.cache
@@ -152,12 +152,6 @@ def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, lis
     return [entry for entry in sweeps if entry[-1]]
 
 
-def list_presets(records: pd.DataFrame, experiment: str) -> list[str]:
-    """Return the presets that were run for an experiment, in the order paper, released, others."""
-    presets = select_records(records, experiment=experiment)["preset"].unique()
-    return sorted(presets, key=lambda p: (("paper", "released").index(p) if p in ("paper", "released") else 2, p))
-
-
 def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
     """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
     shared = shared_options(experiment) if experiment else {}
@@ -165,35 +159,32 @@ def standard_records(records: pd.DataFrame, experiment: Experiment | None = None
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
-    """Return a line on every cell without published runs, or one on all of a dataset's, with the reason."""
+    """Return a line on every cell without published runs, or one on all of a dataset's.
+
+    It gives the reason, and what a run without mixing costs with that preset.
+    """
     there = set(zip(records["dataset"], records["method"], strict=True))
     lines = []
     for dataset in experiment.datasets:
         cells = selected_methods(experiment, dataset, experiment.methods)
         if missing := [names.method_title(method) for method in cells if (dataset, method) not in there]:
             which = "" if len(missing) == len(cells) else f", {', '.join(missing)}"
-            lines.append(f"{names.dataset_title(dataset)}{which}: {why_missing(dataset, preset)}")
+            about = part_file("dataset", dataset)
+            values = about["presets"].get(preset, about["presets"]["paper"])
+            minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
+            cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" * isinstance(minutes, int)
+            lines.append(f"{names.dataset_title(dataset)}{which}: {about.get('absent', 'not run yet')}{cost}")
     return lines
-
-
-def why_missing(dataset: str, preset: str = "paper") -> str:
-    """Return why a dataset has no published runs, and what a run without mixing costs with that preset."""
-    about = part_file("dataset", dataset)
-    values = about["presets"].get(preset, about["presets"]["paper"])
-    minutes = values.get("cpu_minutes", about.get("cpu_minutes"))
-    cost = f"; a run without mixing takes about {minutes} minutes on a CPU core" if isinstance(minutes, int) else ""
-    return about.get("absent", "not run yet") + cost
 
 
 @writes
 def table_files() -> dict[str, str]:
-    """Return every table as a page, and as CSV with the metrics that every run has, too."""
-    records, texts = published_records(), dict[str, str]()
-    for experiment, preset, table in list_tables(records):
-        page = table_page(table, linked=True) + made_by(experiment.name, preset)
-        texts[f"tables/{experiment.name}_{preset}.md"] = page
-    for experiment, preset, table in list_tables(records, more=with_everywhere(())):
-        texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
+    """Return every table as a page and as CSV."""
+    texts = {}
+    for experiment, preset, table in list_tables(published_records()):
+        stem = f"tables/{experiment.name}_{preset}"
+        texts[f"{stem}.md"] = table_page(table, linked=True) + made_by(experiment.name, preset)
+        texts[f"{stem}.csv"] = to_table_csv(table)
     return texts
 
 

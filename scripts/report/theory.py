@@ -19,7 +19,7 @@ from scripts.records.experiment import RESULTS
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
 from scripts.report.register import draws, writes
 from scripts.report.rendering import splice_page
-from scripts.report.result_table import markdown_rows, mean_text
+from scripts.report.result_table import markdown_table, mean_text
 from scripts.report.sweep import seed_interval
 from scripts.stats.intervals import Interval, interval_text, paired_or_none
 
@@ -109,18 +109,15 @@ class Numbers:
             at = at._replace(bandwidth="", setting="base" if at.setting == "bandwidth" else at.setting)
         return self._values.get((*at, method, metric, theta), {})
 
-    def difference(self, at: Place, method: str, q: Quantity) -> Interval | None:
-        """Return the paired 95 % interval of C-Mixup minus a method, None without seeds in common."""
-        return paired_or_none(self.values(at, "cmixup", *q[:2]), self.values(at, method, *q[:2]))
-
-    def differences(self, at: Place, q: Quantity) -> list[Interval]:
-        """Return the intervals of C-Mixup minus each method that the theorem compares it with.
+    def differences(self, at: Place, q: Quantity, methods: Sequence[str] = COMPARED) -> list[Interval]:
+        """Return the paired 95 % intervals of C-Mixup minus methods, by default those that the theorem compares.
 
         There are none where a place has no numbers of its own: with true theta Theorem 2 uses no training tasks.
         """
         if (at.theorem, at.setting, q.theta) == (2, "N", "true"):
             return []
-        return [d for d in (self.difference(at, method, q) for method in COMPARED) if d]
+        ours = self.values(at, "cmixup", *q[:2])
+        return [d for method in methods if (d := paired_or_none(ours, self.values(at, method, *q[:2])))]
 
 
 def method_title(theorem: int, method: str) -> str:
@@ -146,32 +143,32 @@ def grid_places(numbers: Numbers, theorem: int) -> list[Place]:
     return sorted(by_ratio, key=lambda at: at.p / at.n) + noisy
 
 
-def answer_table(numbers: Numbers) -> list[str]:
+def answer_table(numbers: Numbers) -> str:
     """Return the answers: differences at each theorem's base, the verdict there, and at how many places it holds."""
     body = []
     for theorem, quantities in QUANTITIES.items():
         base = numbers.base(theorem)
         for q in quantities[:2]:
-            *compared, erm = (interval_text(numbers.difference(base, method, q)) for method in (*COMPARED, "erm"))
-            everywhere = [interval for at in grid_places(numbers, theorem) if (interval := numbers.differences(at, q))]
-            held = sum(ordering_verdict(interval) == "holds" for interval in everywhere)
-            verdict = ordering_verdict(numbers.differences(base, q))
-            body.append([f"{theorem}: {q.title}", *compared, verdict, f"{held} of {len(everywhere)}", erm])
+            compared, (erm,) = numbers.differences(base, q), numbers.differences(base, q, ["erm"])
+            everywhere = [found for at in grid_places(numbers, theorem) if (found := numbers.differences(at, q))]
+            held = sum(ordering_verdict(found) == "holds" for found in everywhere)
+            verdicts = [ordering_verdict(compared), f"{held} of {len(everywhere)}"]
+            body.append([f"{theorem}: {q.title}", *map(interval_text, compared), *verdicts, interval_text(erm)])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
-    return markdown_rows(["theorem", *minus, "at the base", "holds at", "minus ERM"], body)
+    return markdown_table(["theorem", *minus, "at the base", "holds at", "minus ERM"], body)
 
 
-def base_table(numbers: Numbers, theorem: int) -> list[str]:
+def base_table(numbers: Numbers, theorem: int) -> str:
     """Return the table of all methods at the base, mean ± standard deviation over seeds."""
     base, quantities = numbers.base(theorem), QUANTITIES[theorem]
     methods = ("erm", *COMPARED, "cmixup", *(("erm_one_domain", "exact") if theorem == 3 else ()))
     body = [
         [method_title(theorem, m), *(mean_text(numbers.values(base, m, *q[:2])) for q in quantities)] for m in methods
     ]
-    return markdown_rows(["method", *(q.title for q in quantities)], body)
+    return markdown_table(["method", *(q.title for q in quantities)], body)
 
 
-def grid_table(numbers: Numbers, theorem: int) -> list[str]:
+def grid_table(numbers: Numbers, theorem: int) -> str:
     """Return, for every place, the largest of C-Mixup's differences from the methods compared, and the verdict."""
     errors, rate, body = QUANTITIES[theorem][:2], QUANTITIES[theorem][-1], []
     third = ["noise", "gap", "bandwidth / bound"] if theorem == 3 else []
@@ -188,7 +185,7 @@ def grid_table(numbers: Numbers, theorem: int) -> list[str]:
             line += [interval_text(largest), ordering_verdict(differences) if differences else "—"]
         body.append(line)
     heads = [head for q in errors for head in (q.title, "C-Mixup lowest")]
-    return markdown_rows(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *heads], body)
+    return markdown_table(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *heads], body)
 
 
 def read_numbers(results: Path = RESULTS) -> Numbers | None:
@@ -209,7 +206,7 @@ def render_theory(results: Path = RESULTS) -> dict[str, str]:
     for theorem in QUANTITIES:
         parts |= {f"base_{theorem}": base_table(numbers, theorem), f"grid_{theorem}": grid_table(numbers, theorem)}
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice_page(page.read_text(), {name: "\n".join(lines) for name, lines in parts.items()})}
+    return {PAGE: splice_page(page.read_text(), parts)}
 
 
 @draws

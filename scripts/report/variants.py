@@ -15,7 +15,7 @@ from scripts.records.records import by_seed, select_records
 from scripts.records.rescored import published_records
 from scripts.report.overfitting import Curve, published_curves
 from scripts.report.register import writes
-from scripts.report.result_table import markdown_rows, mean_text
+from scripts.report.result_table import markdown_page, markdown_table, mean_text
 from scripts.report.tables import made_by
 from scripts.stats.intervals import interval_text, paired_or_none
 
@@ -29,6 +29,7 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
     records = select_records(records, experiment=experiment.name)
     metrics, rival = experiment.metrics, experiment.methods[0]
     titles = ["changed", "n", *map(names.metric_title, metrics), "change", f"minus {names.method_title(rival)}"]
+    printed = {(r["dataset"], r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper_rows(experiment)}
     parts: list[str] = []
     for dataset in experiment.datasets:
         rows = [v for v in variant_rows(experiment) if v.dataset == dataset]
@@ -51,23 +52,13 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
             ])  # fmt: skip
         if body:
             head = [names.dataset_title(dataset), *titles, "partners"]
-            parts += ["", *markdown_rows(head, [*_paper_lines(experiment, dataset), *body])]
-            parts += ["", *_selection_lines(experiment, [c for c in curves if c.dataset == dataset])]
-    return "\n".join(parts[1:])
-
-
-def _paper_lines(experiment: Experiment, dataset: str) -> list[list[str]]:
-    printed = {(r["dataset"], r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper_rows(experiment)}
-    return [
-        [
-            names.method_title(m),
-            "the paper",
-            "3",
-            *(printed[dataset, m, metric] for metric in experiment.metrics),
-            *"———",
-        ]
-        for m in experiment.methods
-    ]
+            paper = [
+                [names.method_title(m), "the paper", "3", *(printed[dataset, m, metric] for metric in metrics), *"———"]
+                for m in experiment.methods
+            ]
+            parts.append(markdown_table(head, paper + body))
+            parts.append("\n".join(_selection_lines(experiment, [c for c in curves if c.dataset == dataset])))
+    return "\n\n".join(parts)
 
 
 def _selection_lines(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
@@ -93,6 +84,6 @@ def variant_pages() -> dict[str, str]:
     records, curves, texts = published_records(), published_curves(), {}
     for experiment in (one for one in all_experiments() if one.variants):
         mine = [c for c in curves if c.experiment == experiment.name]
-        body = [f"# {experiment.title}", "", LEGEND, "", variant_tables(experiment, records, mine)]
-        texts[f"tables/{experiment.name}_paper.md"] = "\n".join(body) + "\n" + made_by(experiment.name, "paper")
+        page = markdown_page(f"# {experiment.title}", LEGEND, variant_tables(experiment, records, mine))
+        texts[f"tables/{experiment.name}_paper.md"] = page + made_by(experiment.name, "paper")
     return texts

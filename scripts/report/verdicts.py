@@ -73,13 +73,9 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
 
 
 def gain_verdict(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
-    """Return the verdict of "first is better than second".
+    """Return the verdict of "first is better than second", at a confidence `level`.
 
-    Args:
-        ours: our difference.
-        paper: the published one, if it is printed.
-        lower: whether lower is better.
-        level: confidence of the intervals.
+    `ours` is our difference, `paper` the published one, if it is printed; `lower` is whether lower is better.
     """
     side = _side_of_zero(ours, level) * (-1 if lower else 1)
     if side > 0:
@@ -88,18 +84,10 @@ def gain_verdict(ours: Effect, paper: Effect | None, *, lower: bool, level: floa
 
 
 def equivalence_verdict(ours: Effect, paper: Effect | None, margin: float) -> str:
-    """Return the verdict of "both are equivalent".
+    """Return the verdict of "both are equivalent", which is that they are no further apart than `margin`.
 
-    Args:
-        ours: our difference.
-        paper: the published one, if it is printed.
-        margin: how far apart they may be: the 90 % interval must lie inside it, which is two one-sided tests at 5 %.
-
-    Raises:
-        InputError: a margin below 0.
+    The 90 % interval of ours must lie inside it, which is two one-sided tests at 5 %.
     """
-    if margin < 0:
-        raise InputError(f"margin must not be below 0, got {margin}")
     low, high = ours.ends(2 * LEVEL - 1)
     if -margin < low and high < margin:
         return EQUIVALENT
@@ -136,51 +124,26 @@ class Finding:
     decimals: int = 3
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What a statement compares.
-
-    Attributes:
-        about: the finding, without what is judged.
-        first, second: the queries of both sides.
-        paper: those of the paper's numbers; empty where it prints none.
-        runs: those of the runs behind both sides.
-        planned: how many seeds the experiment's file plans.
-        margin: of equivalence; None where the first is said to be better.
-        tests: among how many its interval is corrected.
-    """
-
-    about: Finding
-    first: Query
-    second: Query
-    paper: Sequence[Query] = ()
-    runs: Sequence[Query] = ()
-    planned: int = 0
-    margin: float | None = None
-    tests: int = 1
-
-
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
-    pairs = [pair for node in artefact.compare for pair in compare_queries(**node)]
+    findings = [one for node in artefact.compare for one in _of_comparison(evidence, **node)]
     name = artefact.experiment or artefact.sweep
     datasets = dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in]) if name else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
         title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
-        about = Finding(title, preset=preset)
-        if artefact.sweep:
-            pairs += _of_sweep(artefact.sweep, dataset, about, evidence)
-        else:
-            pairs += _of_methods(artefact, dataset, about, evidence)
-    return [finding for pair in pairs if (finding := _judge_pair(pair, evidence))]
+        of_one = _of_sweep if artefact.sweep else _of_methods
+        findings += of_one(artefact, dataset, Finding(title, preset=preset), evidence)
+    return [one for one in findings if one]
 
 
-def compare_queries(
-    *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query] = (), runs: Query | None = None
-) -> Iterator[Pair]:
-    """Yield the pairs of an entry of `compare`, which has these arguments; lower is better in all of them.
+def _of_comparison(
+    evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query] = (),
+    runs: Query | None = None,
+) -> Iterator[Finding | None]:  # fmt: skip
+    """Yield the findings of an entry of `compare`, whose keys these arguments are; lower is better in all of them.
 
     Args:
+        evidence: where the numbers are.
         where: what it is about, as a dataset's title.
         of: the query that both sides share, see `scripts.report.evidence`.
         first, second: what each changes of it; a list in `second` is one comparison for each of its values.
@@ -192,11 +155,11 @@ def compare_queries(
     for values in itertools.product(*lists.values()):
         other = {**of, **second, **dict(zip(lists, values, strict=True))}
         about = Finding(where, label=", ".join(map(str, values)))
-        yield Pair(about, {**of, **first}, other, paper, [runs] if runs else (), planned)
+        yield _judge(about, evidence, [{**of, **first}, other], [runs] if runs else [], planned, paper=paper)
 
 
-def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Pair]:
-    """Yield every pair of methods and score of one dataset and preset."""
+def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
+    """Yield the finding of every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
     pairs, planned = [*artefact.gain, *artefact.equivalent], _planned_seeds(artefact.experiment, dataset)
@@ -212,54 +175,67 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
             query = {"from": "paper", "experiment": artefact.margin, "dataset": dataset, "metric": metric}
             cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
             margin = abs(cmixup.mean - erm.mean) / 2 if cmixup and erm else 0.0
-        yield Pair(replace(about, where=where, label=label), ours[0], ours[1], paper, ours, planned, margin)
+        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, planned, paper=paper,
+                     margin=margin)  # fmt: skip
 
 
-def _of_sweep(name: str, dataset: str, about: Finding, evidence: Evidence) -> list[Pair]:
-    """Return every value of a swept option, its method against ERM; intervals are corrected for how many mix."""
-    experiment = experiment_of(name)
+def _of_sweep(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
+    """Yield the finding of every value of a swept option against ERM; intervals are corrected for how many mix."""
+    experiment = experiment_of(artefact.sweep)
     option, method = experiment.sweep["option"], experiment.sweep["method"]
     same = {"dataset": dataset, "preset": about.preset, "metric": experiment.metrics[0]}
-    second = recorded_query(name, {**same, "method": "erm", "options": {}})
-    pairs = []
+    erm = recorded_query(experiment.name, {**same, "method": "erm", "options": {}})
+    ours = {}
     for value in swept_values(experiment, dataset, method):
-        first = recorded_query(name, {**same, "method": method, "options": {option: value}})
-        if not evidence.find(first):
-            first = {**first, "options": {}}  # the preset's own value
+        query = recorded_query(experiment.name, {**same, "method": method, "options": {option: value}})
+        ours[value] = query if evidence.find(query) else {**query, "options": {}}  # the preset's own value
+    planned = _planned_seeds(experiment.name, dataset)
+    tests = sum(not _is_idle([query], evidence) for query in ours.values())
+    for value, query in ours.items():
         label = f"{option.rpartition('.')[2]} {value:g}"
-        planned = _planned_seeds(name, dataset)
-        pairs.append(Pair(replace(about, label=label), first, second, runs=[first], planned=planned))
-    tests = max(sum(not _is_idle(pair, evidence) for pair in pairs), 1)
-    return [replace(pair, tests=tests) for pair in pairs]
+        yield _judge(replace(about, label=label), evidence, [query, erm], [query], planned, tests=max(tests, 1))
 
 
-def _judge_pair(pair: Pair, evidence: Evidence) -> Finding | None:
-    """Return the finding on a pair, or None where a side has no runs."""
-    first, second = evidence.find(pair.first), evidence.find(pair.second)
-    if not (first and second):
+def _judge(
+    about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], planned: int, *,
+    paper: Sequence[Query] = (), margin: float | None = None, tests: int = 1,
+) -> Finding | None:  # fmt: skip
+    """Return the finding on two sides, or None where one has no runs.
+
+    Args:
+        about: the finding, without what is judged.
+        evidence: where the numbers are.
+        sides: the queries of both.
+        runs: those of the runs behind them.
+        planned: how many seeds the experiment's file plans.
+        paper: the queries of the paper's numbers; none where it prints none.
+        margin: of equivalence; None where the first is said to be better.
+        tests: among how many its interval is corrected.
+    """
+    one, other = map(evidence.find, sides)
+    if not (one and other):
         return None
-    printed = [one for query in pair.paper if (one := evidence.find(query))]
-    paper = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
-    ours, shared = sample_difference(first, second), len(set(first.values) & set(second.values))
-    runs = [len(one.values) for query in pair.runs if (one := evidence.find(query))]
-    if _is_idle(pair, evidence):
+    printed = [number for query in paper if (number := evidence.find(query))]
+    theirs = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
+    ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
+    if _is_idle(runs, evidence):
         verdict = IDLE
-    elif min([shared, *runs]) < pair.planned:
+    elif min([shared, *(len(sample.values) for query in runs if (sample := evidence.find(query)))]) < planned:
         verdict = OPEN
     elif ours is None:
         verdict = UNKNOWN
-    elif pair.margin is not None:
-        verdict = equivalence_verdict(of_interval(ours), paper, pair.margin)
+    elif margin is not None:
+        verdict = equivalence_verdict(of_interval(ours), theirs, margin)
     else:
-        lower = "metric" not in pair.first or lower_is_better(pair.first["metric"])  # so it is of what is no score
-        verdict = gain_verdict(of_interval(ours), paper, lower=lower, level=1 - 0.05 / pair.tests)
-    decimals, n = printed[0].decimals if paper else pair.about.decimals, ours.n if ours else shared
-    return replace(pair.about, verdict=verdict, n=n, ours=ours, paper=paper, decimals=decimals)
+        lower = "metric" not in sides[0] or lower_is_better(sides[0]["metric"])  # so it is of what is no score
+        verdict = gain_verdict(of_interval(ours), theirs, lower=lower, level=1 - 0.05 / tests)
+    decimals, n = printed[0].decimals if theirs else about.decimals, ours.n if ours else shared
+    return replace(about, verdict=verdict, n=n, ours=ours, paper=theirs, decimals=decimals)
 
 
-def _is_idle(pair: Pair, evidence: Evidence) -> bool:
-    """Return whether every row is its own partner in the runs of one side."""
-    samples = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in pair.runs)
+def _is_idle(runs: Sequence[Query], evidence: Evidence) -> bool:
+    """Return whether every row is its own partner in some of the runs."""
+    samples = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in runs)
     return any(one.mean > SELF for one in samples if one)
 
 

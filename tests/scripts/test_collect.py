@@ -11,7 +11,6 @@ import pytest
 from cmixup.errors import InputError
 from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, to_rows
 from scripts.driver.runs import mark_done, write_run
-from scripts.report.sweep import Sweep
 from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
 
@@ -35,16 +34,12 @@ def test_means_and_t_intervals_by_value_and_the_best() -> None:
     assert "Best on test: method.bandwidth=1.75. Best on validation," in text
 
 
-def means(group: Sweep) -> list[float]:
-    return [p.interval.mean for p in group.points]
-
-
 def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
     (group,), _ = collect_sweeps(SWEEP, "method.bandwidth", "r")
-    assert best_point(group, means(group)) == group.points[1]  # r is 1 - rmse
+    assert best_point(group) == group.points[1]  # r is 1 - rmse
     broken = [report(0, math.nan, 0.1), report(0, 2.0, 0.2)]
     (group,), _ = collect_sweeps(broken, "method.bandwidth")
-    assert best_point(group, means(group)) == group.points[1]
+    assert best_point(group) == group.points[1]
     assert "Best on test: method.bandwidth=0.2." in collected_page([group])
     (group,), _ = collect_sweeps([report(0, math.nan, b) for b in (0.1, 0.2)], "method.bandwidth")
     assert "No value has a finite mean." in collected_page([group])

@@ -11,7 +11,6 @@ from scripts.stats.intervals import (
     clustered_interval,
     compare_methods,
     holm_adjusted,
-    of_interval,
     paired_or_none,
     summarise_values,
     welch_interval,
@@ -41,30 +40,12 @@ def test_summary_uses_n_minus_one():
         summarise_values([])
 
 
-def test_paired_interval_takes_shared_seeds_only():
-    first = {0: 1.0, 1: 3.0, 2: 5.0, 9: 100.0}
-    second = {0: 0.5, 1: 2.0, 2: 3.5, 8: -100.0}
-    interval = paired_or_none(first, second)
-    # Differences 0.5, 1.0, 1.5: mean 1, std 0.5; t(0.975, 2) = 4.302653.
-    half = 4.302653 * 0.5 / math.sqrt(3)
-    assert (interval.mean, interval.n) == (1.0, 3)
-    assert interval.low == pytest.approx(1 - half, abs=1e-5)
-    assert interval.high == pytest.approx(1 + half, abs=1e-5)
-
-
 def test_clustered_interval_by_hand():
     interval = clustered_interval([1.0, 3.0, 2.0, 6.0], ["a", "a", "b", "c"])
     # Mean 3; sums about it -2, -1, 3: sqrt(3 / 2 * 14) / 4 = 1.145644; t(0.975, 2) = 4.302653.
     assert (interval.mean, interval.n) == (3.0, 3)
     assert interval.low == pytest.approx(3 - 4.302653 * 1.145644, abs=1e-5)
     assert interval.high == pytest.approx(3 + 4.302653 * 1.145644, abs=1e-5)
-
-
-def test_copies_of_a_value_in_its_cluster_narrow_nothing():
-    once = clustered_interval([1.0, 2.0, 4.0], "abc")
-    many = clustered_interval([1.0, 2.0, 4.0] * 5, "abc" * 5)
-    assert (many.low, many.high) == pytest.approx((once.low, once.high))
-    assert once == paired_or_none({0: 1.0, 1: 2.0, 2: 4.0}, {0: 0.0, 1: 0.0, 2: 0.0})
 
 
 def test_clusters_must_fit_and_be_several():
@@ -95,12 +76,6 @@ def test_holm_by_hand() -> None:
     assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
     assert holm_adjusted([]) == []
-
-
-def test_a_standard_error_is_that_of_the_interval() -> None:
-    interval = clustered_interval([1.0, 2.0, 4.0], "abc")
-    assert interval is not None
-    assert of_interval(interval).error == pytest.approx(math.sqrt(7 / 3 / 3))  # the variance of 1, 2 and 4 is 7 / 3
 
 
 def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():

@@ -119,8 +119,8 @@ def test_cmixup_of_infinite_bandwidth_is_mixup(simulation: Theorem1 | Theorem2 |
 
 def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
     given = replace(SMALL3, noise=0.05)
-    d, theta = given.rows(4)
-    estimate = ridge_fit(np.concatenate([d.x, d.other]), np.concatenate([d.y, d.other_y]), given.penalty)
+    (x, y), (other, other_y), theta = given.rows(4)
+    estimate = ridge_fit(np.concatenate([x, other]), np.concatenate([y, other_y]), given.penalty)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200_000, given.p)) * np.where(np.arange(given.p) < given.invariant, 1, given.scale)
     y = x @ theta + rng.normal(0, given.noise, len(x))

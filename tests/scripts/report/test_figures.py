@@ -15,14 +15,13 @@ from scripts.records.experiment import load_experiment
 from scripts.report.figures import (
     COLOURS,
     DRAWN,
-    GREY,
     LOOKS,
     ROOT,
     SERIES,
     VERMILION,
     bandwidth_figure,
     doc_figures,
-    method_look,
+    method_looks,
 )
 from scripts.report.overfitting import Curve, overfitting_figure
 
@@ -126,7 +125,12 @@ def test_every_look_is_of_a_method_and_no_two_of_the_same_table_are_alike() -> N
     family = {name for name, colour in COLOURS.items() if colour == VERMILION}
     assert family == {"cmixup", "cmixup_meta"}
     assert {VERMILION, COLOURS["erm"]}.isdisjoint(SERIES)
-    assert [method_look(name)["color"] for name in ("cmixup_batch", "a stranger's")] == [VERMILION, GREY]
+
+
+def test_methods_without_a_look_differ_and_c_mixup_s_forms_share_its_colour() -> None:
+    looks = method_looks(["erm", "cmixup_batch", "mixup", "k_mixup", "local_mixup", "mixrl"])
+    assert [looks[name]["color"] for name in ("erm", "cmixup_batch")] == [COLOURS["erm"], VERMILION]
+    assert len({look["color"] for look in looks.values()}) == len(looks)
 
 
 def test_every_block_has_its_picture_and_draws_it() -> None:

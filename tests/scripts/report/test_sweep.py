@@ -16,8 +16,8 @@ from scripts.plan.selection import selected_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.report.sweep import Point, Sweep, find_sweeps, grid_page, limit_lines, sweep_page, sweep_points
-from scripts.report.sweep_figure import Panel, draw_sweeps, finding_words, is_drawn, make_panel
+from scripts.report.sweep import Sweep, find_sweeps, grid_page, limit_lines, sweep_page, sweep_points
+from scripts.report.sweep_figure import Panel, draw_sweeps, finding_words, make_panel
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
 from tests.scripts.reports import report as plain_report
@@ -69,11 +69,6 @@ def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
     assert find_sweeps(BANDWIDTH, reports(), "released") == []  # one value is no sweep
 
 
-def test_a_seed_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"seed 1 is there twice.*0.01"):
-        find_sweeps(BANDWIDTH, [*reports(), report(1, 5.0, 0.01)], "paper")
-
-
 def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     swept = sweep()
     shows = make_panel(swept.points, {"manifold_mixup": swept.lines["manifold_mixup"]})
@@ -119,14 +114,6 @@ def test_a_title_names_the_values_whose_interval_excludes_0() -> None:
     assert finding_words([1, 3, 6], [above, around, below]) == "lower at 6; higher at 1"
     assert finding_words([1, 2, 3, 4, 5], [above] * 4 + [around]) == "higher at 4 of 5"
     assert finding_words([1, 2], [around] * 2) == "no clear difference at any of 2"
-
-
-def test_a_published_sweep_with_few_values_or_seeds_has_no_figure() -> None:
-    point = Point(1.0, dict.fromkeys(range(5), 1.0))
-    whole = Sweep("a", "method.alpha", "rmse", [replace(point, value=float(k)) for k in range(4)])
-    assert is_drawn([whole])
-    assert not is_drawn([replace(whole, points=whole.points[:3])])
-    assert not is_drawn([replace(whole, points=[replace(p, scores={0: 1.0, 1: 1.0}) for p in whole.points])])
 
 
 def test_the_table_has_paired_differences_and_the_limits() -> None:

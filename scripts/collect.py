@@ -113,7 +113,10 @@ def collect_sweeps(
         beside = {key: value for key, value in rest.items() if not key.startswith("method")}
         beside |= {} if option == "method" else {"method": ERM}
         runs = [r for r in erm if _other_options(r, option) == beside]
-        at = {p.value: [r for r in runs if of_method or option_value(r, option) == p.value] for p in swept}
+        at = {
+            p.value: [r for r in runs if of_method or option == "method" or option_value(r, option) == p.value]
+            for p in swept
+        }
         swept = [replace(p, erm={r["seed"]: r["scores"]["test"][score] for r in at[p.value]}) for p in swept]
         lines = {ERM: dict(swept[0].erm)} if of_method and swept[0].erm else {}
         collected.append(Sweep(label, option, score, swept, lines))

@@ -150,8 +150,8 @@ def answer_table(numbers: Numbers) -> str:
         base = numbers.base(theorem)
         for q in quantities[:2]:
             compared, (erm,) = numbers.differences(base, q), numbers.differences(base, q, ["erm"])
-            everywhere = [found for at in grid_places(numbers, theorem) if (found := numbers.differences(at, q))]
-            held = sum(ordering_verdict(found) == "holds" for found in everywhere)
+            everywhere = list(filter(None, (numbers.differences(at, q) for at in grid_places(numbers, theorem))))
+            held = sum(ordering_verdict(one) == "holds" for one in everywhere)
             verdicts = [ordering_verdict(compared), f"{held} of {len(everywhere)}"]
             body.append([f"{theorem}: {q.title}", *map(interval_text, compared), *verdicts, interval_text(erm)])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]

@@ -108,9 +108,5 @@ def test_the_table_has_both_intervals(tmp_path: Path) -> None:
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
-    (axis,) = task_figures(tmp_path)["figures/table2_objects_pascal1d_rendered_cpu.png"].axes
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
-    assert {line.get_label(): list(line.get_ydata()) for line in axis.lines} == {
-        "mean training label": [8.0, 8.0], "MAML": [4.5, 4.5], "C-Mixup": [3.5, 4.5],
-    }  # fmt: skip
+    assert list(task_figures(tmp_path)) == ["figures/table2_objects_pascal1d_rendered_cpu.png"]
     assert render_tables(tmp_path / "nothing") == {}

@@ -57,7 +57,7 @@ def test_regressors_are_compared_with_the_base_table_by_table() -> None:
         for table, both in gaps.items()
         for gap in both
     ]
-    (line,) = estimators.error_table(rows)[2:]
+    (line,) = estimators.error_table(rows).splitlines()[2:]
     mean, half = np.mean([3, -1.5, -5]), 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
     assert line == f"| reserved, 3 tables: cmixup | {interval} | 2 | 10.0 | 10.0 |  |"

@@ -10,7 +10,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.report import evidence as module
-from scripts.report import findings, register, sentences
+from scripts.report import findings, register
 from scripts.report.evidence import (
     Evidence,
     Unsupported,
@@ -101,13 +101,8 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
     assert text.startswith("**[error_of_erm: the records no longer support this sentence: not so: ERM's error is small")
 
 
-def test_every_sentence_holds_and_stands_in_its_page() -> None:
-    names = [make.__name__ for make in register.PARTS if make.__module__ == sentences.__name__]
-    pages = ("README.md", "docs/reproducing.md", "docs/bandwidth.md", "docs/scikit_learn.md")
-    text = " ".join(word for page in pages for word in (RESULTS.parent / page).read_text().split())
-    assert len(names) > 4
-    assert all(f'<span id="{name}">' in text for name in names)
-    assert "no longer support" not in text
+def test_a_sentence_gives_the_mean_of_the_published_runs() -> None:
+    text = " ".join((RESULTS.parent / "docs/reproducing.md").read_text().split())
     runs = pd.read_csv(RESULTS / "runs/table1/airfoil.csv").query("method == 'erm' and preset == 'default'")
     assert f"ERM has {runs['test_rmse'].mean():.3f} on Airfoil" in text
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.analysis.estimators import (
+    Rows,
     Sample,
     distance_spread,
     draw_partners,
@@ -250,6 +251,7 @@ class Theorem3:
         half = np.full((1, self.n), 0.5)
         findings = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
+            x: Rows
             x, y = first
             if method == "erm":
                 x, y = map(np.concatenate, zip(first, second, strict=True))

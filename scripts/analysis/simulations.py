@@ -254,7 +254,7 @@ class Theorem3:
             x: Rows
             x, y = first
             if method == "erm":
-                x, y = map(np.concatenate, zip(first, second, strict=True))
+                x, y = np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
             elif method != "erm_one_domain":
                 truth = np.arange(self.n)[None]  # the pairing of the model
                 partner = truth if method == "exact" else _chosen_partners(method, first, second, bandwidth, level)

@@ -46,12 +46,9 @@ def draw_mixing(axis: Axes) -> None:
 
 
 def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
-    """Draw what C-Mixup changes on every table, in the mean, and on a new table.
+    """Draw what C-Mixup changes on every table, in the mean, and on a new table, in percent of ERM's error.
 
-    Args:
-        axis: where.
-        effect: in percent of ERM's error.
-        equal: the band within which an effect is neither a gain nor a loss, in percent.
+    Within the band `equal`, in percent, an effect is neither a gain nor a loss.
     """
     axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
     axis.axvline(0, color=COLOURS["erm"], linewidth=1)

@@ -16,9 +16,8 @@ from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
 from scripts.driver.locks import PUBLISHING, holding_locks
-from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.provenance import check_committed
-from scripts.driver.runs import HISTORY, load_reports
+from scripts.driver.runs import HISTORY, PREDICTIONS, load_reports, read_predictions
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import EVERY_STUDY, published_reports, with_predictions
 from scripts.records.records import read_csv

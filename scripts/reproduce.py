@@ -20,7 +20,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
-from scripts.driver.devices import pick_device
+from scripts.driver.job import pick_device
 from scripts.driver.progress import Console, print_table
 from scripts.driver.runs import load_reports
 from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells

@@ -38,9 +38,8 @@ from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, print_
 from scripts.driver.execute import execute_together, train_along
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import WandbLogger
-from scripts.driver.predictions import PREDICTIONS, read_predictions
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.runs import read_report
+from scripts.driver.runs import PREDICTIONS, read_predictions, read_report
 from scripts.driver.workers import end_with
 
 

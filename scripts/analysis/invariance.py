@@ -33,7 +33,7 @@ from cmixup.training.loader import BatchLoader, predict
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
-from scripts.driver.devices import pick_device
+from scripts.driver.job import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv

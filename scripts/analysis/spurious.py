@@ -25,7 +25,7 @@ from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
-from scripts.driver.devices import pick_device
+from scripts.driver.job import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv

@@ -23,7 +23,7 @@ from cmixup.errors import InputError
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import Report, dataset_of, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
-from scripts.driver.predictions import PREDICTIONS, read_predictions
+from scripts.driver.runs import PREDICTIONS, read_predictions
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.report.figures import method_looks, new_subplots

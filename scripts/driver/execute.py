@@ -26,10 +26,9 @@ from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, stack_key
 from scripts.driver.locks import holding_locks
 from scripts.driver.logger import WandbLogger
-from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
 from scripts.driver.report import kept_texts, make_report
-from scripts.driver.runs import begin_run, find_damage, mark_stack_done, write_run
+from scripts.driver.runs import begin_run, find_damage, mark_stack_done, scored_predictions, write_run
 
 
 class Diverged(RuntimeError):

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
+from cmixup.errors import InputError, check_choice, format_value
 from cmixup.methods.base import per_run
 from cmixup.training.settings import TrainSettings
 from scripts.config.arguments import parse_seeds
@@ -26,7 +27,6 @@ from scripts.config.parts import (
     target_of,
 )
 from scripts.config.words import typed_path
-from scripts.driver.devices import pick_device
 from scripts.driver.runs import folder_name, is_done, read_report
 
 
@@ -79,6 +79,22 @@ class Job:
         """Return whether a seed has been trained, and on the table that is at hand."""
         folder = self.run_folder(seed)
         return is_done(folder) and not self.dataset.changed(read_report(folder)["checksums"])
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device called `name`: "auto" is CUDA, if any; each process of `torchrun` has its own GPU."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and "LOCAL_RANK" in os.environ:
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
+    try:
+        device = torch.device(name)
+        check_choice("device", device.type, ("cpu", "cuda"))
+    except (RuntimeError, InputError):
+        raise InputError(f"device must be auto, cpu, cuda or cuda:<n>, got {format_value(name)}") from None
+    if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
+        raise InputError(f"device is {name!r}, but this machine offers {torch.cuda.device_count()} CUDA devices")
+    return device
 
 
 def plan_job(cfg: DictConfig) -> Job:

@@ -22,8 +22,7 @@ import numpy as np
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.predictions import PREDICTIONS, read_predictions
-from scripts.driver.runs import HISTORY, folder_name, is_done, read_report
+from scripts.driver.runs import HISTORY, PREDICTIONS, folder_name, is_done, read_predictions, read_report
 from scripts.stats.scored import Parts
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")

@@ -26,16 +26,20 @@ import torch
 import yaml
 from torch import Tensor
 
+from cmixup.data import RegressionData, Split
 from cmixup.done import DONE, checked, done_text, listed_files
 from cmixup.errors import InputError
 from cmixup.files import DAMAGED, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
+from cmixup.training.trainer import RunResult
+from datasets.common.damaged import naming
 from scripts.driver.locks import holding_locks
-from scripts.driver.predictions import PREDICTIONS, write_predictions
-from scripts.stats.scored import Parts
+from scripts.stats.scored import Parts, Scored
 
-REPORT, HISTORY, CONFIG = "report.json", "history.csv", "config.yaml"
+REPORT, HISTORY, CONFIG, PREDICTIONS = "report.json", "history.csv", "config.yaml", "predictions.h5"
+PREDICTION = "prediction"  # of the method; those of its other predictors are called prediction_<name>
+COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report has for words that strict JSON lacks
@@ -184,3 +188,48 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
         except InputError as error:
             print(f"{error}; the run does not count", file=sys.stderr)
     return reports
+
+
+def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
+    """Return the predictions of a run with the labels and domains of their rows."""
+    parts = {}
+    for part, predictions in result.predictions.items():
+        split: Split = getattr(data, part)
+        values = {name: prediction.numpy() for name, prediction in predictions.items()}
+        parts[part] = Scored(values, split.y.numpy(), split.domain.numpy())
+    return parts
+
+
+def write_predictions(path: Path, parts: Parts) -> None:
+    """Write the predictions of a run, whole or not at all.
+
+    Below `val` and `test` lie `target` and `prediction`, both `(N, d_y)` float32, and `domain: (N,)`.
+    """
+    import h5py
+
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        for part, one in parts.items():
+            arrays = {f"{PREDICTION}_{name}" if name else PREDICTION: values for name, values in one.prediction.items()}
+            for name, values in {"target": one.target, "domain": one.domain, **arrays}.items():
+                file.create_dataset(f"{part}/{name}", data=values, chunks=values.shape, **COMPRESSION)
+    write_atomically(path, buffer.getvalue())
+
+
+def read_predictions(path: Path) -> dict[str, Scored]:
+    """Return what `write_predictions` wrote.
+
+    Raises:
+        InputError: the file is not one of these, or is damaged by what its run's `DONE` says.
+    """
+    import h5py
+
+    parts = {}
+    with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
+        for part in ("val", "test"):
+            if part in file:
+                arrays = {name: values[:] for name, values in file[part].items()}
+                names = [name for name in arrays if name.startswith(PREDICTION)]
+                prediction = {name.removeprefix(PREDICTION).removeprefix("_"): arrays[name] for name in names}
+                parts[part] = Scored(prediction, arrays["target"], arrays["domain"])
+    return parts

@@ -17,9 +17,8 @@ from cmixup.errors import InputError
 from cmixup.processes import core_count
 from datasets.common.fetch import FetchError
 from scripts.config.compose import compose_train
-from scripts.driver.devices import pick_device
 from scripts.driver.execute import Diverged, execute_together
-from scripts.driver.job import Job, plan_job, stack_key
+from scripts.driver.job import Job, pick_device, plan_job, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
 

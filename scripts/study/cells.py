@@ -32,8 +32,8 @@ from scripts.config.compose import compose_train
 from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
-from scripts.driver.predictions import scored_predictions
 from scripts.driver.provenance import run_environment
+from scripts.driver.runs import scored_predictions
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells

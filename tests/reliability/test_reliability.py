@@ -20,8 +20,7 @@ import yaml
 from cmixup.done import DONE, checked
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
-from scripts.driver.predictions import PREDICTIONS, read_predictions
-from scripts.driver.runs import CONFIG, HISTORY, read_report
+from scripts.driver.runs import CONFIG, HISTORY, PREDICTIONS, read_predictions, read_report
 from tests.reliability.commands import (
     TRAIN,
     check_disturbed,

@@ -13,7 +13,7 @@ from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.job import Job
-from scripts.driver.predictions import read_predictions
+from scripts.driver.runs import read_predictions
 from tests.scripts.jobs import execute_job, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.driver.predictions import write_predictions
-from scripts.driver.runs import mark_done
+from scripts.driver.runs import mark_done, write_predictions
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows

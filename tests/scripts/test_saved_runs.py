@@ -19,8 +19,7 @@ from cmixup import InputError, load_run
 from cmixup.done import done_text
 from scripts import predict
 from scripts.driver.job import Job
-from scripts.driver.predictions import read_predictions
-from scripts.driver.runs import is_done, load_reports, read_report
+from scripts.driver.runs import is_done, load_reports, read_predictions, read_report
 from scripts.report.overfitting import read_curves
 from tests.scripts.jobs import FILES
 

@@ -9,8 +9,7 @@ import torch
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.config.parts import changed_options, resolve_config
-from scripts.driver.devices import pick_device
-from scripts.driver.job import Job, plan_job
+from scripts.driver.job import Job, pick_device, plan_job
 from scripts.driver.runs import folder_name
 
 

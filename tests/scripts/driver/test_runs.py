@@ -10,9 +10,9 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.config.compose import compose_train
-from scripts.driver import predictions, runs
+from scripts.driver import runs
 from scripts.driver.job import plan_job
-from scripts.driver.runs import begin_run, is_done, load_reports, mark_done
+from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, read_predictions, write_predictions
 from scripts.stats.scored import Scored
 from tests.scripts.jobs import FILES, execute_job
 from tests.scripts.reports import report
@@ -59,8 +59,7 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
         write(path, content)
 
     begin_run(tmp_path, {})
-    for module in (runs, predictions):
-        monkeypatch.setattr(module, "write_atomically", full)
+    monkeypatch.setattr(runs, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         finish(tmp_path)
     assert not is_done(tmp_path)
@@ -73,6 +72,28 @@ def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
     begin_run(tmp_path / "exp" / "d", {})
     assert [r["seed"] for r in load_reports(tmp_path)] == [1, 2]
     assert load_reports(tmp_path / "nowhere") == []
+
+
+def test_predictions_read_back_as_written(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    given = {
+        part: Scored(
+            {name: rng.normal(size=(rows, 2)).astype(np.float32) for name in names},
+            rng.normal(size=(rows, 2)).astype(np.float32),
+            rng.integers(-3, 300, size=rows),
+        )
+        for part, rows, names in (("val", 3, [""]), ("test", 5, ["", "20_steps"]))
+    }
+    write_predictions(tmp_path / "run.h5", given)
+    back = read_predictions(tmp_path / "run.h5")
+    assert set(back) == {"val", "test"}
+    for part, kept in given.items():
+        assert back[part].prediction.keys() == kept.prediction.keys()
+        for name, values in kept.prediction.items():
+            np.testing.assert_array_equal(back[part].prediction[name], values)
+            assert back[part].prediction[name].dtype == np.float32
+        np.testing.assert_array_equal(back[part].target, kept.target)
+        np.testing.assert_array_equal(back[part].domain, kept.domain)
 
 
 # ---- what is recorded

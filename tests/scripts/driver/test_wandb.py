@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.driver.predictions import read_predictions
 from scripts.driver.provenance import CODE
-from scripts.driver.runs import load_reports
+from scripts.driver.runs import load_reports, read_predictions
 from tests.scripts.jobs import execute_job, planned
 from tests.scripts.wandb_file import read_offline
 

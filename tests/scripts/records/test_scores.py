@@ -10,8 +10,7 @@ import pytest
 
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.driver.predictions import PREDICTIONS, read_predictions
-from scripts.driver.runs import load_reports
+from scripts.driver.runs import PREDICTIONS, load_reports, read_predictions
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file, published_reports, write_reports
 from scripts.records.rescored import compute_score, fill_metrics, rescore, settle_scores, store_runs

@@ -1,4 +1,4 @@
-"""Labels and error messages that the commands share, and those of Hydra's sweeps (`python -m scripts.train -m ...`).
+"""Error messages that the commands share, and those of Hydra's sweeps (`python -m scripts.train -m ...`).
 
 A job of a sweep that fails does not end it, and is named at the end. Launchers run jobs in this process or in others,
 so a job that fails leaves a file in the sweep's folder, and `ReportFailures`, which Hydra calls

@@ -12,17 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts import data
-from tests.scripts.jobs import execute_job, planned
-
 REPO = Path(__file__).resolve().parents[2]
 DEFAULT = ("-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "train.epochs=1")
-
-
-@pytest.mark.usefixtures("no_git")
-def test_training_without_a_logger_and_the_status_of_data_connect_nowhere(tmp_path: Path) -> None:
-    execute_job(planned(tmp_path, "method=erm", "logger=none", "train.epochs=1"))
-    data.print_status()
 
 
 def test_wilds_is_imported_without_asking_for_its_latest_version() -> None:

@@ -150,13 +150,6 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     assert (first, len(second["trials"])) == (record, 2)
 
 
-def test_preset_paper_wins_as_no_values(tmp_path: Path, tuned: Path, here: list[int]) -> None:
-    tune.tune_cells([("no2", "erm")], ["debug=tiny", f"out={tmp_path}"], budget=1)
-    assert yaml.safe_load(tuned.read_text())["erm"] == {}
-    paper, ours = (planned("dataset=no2", "method=erm", f"preset={preset}").config for preset in ("paper", "tuned"))
-    assert {**ours, "preset": "paper"} == paper
-
-
 # ---- the preset
 
 

@@ -1,6 +1,5 @@
 """A report says where its numbers come from: commit, edits, packages, device, and the files that were read."""
 
-import hashlib
 import json
 import platform
 import subprocess
@@ -8,15 +7,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from cmixup.errors import InputError
-from datasets import airfoil
-from datasets.common.fetch import RawFile
 from scripts.driver.provenance import CODE, PACKAGES, check_committed, run_environment
-from tests.scripts.jobs import execute_job, planned, report_of
 
 CPU = torch.device("cpu")
 
@@ -112,23 +107,3 @@ def test_others_are_refused_by_name(changes: dict[str, Any], reason: str, checko
     runs = {"clean": clean, **{f"run {k}": clean | changes for k in range(5)}}
     with pytest.raises(InputError, match=rf"5 runs cannot be published \(run 0, run 1, run 2 and 2 more\): {reason}"):
         check_committed(runs, checkout)
-
-
-# ---- the report
-
-
-@pytest.mark.usefixtures("no_git")
-def test_checksums_are_those_of_the_files_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = np.random.default_rng(0).random((1503, 6))
-    (tmp_path / "data" / "airfoil").mkdir(parents=True)
-    np.savetxt(tmp_path / "data" / "airfoil" / "noise.dat", made)
-    content = (tmp_path / "data" / "airfoil" / "noise.dat").read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    file = RawFile("airfoil/noise.dat", digest, len(content), urls=(), page="", licence="")
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(airfoil, "FILE", file)
-    monkeypatch.setattr(airfoil.Airfoil, "files", ((file,),))
-    job = planned(tmp_path / "out", "dataset=airfoil", "dataset.synthetic=false", "train.epochs=1")
-    (folder,) = execute_job(job)
-    assert report_of(folder)["checksums"] == {"airfoil/noise.dat": digest}
-    assert report_of(folder)["notes"] == []

@@ -1,4 +1,4 @@
-"""A report says where its numbers come from: commit, edits, packages, device, and the files that were read."""
+"""A report says where its numbers come from: commit, edits, packages and device."""
 
 import json
 import platform

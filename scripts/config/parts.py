@@ -80,10 +80,9 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
             )
         plain: Any = OmegaConf.to_container(cfg, resolve=True)
     top = [*ROOT_KEYS, *GROUPS, "train", "seeds"]
-    if missing := [key for key in top if key not in plain]:
-        raise InputError(f"{missing[0]} is missing: it cannot be taken out")
-    if unknown := [str(key) for key in plain if key not in top]:
-        raise InputError(f"{unknown[0]} is not known; the top level takes {', '.join(top)}")
+    for key in sorted({*top} ^ {*plain}, key=str):
+        why = "is missing: it cannot be taken out" if key in top else "is not known"
+        raise InputError(f"{key} {why}; the top level takes {', '.join(top)}")
     for group, about in ABOUT.items():
         for name in about:
             plain[group].pop(name, None)
@@ -105,11 +104,7 @@ def check_config(plain: dict[str, Any]) -> tuple[TrainSettings, Part, Part, Part
     check_count("threads", plain["threads"], 1, most=MOST_THREADS)
     check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
     check_choice("resume", plain["resume"], ("same", "any"))
-    given = check_part("train", dict(plain["train"]), function=TrainSettings).given
-    for key in ("epochs", "batch_size", "lr"):
-        if key not in given:
-            raise InputError(f"train.{key} is missing: it cannot be taken out")
-    settings = TrainSettings(**given)
+    settings = check_part("train", dict(plain["train"]), function=TrainSettings).build()
     dataset = check_part("dataset", plain["dataset"])
     model = check_part("model", plain["model"], ("in_shape", "out_features"))  # which come from the data
     method = check_part("method", plain["method"])
@@ -157,7 +152,7 @@ class Part:
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
         for name, one in list(arguments_of(self.function).items())[len(more) :]:
             if one.default is one.empty and name not in given:
-                raise InputError(f"_target_ {self.function.__name__} cannot be called: missing argument {name!r}")
+                raise InputError(f"{name} is missing: {self.function.__name__} cannot be called without it")
         built = self.function(*more, **given)
         return built.with_options(**self.shared) if self.shared else built
 

@@ -11,6 +11,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from cmixup.errors import check_choice
 from datasets.common.fetch import FetchError, RawFolder, data_root, fetch, present, without_user
@@ -56,7 +57,8 @@ def fetch_all(chosen: list[str]) -> None:
     problems = []
     for name in chosen:
         kind = dataset_class(name)
-        for wanted in (*kind.folders, *kind.files):
+        needed: list[Any] = [*kind.folders, *kind.files]
+        for wanted in needed:
             try:
                 if isinstance(wanted, RawFolder):
                     print(f"{name}: {wanted.find()} (no checksum of it is public)")

@@ -152,7 +152,7 @@ def _train_claimed(
     return [(job, seed, result.failure) for (job, seed), result in zip(seeds, results, strict=True)]
 
 
-def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, made_by: Mapping[str, Any]) -> None:
+def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, made_by: dict[str, Any]) -> None:
     files: dict[str, Any] = {}
     if result.failure:
         (job.run_folder(run.streams.seed) / RESUME_FILE).unlink(missing_ok=True)

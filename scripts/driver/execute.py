@@ -153,14 +153,21 @@ def _train_claimed(
 
 
 def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, made_by: dict[str, Any]) -> None:
-    files: dict[str, Any] = {}
+    """Write a run's folder: of one that failed no weights, nor what `cmixup.load_run` needs beside them."""
+    seed, config, files = run.streams.seed, job.config, dict[str, Any]()
     if result.failure:
-        (job.run_folder(run.streams.seed) / RESUME_FILE).unlink(missing_ok=True)
+        (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     else:
-        files["state"] = result.state_dict if job.config["weights"] else None
+        x: Any = run.data.train.x
+        scaling = result.label_scaling if config["train"]["label_scaling"] in ("centre", "standard") else {}
+        outputs, width = LOSSES[config["train"].get("loss", SQUARED.name)].outputs, run.data.train.y.shape[1]
+        model = model_json(
+            config["model"], x.shape[1:], width, tasks=run.method.tasks, label_scaling=scaling, outputs=outputs
+        )
+        files["state"] = result.state_dict if config["weights"] else None
         files["predictions"] = scored_predictions(run.data, result)
-        files["texts"] = kept_texts(job.config, run, result)
-    seed, report = run.streams.seed, {**make_report(jobs, job, run, result), **made_by}
+        files["texts"] = {**run.data.extras, MODEL: model}
+    report = make_report(jobs, job, run, result) | made_by
     write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
 
 
@@ -277,14 +284,3 @@ def nothing_learned(data: RegressionData, result: RunResult) -> str:
         f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
         "that of the training labels' mean"
     )
-
-
-def kept_texts(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, str]:
-    """Return what a run keeps beside its weights, so that `cmixup.load_run` can predict with them."""
-    x: Any = run.data.train.x
-    scaling = result.label_scaling if config["train"]["label_scaling"] in ("centre", "standard") else {}
-    width = run.data.train.y.shape[1]
-    of_loss = LOSSES[config["train"].get("loss", SQUARED.name)].outputs
-    tasks = run.method.tasks
-    made = model_json(config["model"], x.shape[1:], width, tasks=tasks, label_scaling=scaling, outputs=of_loss)
-    return {**run.data.extras, MODEL: made}

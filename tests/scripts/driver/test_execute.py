@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -205,7 +205,7 @@ def test_a_changed_table_is_a_changed_run(
 # ---- what goes wrong
 
 
-def no_training(*_: object, **__: object) -> None:
+def no_training(*_: object, **__: object) -> NoReturn:
     raise AssertionError("training must not begin")
 
 

@@ -152,7 +152,7 @@ class Part:
         given = {key: value.build() if isinstance(value, Part) else value for key, value in self.given.items()}
         for name, one in list(arguments_of(self.function).items())[len(more) :]:
             if one.default is one.empty and name not in given:
-                raise InputError(f"{name} is missing: {self.function.__name__} cannot be called without it")
+                raise InputError(f"_target_ {self.function.__name__} cannot be called: missing argument {name!r}")
         built = self.function(*more, **given)
         return built.with_options(**self.shared) if self.shared else built
 

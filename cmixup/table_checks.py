@@ -2,7 +2,7 @@
 
 All are looked for in arrays, without a model, in time O(N log N) a column. The thresholds were set so that the 30
 tables of the study raise no more than two false alarms while planted faults are found
-(`tests/datasets/test_tables.py`).
+(`tests/datasets/test_table_problems.py`).
 """
 
 from __future__ import annotations

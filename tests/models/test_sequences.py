@@ -119,3 +119,20 @@ def test_the_convolution_is_pytorchs(channels: int, kernel: int, steps: int) -> 
     torch.testing.assert_close(conv(x), expected)
     known = torch.autograd.grad(expected.square().sum(), [other, *conv.parameters()])
     torch.testing.assert_close(torch.autograd.grad(conv(x).square().sum(), [x, *conv.parameters()]), known)
+
+
+def test_gradients_of_weights_depend_on_neither_the_threads_nor_the_gradient_of_the_input() -> None:
+    torch.manual_seed(0)
+    gru, x = StackGRU(5, 6), torch.randn(CHUNK + 3, 31, 5)
+    threads, gradients = torch.get_num_threads(), []
+    try:
+        for count, wanted in ((1, False), (1, True), (2, True)):
+            torch.set_num_threads(count)
+            gru.zero_grad()
+            loss_of(*gru(x.detach().requires_grad_(wanted))).backward()
+            gradients.append([p.grad.clone() for p in gru.parameters()])
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(threads)
+    for others in zip(*gradients, strict=True):
+        assert all(torch.equal(others[0], other) for other in others)

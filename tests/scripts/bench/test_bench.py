@@ -51,16 +51,22 @@ def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> 
 
 def test_regressors_are_compared_with_the_base_table_by_table() -> None:
     gaps = {"a": (0.02, 0.04), "b": (-0.01, -0.02), "c": (-0.06, -0.04)}
-    cell = {"part": "reserved", "split": "0", "model": "cmixup"}
+    cell = {"part": "reserved", "model": "cmixup"}
     rows = [
-        cell | {"table": table, "behind": str(gap), "seconds": str(10 + gap)}
+        cell | {"table": table, "split": str(split), "behind": str(gap), "seconds": str(10 + gap)}
         for table, both in gaps.items()
-        for gap in both
+        for split, gap in enumerate(both)
     ]
     (line,) = estimators.error_table(rows).splitlines()[2:]
     mean, half = np.mean([3, -1.5, -5]), 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
     assert line == f"| reserved, 3 tables: cmixup | {interval} | 2 | 10.0 | 10.0 |  |"
+    # a slow hour of the machine meets both, so a multiple is of the same table and split
+    hours = [1.0, 1.0, 1.0, 5.0, 5.0]
+    slow = [row | {"seconds": str(6 * hour)} for row, hour in zip(rows, hours, strict=False)]
+    bases = [row | {"model": "catboost", "seconds": str(2 * hour)} for row, hour in zip(rows, hours, strict=False)]
+    table = estimators.error_table([*slow, rows[5], *bases])
+    assert [text.split(" | ")[5] for text in table.splitlines()[2:]] == ["3.0 |", "1.0 |"]
     base = {
         (r["table"], r["split"]): float(r["log_error"]) for r in stored_rows("estimators") if r["model"] == "catboost"
     }

@@ -211,7 +211,7 @@ def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
     """
     y = as_array(name, y)
     values = np.asarray(y)
-    if values.dtype.kind not in "OUSTMm":
+    if not values.ndim or values.dtype.kind not in "OUSTMm":
         return y
     labels, kinds = np.array(values, dtype=object), set[str]()
     if (times := days_of(values)) is not None:

@@ -1,5 +1,6 @@
 """Settings that tests of the commands share."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,13 @@ def made_by(device: torch.device) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def no_hydra_left() -> None:
-    """What a test before this one may have left: words are composed as in a process of their own."""
+def no_hydra_left() -> Iterator[None]:
+    """Hydra in a test's own process keeps its words, and gives logging handlers whose streams end with the test."""
     GlobalHydra.instance().clear()
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
 
 
 @pytest.fixture

@@ -202,6 +202,14 @@ def test_what_a_stack_takes_from_the_first_must_be_alike(one: Method, other: Met
         check_alike([other, one])
 
 
+def test_training_refuses_such_runs_before_it_begins() -> None:
+    begun = list[object]()
+    runs = [make_run(regmixup(0.5), 0), make_run(regmixup(0.5, eta=0.3), 1)]
+    with pytest.raises(InputError, match=r"method\.eta"):
+        train(runs, settings(), on_start=lambda *given: begun.append(given))
+    assert not begun
+
+
 def test_what_only_draws_may_differ() -> None:
     check_alike(
         [

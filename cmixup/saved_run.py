@@ -1,9 +1,9 @@
 """A finished run, read back to predict new rows: `load_run(folder).predict(frame)`.
 
-A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of a
-table, how its columns become inputs (`preprocessing.json`). The classes that read them are named there and imported
-when a run is loaded. Those of a table and of its network (`fcn3`) are part of the library. The wheel holds neither the
-other models nor the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
+A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of the user's own
+data, how they become inputs (`preprocessing.json`). The classes that read them are imported when a run is loaded. Those
+of own data and of the networks in `IN_THE_WHEEL` are part of the library. The wheel holds neither the other models nor
+the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -18,21 +18,59 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.done import DONE, PREPROCESSING, checked, read_tensors
+from cmixup.done import DONE, PREPROCESSING, TABLE_FORMAT, checked, read_tensors
 from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
 from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
+BATCH_SIZE = 4096  # rows that are predicted at a time
 FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
 IN_THE_WHEEL = {"models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
+#: Classes that read `preprocessing.json`, by its `format`; each is a `Preprocessing` with `from_json(text, source)`.
+READERS = {
+    TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
+}
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
+
+
+class Preprocessing(Protocol):
+    """How the new rows of one kind of data become inputs, and a network's outputs predictions with names.
+
+    Attributes:
+        format: first key of the JSON.
+        in_shape: of an input.
+        targets: names of the labels.
+        labels: the same in words, with their units.
+    """
+
+    format: ClassVar[str]
+    in_shape: tuple[int, ...]
+    targets: tuple[str, ...]
+    labels: str
+
+    def takes(self, new: Any) -> bool:
+        """Return whether `new` is of its kind; else it is taken for inputs as the model reads them."""
+        ...
+
+    def apply(self, new: Any, source: str) -> Any:
+        """Return N inputs `(N, *in_shape)` float32: an array, or a `cmixup.data.Indexable` with a `batch_size`.
+
+        Raises:
+            InputError: what the run cannot read; the line calls it `source`.
+        """
+        ...
+
+    def predictions(self, new: Any, values: np.ndarray) -> Any:
+        """Return outputs `(N, d_y)` float32, in the labels' scale, as a data frame with a column for every target."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,8 +81,7 @@ class SavedRun:
         folder: of the run.
         model: on its device, in evaluation mode.
         in_shape: shape of one input.
-        table: how columns become inputs (`apply`) and predictions a data frame (`predictions`); None if the run was not
-            trained on a table.
+        preprocessing: how new rows become inputs, and outputs a data frame; None if the run keeps nothing of it.
         shift, scale: `(1, d_y)`, by which the network's outputs become labels.
         width: d_y; of `train.loss=gaussian` the network has as many outputs more.
     """
@@ -52,48 +89,49 @@ class SavedRun:
     folder: Path
     model: nn.Module = field(repr=False)
     in_shape: tuple[int, ...]
-    table: Any = field(repr=False)
+    preprocessing: Any = field(repr=False)
     shift: Tensor = field(repr=False)
     scale: Tensor = field(repr=False)
     width: int
 
-    def predict(self, rows: Any, batch_size: int = 4096, source: str = "table") -> Any:
+    def predict(self, rows: Any, batch_size: int | None = None, source: str = "") -> Any:
         """Return the predictions for new rows.
 
         Args:
-            rows: a pandas data frame with the columns that the run was trained on, found by name: their order does not
-                matter, and others are ignored. Or inputs as the model reads them, `(N, *in_shape)`: a tensor or array.
-            batch_size: rows at a time, 1 or more.
-            source: how errors call a data frame.
+            rows: what the run was trained on. Of a table a pandas data frame, whose columns are found by name: their
+                order does not matter, and others are ignored. Or inputs as the model reads them, `(N, *in_shape)`: a
+                tensor or array.
+            batch_size: rows at a time, 1 or more; None is 4096, or fewer of inputs that are read from files.
+            source: how errors call the rows, such as "table".
 
         Returns:
-            For a data frame another, with its index and a column for every target, in the target's own unit
-            (`log_target` is undone). Else a tensor `(N, d_y)` float32 on the CPU. On the rows of the run both are its
-            own predictions up to rounding: a run that was trained in a stack was scored by batched kernels. Of a run
-            with `train.loss=gaussian` they are the means.
+            A data frame with a column for every target, in the target's own unit (`log_target` is undone); of a table
+            it has the index of `rows`. For inputs a tensor `(N, d_y)` float32 on the CPU. On the rows of the run both
+            are its own predictions up to rounding: a run that was trained in a stack was scored by batched kernels. Of
+            a run with `train.loss=gaussian` they are the means.
 
         Raises:
             InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape,
                 or a data frame for a run that was not trained on a table.
         """
-        check_count("batch_size", batch_size, 1)
-        if not hasattr(rows, "iloc"):
+        if batch_size is not None:
+            check_count("batch_size", batch_size, 1)
+        made = self.preprocessing
+        if made is None or not made.takes(rows):
             return self._forward(rows, batch_size)
-        if getattr(rows, "ndim", 0) != 2:
-            raise InputError(f"rows must be a data frame or numbers, got {type(rows).__name__}")
-        if self.table is None:
-            raise InputError(
-                f"rows must be inputs of shape (N, {', '.join(map(str, self.in_shape))}): run {self.folder} was not "
-                "trained on a table, got a data frame"
-            )
-        values = self._forward(self.table.apply(rows, source), batch_size)
-        return self.table.predictions(rows, values.numpy())
+        inputs = made.apply(rows, source) if source else made.apply(rows)
+        return made.predictions(rows, self._forward(inputs, batch_size).numpy())
 
-    def _forward(self, inputs: Any, batch_size: int) -> Tensor:
+    def _forward(self, inputs: Any, batch_size: int | None) -> Tensor:
+        if lazy := getattr(inputs, "batch_size", 0):
+            return self._outputs(inputs, len(inputs), batch_size or lazy)
         try:
             x = torch.as_tensor(inputs, dtype=torch.float32)
         except (TypeError, ValueError, RuntimeError):
-            raise InputError(f"rows must be a data frame or numbers, got {type(inputs).__name__}") from None
+            what = f"inputs of shape (N, {', '.join(map(str, self.in_shape))})"
+            raise InputError(
+                f"rows must be what run {self.folder} was trained on, or {what}, got {type(inputs).__name__}"
+            ) from None
         if tuple(x.shape[1:]) != self.in_shape or not x.ndim:
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"rows must have shape ({expected}), got {tuple(x.shape)}")
@@ -101,10 +139,13 @@ class SavedRun:
             raise InputError(f"rows must be dense and have values, got {x.layout} on {x.device}")
         if not bool(torch.isfinite(x).all()):
             raise InputError("rows must be finite numbers, got NaN or infinity")
+        return self._outputs(x, len(x), batch_size or BATCH_SIZE)
+
+    def _outputs(self, x: Any, n: int, batch_size: int) -> Tensor:
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        starts = range(0, max(len(x), 1), batch_size)  # a table without rows gives one empty batch
+        batches = torch.split(torch.arange(n), batch_size)  # a table without rows gives one empty batch
         with torch.no_grad():
-            outputs = torch.cat([self.model(x[k : k + batch_size].to(device)).float().cpu() for k in starts])
+            outputs = torch.cat([self.model(x[rows].to(device)).float().cpu() for rows in batches])
         return outputs[:, : self.width] * self.scale + self.shift
 
 
@@ -140,14 +181,13 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
     if not (folder / WEIGHTS).is_file():
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
     in_shape, model, shift, scale = _read_model(folder, given, trust=trust)
-    table = None
+    made = None
     if (path := folder / PREPROCESSING).is_file():
-        from cmixup.tables.preprocessing import Preprocessing  # needs pandas
-
-        table = Preprocessing.from_json(checked(path).read_bytes(), str(path))
-        if (len(table.features), len(table.targets)) != (in_shape[0], given["out_features"]):
-            raise InputError(f"{path} is of another table than {MODEL}: {format_value(table.targets)}")
-    return SavedRun(folder, model.to(place).eval(), in_shape, table, shift, scale, given["out_features"])
+        reader = READERS[_read_json(path, *READERS)["format"]]
+        made = _imported(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
+        if (made.in_shape, len(made.targets)) != (in_shape, given["out_features"]):
+            raise InputError(f"{path} is of other data than {MODEL}: {format_value(made.targets)}")
+    return SavedRun(folder, model.to(place).eval(), in_shape, made, shift, scale, given["out_features"])
 
 
 def _read_model(
@@ -230,15 +270,16 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
         raise InputError(f"{what}: {advice}") from None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, *formats: str) -> dict[str, Any]:
     try:
         given = json.loads(checked(path).read_text())
     except InputError:
         raise
     except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
-    if not isinstance(given, dict) or given.get("format") != FORMAT:
-        raise InputError(f"{path} does not hold what a run keeps there ({FORMAT})")
+    formats = formats or (FORMAT,)
+    if not isinstance(given, dict) or given.get("format") not in formats:
+        raise InputError(f"{path} does not hold what a run keeps there ({', '.join(formats)})")
     return given
 
 

@@ -22,6 +22,7 @@ from datasets.common.table.labels import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train, part_file
 from scripts.config.parts import check_part, resolve_config
+from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_table
 from scripts.records import names
@@ -33,8 +34,10 @@ from scripts.report.result_table import markdown_table
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
 KEYS = {
     "dataset": "whose training labels; or",
+    **{word: one.what for word, one in OWN.items()},
     "table": "a file of labels, .npy or .csv",
-    "target": "their column in a .csv file; default its only one",
+    "target": "their column; default a table's only one",
+    "dataset.": "options of the dataset",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
     "check": "1 measures the published bandwidths of all datasets at hand, into results/tables/bandwidth.md; default 0",
@@ -61,13 +64,13 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
 
 
-def dataset_labels(name: str) -> np.ndarray:
-    """Return the training labels `(N, d_y)` of a dataset.
+def dataset_labels(*words: str) -> np.ndarray:
+    """Return the training labels `(N, d_y)` of the dataset that words of a command line choose.
 
     Raises:
         InputError: no such dataset, or its files cannot be had.
     """
-    node = resolve_config(compose_train([f"dataset={name}"]))["dataset"]
+    node = resolve_config(compose_train(words))["dataset"]
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
 
@@ -104,7 +107,7 @@ def check_bandwidths(results: Path = RESULTS) -> str:
     records, curves = [], {}
     for name, wanted in published_bandwidths().items():
         try:
-            labels = dataset_labels(name)
+            labels = dataset_labels(f"dataset={name}")
         except FetchError:
             continue
         records += measured_rows(name, labels, wanted)
@@ -157,13 +160,16 @@ def look_at(given: Args) -> None:
     """Print and draw what bandwidths do to the labels that the words name."""
     if given.get("dataset") == "csv" and "table" in given:
         del given["dataset"]
-    if ("dataset" in given) == ("table" in given):
-        raise InputError("give either dataset=<name> or table=<file.npy or file.csv>")
-    title, wanted = given.get("dataset") or str(given.path("table")), []
-    if "dataset" in given:
-        labels, wanted = dataset_labels(title), published_bandwidths().get(title, [])
-    else:
+    choosing = ["dataset", *(word for word, one in OWN.items() if one.dataset)]
+    data = [word for word in choosing if word in given]
+    if len(data) != 1 and data != ["x", "y"]:
+        raise InputError("give either dataset=<name>, table=<file.npy or file.csv>, images=, series= or arrays=")
+    title, wanted = given["dataset"] if "dataset" in given else str(given.path(data[-1])), []
+    if "table" in given:
         labels = file_labels(Path(title), given.get("target", ""))
+    else:
+        words = [f"{key}={value}" for key, value in given.items() if key in OWN or key.startswith("dataset")]
+        labels, wanted = dataset_labels(*words), published_bandwidths().get(title, [])
     if labels.min() == labels.max():
         raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
     wished = [(b, "asked for") for b in given.numbers("bandwidth")]

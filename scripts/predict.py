@@ -1,7 +1,7 @@
-"""Predict new rows with a finished run.
+"""Predict new rows with a finished run, by the word that it was trained with.
 
-A column for every target and a row for every row of the table are written. Columns are found by name; others are
-ignored. Where the table has the targets, too, the error is printed.
+A column for every target and a row for every new row are written. Columns are found by name; others are ignored. Where
+the new data have the targets, too, the error is printed.
 
 Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv id=house out=predictions.csv
 """
@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import yaml
 
-from cmixup.done import checked
+from cmixup.done import TABLE_FORMAT, checked
 from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
 from datasets.common.table.reading import Format, column_named, read_table
-from scripts.config.arguments import parse_args
+from scripts.config.arguments import Args, parse_args
 from scripts.config.words import split_names
 from scripts.driver.cli import user_errors
 from scripts.records.records import plain_cell
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
-    "table": "text file with a header, whose rows are predicted",
+    "table": "text file with a header, whose rows are predicted; of a run on a table",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
@@ -45,7 +46,7 @@ def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFram
     options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
     given = config.get("missing") or []
     missing = tuple(map(str, given if isinstance(given, list) else [given]))
-    return read_table(path, Format(**options, missing=missing), (*text, *(run.table.text if run.table else ())))
+    return read_table(path, Format(**options, missing=missing), (*text, *getattr(run.preprocessing, "text", ())))
 
 
 def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
@@ -65,30 +66,58 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     return lines
 
 
-def predict_table(run: SavedRun, table: Path, out: Path, wanted: str = "") -> None:
-    """Write the predictions for a table, after the columns of it that `wanted` names between commas."""
-    if run.table is None:
-        raise InputError(
-            f"run {run.folder} was not trained on a table; cmixup.load_run(folder).predict(inputs) takes arrays"
-        )
-    if out.exists() and out.samefile(table):
-        raise InputError(f"out must be another file than the table, got {out}")
-    parts = wanted.split(",")
+def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a table, of which the columns named by `id` are text, as what it is and as what `run.predict` takes."""
+    parts = given.get("id", "").split(",")
     joined = [",".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
-    frame = read_new(table, run, [" ".join(name.split()) for name in joined])
-    ids = [column_named(name, list(frame)) for name in split_names(wanted, lambda name: name in frame)]
+    frame = read_new(given.path("table"), run, [" ".join(name.split()) for name in joined])
+    return frame, frame
+
+
+class Kind(NamedTuple):
+    """How new data of a kind are read.
+
+    Attributes:
+        format: of the run's `preprocessing.json`.
+        read: returns a frame with a row for each prediction, and what `run.predict` takes. None instead of a frame
+            stands for the index of the predictions.
+        columns: of the frame, that are written whatever `id` says.
+    """
+
+    format: str
+    read: Callable[[SavedRun, Args], tuple[pd.DataFrame | None, Any]]
+    columns: tuple[str, ...] = ()
+
+
+KINDS = {"table": Kind(TABLE_FORMAT, read_rows)}
+
+
+def write_predicted(run: SavedRun, word: str, given: Args) -> None:
+    """Write the predictions for new data, after the columns of them that `id` names."""
+    made, kind = run.preprocessing, KINDS[word]
+    if getattr(made, "format", "") != kind.format:
+        other = next((word for word, kind in KINDS.items() if kind.format == getattr(made, "format", "")), "")
+        advice = f"give {other}=" if other else "cmixup.load_run(folder).predict(inputs) takes arrays"
+        raise InputError(f"run {run.folder} was not trained on {word}=; {advice}")
+    new, out = given.path(word), given.path("out") if "out" in given else Path("predictions.csv")
+    if out.exists() and new.exists() and out.samefile(new):
+        raise InputError(f"out must be another file than {word}, got {out}")
+    frame, rows = kind.read(run, given)
+    known = [] if frame is None else list(frame)
+    ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
     for name in ids:
-        if name not in frame:
-            raise InputError(f"id {name!r} is no column of {table}{nearest(name, list(frame))}")
+        if name not in known:
+            raise InputError(f"id {name!r} is no column of {new}{nearest(name, known)}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        predicted = run.predict(frame, source=str(table))
+        predicted = run.predict(rows, source=str(new))
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
-    kept = pd.concat([frame[[name for name in ids if name not in predicted]].map(plain_cell), predicted], axis=1)
-    kept = kept.rename(columns=plain_cell)
+    frame = predicted.index.to_frame() if frame is None else frame
+    first = [name for name in dict.fromkeys([*kind.columns, *ids]) if name not in predicted]
+    kept = pd.concat([frame[first].map(plain_cell), predicted], axis=1).rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
-    print(f"{len(predicted)} rows: {run.table.labels} -> {out}")
+    print(f"{len(predicted)} rows: {made.labels} -> {out}")
     for line in error_lines(frame, predicted):
         print(line)
 
@@ -99,11 +128,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, names=("run",))
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
-        if "table" not in given:
-            raise InputError("table must name a file to predict: table=new.csv")
-        run = load_run(given.path("run"), trust=given.switch("trust"))
-        out = given.path("out") if "out" in given else Path("predictions.csv")
-        predict_table(run, given.path("table"), out, given.get("id", ""))
+        words = [word for word in KINDS if word in given]
+        if len(words) != 1:
+            raise InputError(f"{'=, '.join(KINDS)}= must name new data to predict, such as table=new.csv")
+        write_predicted(load_run(given.path("run"), trust=given.switch("trust")), words[0], given)
 
 
 if __name__ == "__main__":

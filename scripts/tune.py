@@ -38,13 +38,13 @@ from scripts.config.compose import (
     option_names,
     override_word,
     override_words,
+    own_options,
     part_file,
     read_part,
-    table_options,
     tune_command,
     tuned_path,
 )
-from scripts.config.words import hydra_words
+from scripts.config.words import OWN, hydra_words
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
@@ -69,8 +69,7 @@ KEYS = {
     "jobs": "processes at a time; default one a core, or one a GPU",
     "rerun": "1: train again what is done",
     "debug": "tiny: try everything in seconds on synthetic data, and write below out",
-    "table": "a file of your own, for dataset=csv",
-    "target": "its column to predict",
+    **{word: one.what for word, one in OWN.items()},
     OPTION: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
 }
@@ -199,7 +198,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         winner, values = reports[best], trials[best].values
         assert winner is not None
         scores = [validation_score(report) if report else None for report in reports]
-        elsewhere = folder and not table_options(config)
+        elsewhere = folder and not own_options(config)
         path = folder / preset / f"{dataset}.yaml" if folder and elsewhere else tuned_path(dataset, preset, config)
         write_values(path, method, values)
         record = json.dumps({
@@ -227,9 +226,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__)
         words = hydra_words([f"{key}={value}" for key, value in given.items()])
         options = [word for word in words if word.startswith(OPTION)]
-        if "dataset=csv" in words:
-            given["dataset"] = "csv"
-        if "dataset" not in given:
+        given["dataset"] = next((word.partition("=")[2] for word in words if word.startswith("dataset=")), "")
+        if not given["dataset"]:
             raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got none")
         datasets = given.listed("dataset", option_names("dataset"))
         methods = given.listed("method", option_names("method"))

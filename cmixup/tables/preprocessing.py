@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ KINDS["date"] = Number  # of runs of earlier versions
 
 
 @dataclass(frozen=True)
-class Preprocessing:
+class TablePreprocessing:
     """From a table's columns to features.
 
     Attributes:
@@ -32,6 +32,7 @@ class Preprocessing:
         units: of the targets, such as "%" or "days"; nothing where none is known.
     """
 
+    format: ClassVar[str] = TABLE_FORMAT
     targets: tuple[str, ...]
     group: str
     log_target: bool
@@ -47,6 +48,11 @@ class Preprocessing:
         return ", ".join(f"{name} in {unit}" if unit else name for name, unit in zip(self.targets, units, strict=True))
 
     @property
+    def in_shape(self) -> tuple[int]:
+        """Shape of an input."""
+        return (len(self.features),)
+
+    @property
     def features(self) -> list[str]:
         """Names of the features, such as `size`, `size is missing`, `fuel=gas`, `fuel=(other)`."""
         return [name for column in self.columns for name in column.features]
@@ -55,6 +61,10 @@ class Preprocessing:
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
         return [column.name for column in self.columns if isinstance(column, Category) or column.form]
+
+    def takes(self, new: Any) -> bool:
+        """Return whether `new` is a data frame."""
+        return hasattr(new, "iloc") and getattr(new, "ndim", 0) == 2
 
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
@@ -99,7 +109,7 @@ class Preprocessing:
         return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Preprocessing:
+    def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> TablePreprocessing:
         """Return what `to_json` made the text of.
 
         Args:
@@ -137,12 +147,12 @@ def fit(
     scaling: str = "standard",
     units: tuple[str, ...] = (),
     source: str = "table",
-) -> Preprocessing:
+) -> TablePreprocessing:
     """Fit on training rows, in the order of the file; see `fit_number` and `fit_category`.
 
     Args:
         train: the columns to make features of; targets and group are not among them.
-        targets, group, log_target, scaling, units: see `Preprocessing`.
+        targets, group, log_target, scaling, units: see `TablePreprocessing`.
         categorical: columns that hold categories.
         forms: how a column is written, of those that are text but hold numbers or times.
         keep: columns that stay even if they seem to number the rows.
@@ -169,4 +179,4 @@ def fit(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         more = f" ({reasons})" if reasons else ""
         raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
-    return Preprocessing(targets, group, log_target, scaling, tuple(columns), dropped, units)
+    return TablePreprocessing(targets, group, log_target, scaling, tuple(columns), dropped, units)

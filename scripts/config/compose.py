@@ -25,6 +25,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
 from scripts.config.words import (
+    FILES,
     check_words,
     config_folders,
     hydra_text,
@@ -39,7 +40,6 @@ TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of t
 TUNED_PRESETS = (TUNED, TUNED_DEFAULT)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
 LONGEST_LINE = 300  # characters of what Hydra says of bad words
-TABLE_KEYS = ("path", "package", "item", "target")  # what names a table of one's own, in a dataset that leaves it open
 ADDED = "method/transform"  # the group that no method has by default, so that Hydra wants a + before it
 TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
@@ -170,23 +170,22 @@ def search_words(folders: Sequence[Path]) -> list[str]:
     return [f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"] if folders else []
 
 
-def table_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what names the table of one's own that a configuration is for; nothing for every other dataset."""
-    options, file = config["dataset"], part_file("dataset", config["dataset"]["name"])
-    if file.get("target") != "":
-        return {}
-    named = {key: options[key] for key in TABLE_KEYS if key in options}
-    return named | ({"path": os.path.realpath(typed_path(named["path"]))} if named.get("path") else {})
+def own_options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that name the user's data (`own` of the dataset's file); none of other datasets."""
+    options = config["dataset"]
+    named = {key: options[key] for key in part_file("dataset", options["name"]).get("own", ()) if key in options}
+    files = {key: os.path.realpath(typed_path(named[key])) for key in named if f"dataset.{key}" in FILES and named[key]}
+    return named | files
 
 
 def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
     """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
 
-    Each table of one's own has a file of its own below `out`.
+    Data of the user's have a file of their own below `out`.
     """
-    if config is None or not (named := table_options(config)):
+    if config is None or not (named := own_options(config)):
         return part_path("dataset", dataset).parents[1] / preset / f"{dataset}.yaml"
-    name = re.sub(r"\W+", "_", Path(named.get("path") or named["item"]).stem)[:40]
+    name = re.sub(r"\W+", "_", Path(next((str(value) for value in named.values() if value), "")).stem)[:40]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
     return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
 
@@ -220,19 +219,19 @@ def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
 def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     """Return the words of a command line under the values of a tuned preset, over which the words win.
 
-    They are those of the preset that it starts from; for a table of one's own they name that preset, so that a run is
+    They are those of the preset that it starts from; for data of the user's they name that preset, so that a run is
     the one that `scripts.tune` printed.
 
     Raises:
         InputError: this method has not been tuned on this dataset.
     """
     config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
-    dataset, method, named = cfg.dataset.name, cfg.method.name, table_options(config)
+    dataset, method, named = cfg.dataset.name, cfg.method.name, own_options(config)
     base = base_preset(dataset, preset)
     values = tuned_values(dataset, method, preset, config)
     if values is None:
-        table = [f"dataset.{key}={value}" for key, value in named.items() if value]
-        command = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, table)])
+        data = [f"dataset.{key}={value}" for key, value in named.items() if value]
+        command = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, data)])
         raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {command} does it")
     if named:
         return [f"preset={base}", *override_words(values), *(word for word in words if not word.startswith("preset="))]
@@ -240,7 +239,7 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
 
 
 def normalize_arguments(words: Sequence[str]) -> list[str]:
-    """Return a command line as Hydra takes it: `table=` and `target=` as options of the dataset csv, which is chosen.
+    """Return a command line as Hydra takes it: `table=` and `target=` as options of a dataset, which is chosen.
 
     One that asks Hydra to show a configuration has the values that a tuned preset stands for.
     """

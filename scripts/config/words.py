@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override, Quote, QuotedString
@@ -23,16 +23,38 @@ from cmixup.errors import InputError, format_value
 
 FOLDERS = "CMIXUP_CONFIG"  # environment: folders like configs/ with parts of one's own
 PARSER = OverridesParser.create()
-SHORT = {"table": "dataset.path", "target": "dataset.target"}  # words for options of the dataset csv
-FILES = ("dataset.path", "out")
-SINGLE = (*FILES, "dataset.group", "dataset.package", "dataset.item")  # no list, and never null
-SEVERAL = ("dataset.target", "dataset.categorical", "dataset.drop", "dataset.keep", "dataset.missing")
+FILES = ("dataset.path", "dataset.labels", "dataset.x", "dataset.y", "out")
+SINGLE = (*FILES, *(f"dataset.{name}" for name in ("group", "package", "item", "image", "split", "time")))  # never null
+SEVERAL = tuple(f"dataset.{name}" for name in ("target", "categorical", "drop", "keep", "missing", "known", "id"))
 QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 ITEM = re.compile(rf"\s*(?:{QUOTED}|\[[^\]]*\])\s*(?=,|$)|[^,]+")  # of a list or a sweep
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 FUNCTION = re.compile(r"(choice|glob|interval|range|shuffle|sort|tag)\(.*\)")  # of a sweep
 TEXT = re.compile(r"(?!(true|false|null|inf|nan)$)[a-z_./][\w./]*", re.ASCII | re.IGNORECASE)  # needs no quotes
 KNOWN_TO_HYDRA = re.compile(r"[\w/\-\\+.$%*@?|: ]", re.ASCII)  # of a value without quotes
+
+
+class OwnWord(NamedTuple):
+    """A word for the user's own data: the dataset that it chooses, if any, and what `--help` says of it."""
+
+    dataset: str
+    what: str
+
+
+#: Words that are short for `dataset.<word>=`, those that choose a dataset for `dataset.path=`, but for x and y.
+OWN = {
+    "table": OwnWord("csv", "a table of your own, a file"),
+    "images": OwnWord("images", "a folder with images of your own"),
+    "series": OwnWord("series", "a file with a series of your own"),
+    "arrays": OwnWord("arrays", "a file with arrays x and y of your own, .npz or .h5"),
+    "x": OwnWord("arrays", "a .npy file with inputs of your own"),
+    "y": OwnWord("arrays", "a .npy file with their labels"),
+    "labels": OwnWord("", "the table with the labels of images"),
+    "target": OwnWord("", "the column to predict"),
+    "time": OwnWord("", "the column of a series that holds times"),
+    "window": OwnWord("", "rows of a series that an input has"),
+    "horizon": OwnWord("", "rows of a series that are forecast"),
+}
 
 
 def typed_path(text: str) -> str:
@@ -53,15 +75,22 @@ def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
-    """Return words of a command line with every name as Hydra reads it; `table=my.csv` chooses the dataset csv, too."""
+    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset."""
     sweeps = bool(MULTIRUN & set(words))
     made, keys = [], [word.partition("=")[0] for word in words]
     for word in words:
         key, sign, value = word.partition("=")
-        option = SHORT.get(key, key)
+        option = _option_of(key)
         names = sign and (option.lstrip("+") == "out" or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
-    return [*made, *(["dataset=csv"] if "table" in keys and "dataset" not in keys else [])]
+    chosen = [OWN[key].dataset for key in keys if key in OWN and OWN[key].dataset]
+    return [*made, *([f"dataset={chosen[0]}"] if chosen and "dataset" not in keys else [])]
+
+
+def _option_of(key: str) -> str:
+    if key not in OWN:
+        return key
+    return "dataset.path" if OWN[key].dataset and key not in ("x", "y") else f"dataset.{key}"
 
 
 def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from cmixup.tables.preprocessing import Preprocessing
+from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.airfoil import Airfoil
 from datasets.common.base import fill_missing, permuted
 from datasets.common.domain_table import split_by_domain
@@ -55,7 +55,7 @@ BAD: Bad = [
     (lambda: Csv(target="price").load(0), "path must name the table's file: dataset=csv dataset.path=my.csv"),
     (partial(Format, decimal="x"), "decimal must be one of auto, point, comma, ., ,, got 'x'"),
     (partial(Format, encoding="utf-9"), "encoding must be one that Python knows, such as utf-8, got 'utf-9'"),
-    *bad(lambda text: Preprocessing.from_json(text, "my.json"),
+    *bad(lambda text: TablePreprocessing.from_json(text, "my.json"),
           ("", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'),
           "my.json does not hold what a run kept of its table"),
     # ---- rows, series and views

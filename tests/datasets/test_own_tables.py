@@ -13,7 +13,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
+from cmixup.tables.preprocessing import PREPROCESSING, TablePreprocessing
 from datasets.common.fetch import sha256_of
 from datasets.common.table.reading import Format, read_table
 from datasets.common.table.user import UserTable, split_groups, split_rows
@@ -41,8 +41,8 @@ def parts(data: RegressionData) -> list[Any]:
     return [getattr(data, name) for name in SPLITS]
 
 
-def made(data: RegressionData) -> Preprocessing:
-    return Preprocessing.from_json(data.extras[PREPROCESSING])
+def made(data: RegressionData) -> TablePreprocessing:
+    return TablePreprocessing.from_json(data.extras[PREPROCESSING])
 
 
 # ---- the split

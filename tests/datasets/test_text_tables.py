@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
+from cmixup.tables.preprocessing import PREPROCESSING, TablePreprocessing
 from datasets.common.table.reading import Format, read_table
 from datasets.csv import Csv
 
@@ -174,7 +174,7 @@ def test_tables_of_other_programs_are_read_with_their_types(name: str, package: 
     getattr(many, name)(tmp_path / "t", **({"index": False, "engine": "openpyxl"} if package == "openpyxl" else {}))
     dataset = Csv(str(tmp_path / "t"), target="price", drop="code", scaling="none")
     data = dataset.load(0)
-    made = Preprocessing.from_json(data.extras[PREPROCESSING])
+    made = TablePreprocessing.from_json(data.extras[PREPROCESSING])
     assert made.features == ["size", "fuel=gas", "fuel=oil", "day", "flag"]
     np.testing.assert_array_equal(data.test.x[:, 3], 18262 + data.test.y[:, 0])
     assert "read as days: day (ISO 8601)" in dataset.problems()

@@ -108,13 +108,13 @@ def test_the_committed_numbers_of_rcf_mnist_are_those_of_its_labels(monkeypatch:
     monkeypatch.setattr(rcf_mnist.RCFMNIST, "fetch", lambda _: ((file, Path(file.path)),))
     monkeypatch.setattr(rcf_mnist, "read_idx", lambda _, shape: np.zeros(shape, np.uint8))
     monkeypatch.setattr(rcf_mnist, "rotate", lambda images, _: images)
-    held_to("rcf_mnist", bandwidth.dataset_labels("rcf_mnist"))
+    held_to("rcf_mnist", bandwidth.dataset_labels("dataset=rcf_mnist"))
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["airfoil", "no2", "exchange_rate", "crime", "skillcraft"])
 def test_the_committed_numbers_are_those_of_the_labels(name: str) -> None:
-    held_to(name, bandwidth.dataset_labels(name))
+    held_to(name, bandwidth.dataset_labels(f"dataset={name}"))
 
 
 def held_to(name: str, labels: np.ndarray) -> None:

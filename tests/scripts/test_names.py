@@ -276,3 +276,18 @@ def test_a_name_that_is_not_there_stands_in_the_message_as_typed(
             with pytest.raises(InputError) as caught:
                 plan_job(compose_train(["table=t.csv", f"target={name}"])).dataset.load(0)
             assert name in str(caught.value)
+
+
+SHORT = {
+    "table=my.csv target=y": "dataset.path=my.csv dataset.target=y dataset=csv",
+    "images=a labels=l.csv target=[x,y]": "dataset.path=a dataset.labels=l.csv dataset.target=[x,y] dataset=images",
+    "series=load.csv time=day window=168": "dataset.path=load.csv dataset.time=day dataset.window=168 dataset=series",
+    "arrays=data.npz": "dataset.path=data.npz dataset=arrays",
+    "x=a.npy y=b.npy": "dataset.x=a.npy dataset.y=b.npy dataset=arrays",
+    "dataset=rdataset target=y": "dataset=rdataset dataset.target=y",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SHORT)
+def test_a_short_word_is_an_option_and_chooses_the_dataset(words: str) -> None:
+    assert hydra_words(words.split()) == SHORT[words].split()

@@ -35,7 +35,7 @@ def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]
             assert predicted.index.tolist() == rows[part].tolist()
             # The inputs themselves are those of the dataset, bit for bit.
             x = getattr(dataset.load(seed), part).x
-            assert np.array_equal(run.table.apply(frame), x.numpy())  # type: ignore[union-attr]
+            assert np.array_equal(run.preprocessing.apply(frame), x.numpy())
             assert torch.equal(run.predict(x), torch.tensor(predicted.to_numpy()))
     one, other = (load_run(folder / f"seed={seed}").predict(frame).to_numpy() for seed in job.seeds)
     assert not np.allclose(one, other)  # each seed has its own weights
@@ -48,7 +48,7 @@ def test_a_single_run_predicts_its_own_numbers_bit_for_bit(table_run: tuple[Job,
     frame = predict.read_new(path, run)
     kept = read_predictions(job.run_folder(0) / "predictions.h5")
     data, predicted = job.dataset.load(0), run.predict(frame)
-    inputs = run.table.apply(frame)  # type: ignore[union-attr]
+    inputs = run.preprocessing.apply(frame)
     for part in ("val", "test"):
         rows = [int(np.flatnonzero((inputs == x).all(axis=1))[0]) for x in getattr(data, part).x.numpy()]
         # Rows may repeat, but equal inputs are predicted alike.
@@ -102,14 +102,14 @@ def test_ids_go_into_the_predictions_as_they_are(table_run: tuple[Job, Path], tm
 def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tuple[Job, Path], tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("=1+1;size;age;state\n=cmd();1;25;s1\n-7;2;25;s1\n@x;3;25;s1\n")
     out = tmp_path / "out.csv"
-    predict.predict_table(load_run(table_run[0].run_folder(0)), tmp_path / "new.csv", out, "=1+1")
+    predict.main([f"run={table_run[0].run_folder(0)}", f"table={tmp_path / 'new.csv'}", "id==1+1", f"out={out}"])
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
 
 
 BAD = {
     "nothing": ([], "run must name"),
-    "no table": (["run={run}"], "table must name"),
+    "no table": (["run={run}"], "table= must name"),
     "no file": (["run={run}", "table=/nowhere.csv"], "no such file"),
     "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
     "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),

@@ -58,8 +58,8 @@ DEEP = "[" * 10**5 + "]" * 10**5
         ("checkpoint.pt", b"no weights", "does not hold the weights"),
         ("checkpoint.pt", b"", "does not hold the weights"),
         ("checkpoint.pt", other_weights(), "does not hold the weights"),
-        ("preprocessing.json", "{}", "does not hold what a run kept of its table"),
-        ("preprocessing.json", b"\xff", "does not hold what a run kept of its table"),
+        ("preprocessing.json", "{}", "does not hold what a run keeps there"),
+        ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
     ],
 )
 def test_a_damaged_run_is_one_line(
@@ -73,7 +73,7 @@ def test_a_damaged_run_is_one_line(
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("preprocessing.json", {"targets": ["one", "two"]}, "is of another table than model.json"),
+        ("preprocessing.json", {"targets": ["one", "two"]}, "is of other data than model.json"),
         ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
         ("model.json", {"label_scaling": {"mean": [math.inf], "std": [1.0]}}, "holds numbers that are not finite"),
     ],

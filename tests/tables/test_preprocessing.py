@@ -8,7 +8,7 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.tables.columns import Category, Number, as_numbers, fit_category, fit_number, holds_categories, read_column
-from cmixup.tables.preprocessing import Preprocessing, fit
+from cmixup.tables.preprocessing import TablePreprocessing, fit
 
 NAN = float("nan")
 
@@ -28,7 +28,7 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame({"id": range(20), "size": size, "fuel": fuel, "here": 7}, index=range(1, 21))
 
 
-def fitted(**changes: Any) -> Preprocessing:
+def fitted(**changes: Any) -> TablePreprocessing:
     return fit(frame(), ("price",), "", {"fuel"}, source="t.csv", **changes)
 
 
@@ -151,7 +151,7 @@ def test_the_features_of_a_table() -> None:
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
 def test_json_gives_the_same_features_of_new_rows(scaling: str) -> None:
     made = fitted(scaling=scaling, log_target=True)
-    again = Preprocessing.from_json(made.to_json())
+    again = TablePreprocessing.from_json(made.to_json())
     assert again == made
     rng = np.random.default_rng(0)
     new = pd.DataFrame({"fuel": rng.choice(["gas", "new", None], 50), "size": 10 * rng.normal(size=50), "more": 1})

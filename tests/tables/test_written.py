@@ -9,7 +9,7 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.tables.columns import as_numbers, read_column
-from cmixup.tables.preprocessing import PREPROCESSING, Preprocessing
+from cmixup.tables.preprocessing import PREPROCESSING, TablePreprocessing
 from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of
 from datasets.csv import Csv
 
@@ -137,7 +137,7 @@ def test_text_trains_and_predicts_as_the_numbers_that_it_says(tmp_path: Path, na
     kind = "days" if name == "time" else "numbers"
     assert f"read as {kind}: x ({form})" in dataset.problems()
     assert not data.notes
-    made = Preprocessing.from_json(data.extras[PREPROCESSING])
+    made = TablePreprocessing.from_json(data.extras[PREPROCESSING])
     assert (made.columns[0].form, made.columns[1].form) == ("", form)  # type: ignore[union-attr]
     assert made.text == ["x"]
     rows = pd.DataFrame({"b": A[:5] % 7, "x": words[:5]})

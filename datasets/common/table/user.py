@@ -24,7 +24,7 @@ from cmixup.tables.columns import (
     label_column,
     read_column,
 )
-from cmixup.tables.preprocessing import Preprocessing, fit
+from cmixup.tables.preprocessing import TablePreprocessing, fit
 from cmixup.tables.written import Reading, signs_of
 from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
@@ -293,7 +293,7 @@ def as_names(given: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in every if name not in ("", None))
 
 
-def notes_on(made: Preprocessing) -> list[str]:
+def notes_on(made: TablePreprocessing) -> list[str]:
     """Return what a reader of the results must know of the features."""
     dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
     return [f"dropped: {dropped}"] * bool(dropped)

@@ -20,13 +20,12 @@ RECIPES = {
     "keras_batches": ("keras", 32 * 400),
     "skorch_net": ("skorch", 10 * (2 * 3 * 200 + 400)),
     "fastai_callback": ("fastai", 10 * 400),
-    "lightgbm_resampling": ("lightgbm", 400),
 }
 #: Counts the rows that are mixed. torchvision, which some of these packages import, is helped beside a CPU torch.
 AROUND = """
 import runpy, sys
 import cmixup.adapters.batch, cmixup.adapters.hidden, cmixup.adapters.pairs, cmixup.mixing.linear
-if sys.argv[2] not in ("torch", "lightgbm", "keras"):
+if sys.argv[2] not in ("torch", "keras"):
     import models.vision
     models.vision.import_torchvision()
 rows = []
@@ -42,14 +41,6 @@ if sys.argv[2] == "keras":
         rows.append(len(anchors))
         return draw(self, anchors, rng)
     cmixup.PartnerSampler.draw = counted
-if sys.argv[2] == "lightgbm":
-    import cmixup.sklearn
-    original = cmixup.sklearn.CMixupResampler.fit_resample
-    def counted(self, x, y):
-        result = original(self, x, y)
-        rows.append(len(self.lam_))
-        return result
-    cmixup.sklearn.CMixupResampler.fit_resample = counted
 runpy.run_path(sys.argv[1], run_name="__main__")
 print("mixed", sum(rows))
 """

@@ -1,4 +1,4 @@
-"""C-Mixup for scikit-learn: `CMixupRegressor`, a network, and `CMixupResampler`, mixed rows for any other estimator.
+"""C-Mixup for scikit-learn: `CMixupRegressor`, networks beside gradient-boosted trees.
 
 Nothing else of the library needs scikit-learn (`pip install 'cmixup[sklearn]'`).
 """
@@ -9,6 +9,5 @@ except ImportError as error:
     raise ImportError("cmixup.sklearn needs scikit-learn 1.6 or newer: pip install 'cmixup[sklearn]'") from error
 
 from cmixup.sklearn.regressor import CMixupRegressor
-from cmixup.sklearn.resampler import CMixupResampler
 
-__all__ = ["CMixupRegressor", "CMixupResampler"]
+__all__ = ["CMixupRegressor"]

@@ -22,13 +22,12 @@ Levels = list[Level] | None
 MOST_LEVELS = 255
 
 
-def categorical_columns(given: Any, X: Any, option: str = "categorical_features") -> list[int]:
+def categorical_columns(given: Any, X: Any) -> list[int]:
     """Return the positions of the columns that hold categories.
 
     Args:
         given: None, "from_dtype" (pandas' categories), or names, positions or a mask of columns.
         X: an array or a frame (n, d).
-        option: what errors call `given`.
 
     Raises:
         InputError: `given` is none of these.
@@ -47,7 +46,7 @@ def categorical_columns(given: Any, X: Any, option: str = "categorical_features"
     places = [names.index(entry) if entry in names else entry for entry in listed]
     if not (fits and all(type(place) is int and 0 <= place < count for place in places)):
         what = f'None, "from_dtype", or names, positions or a mask of the {count} columns'
-        raise InputError(f"{option} must be {what}, got {format_value(given)}")
+        raise InputError(f"categorical_features must be {what}, got {format_value(given)}")
     return sorted(set(places))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from cmixup.errors import InputError, format_value
-from cmixup.tables.days import DATES, DAY, day_of, days_of
+from cmixup.tables.days import DATES, day_of, days_of
 from cmixup.tables.levels import is_missing
 
 
@@ -56,44 +56,6 @@ def as_frame(X: Any) -> Any:
     return pd.DataFrame(columns)
 
 
-def take_rows(X: Any, rows: Any, changed: Any) -> Any:
-    """Return rows of a frame of another library than pandas, with other values in some columns, in the frame's types.
-
-    Args:
-        X: the frame (n, d).
-        rows: (m,) which rows.
-        changed: a frame of pandas with m rows of some of its columns: numbers or dates, a missing one as pandas has it.
-    """
-    import narwhals
-
-    frame = narwhals.from_native(X, eager_only=True)
-    new = {}
-    for name in changed.columns:
-        values, missing = changed[name].tolist(), changed[name].isna()
-        filled = [None if gone else value for value, gone in zip(values, missing, strict=True)]
-        dtype = frame[name].dtype
-        at_first = None if dtype.is_temporal() else dtype
-        new[name] = narwhals.new_series(name, filled, at_first, backend=frame.implementation).cast(dtype)
-    return frame[rows.tolist()].with_columns(**new).to_native()
-
-
-def like_labels(y: Any, values: Any) -> Any | None:
-    """Return labels (n,) or (n, d_y) as a series or frame of the library of `y`; None for pandas, arrays and lists."""
-    if hasattr(y, "iloc") or isinstance(y, np.ndarray | list | tuple):
-        return None
-    try:
-        import narwhals
-    except ImportError:
-        return None
-    given = narwhals.from_native(y, eager_only=True, allow_series=True, pass_through=True)
-    if given is y:
-        return None
-    if not hasattr(given, "columns"):
-        return narwhals.new_series(given.name, values, backend=given.implementation).to_native()
-    columns = dict(zip(given.columns, values.T, strict=True))
-    return narwhals.from_dict(columns, backend=given.implementation).to_native()
-
-
 def as_array(name: str, values: Any) -> Any:
     """Return a tensor of PyTorch, of any device and layout, with or without gradient, as an array; others as they are.
 
@@ -131,7 +93,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
         if kind == "O" and X.ndim == 2:
             X = X.copy()
             for place in set(range(X.shape[1])) - set(categorical):
-                _check_column(X[:, place], place, "categorical_features")
+                _check_column(X[:, place], place)
                 X[:, place] = _numbers(X[:, place])
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
         return X if times is None else times[0]
@@ -140,7 +102,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> Any:
         if place in categorical or getattr(dtype, "kind", "O") in "biuf":
             continue
         column = X.iloc[:, place]
-        _check_column(column, name, "categorical_features")
+        _check_column(column, name)
         if (numbers := _numbers(column)) is not column:
             frame = X.copy(deep=False) if frame is X else frame
             frame.isetitem(place, numbers)
@@ -155,27 +117,11 @@ def _numbers(column: Any) -> Any:
     return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column
 
 
-def check_text(X: Any, categorical: Collection[int]) -> None:
-    """Check that no other column than the categories holds text, not even text that reads as numbers.
-
-    Args:
-        X: an array or a frame of pandas (n, d).
-        categorical: positions of the columns that hold categories.
-
-    Raises:
-        InputError: one does; the message names it and says how to encode it.
-    """
-    for place in range(X.shape[1]):
-        column = X.iloc[:, place] if hasattr(X, "iloc") else X[:, place]
-        if place not in categorical:
-            _check_column(column, X.columns[place] if hasattr(X, "iloc") else place, "categorical", any_text=True)
-
-
-def _check_column(column: Any, name: Any, option: str, *, any_text: bool = False) -> None:
-    """Raise `InputError` if a column that is no category holds text: such as is no number, or any."""
+def _check_column(column: Any, name: Any) -> None:
+    """Raise `InputError` if a column that is no category holds text that is no number."""
     if getattr(column.dtype, "kind", "O") not in "OUT" or str(column.dtype) == "category":
         return
-    text = next((v for v in column if isinstance(v, str) and (any_text or not _is_number(v))), None)
+    text = next((v for v in column if isinstance(v, str) and not _is_number(v)), None)
     if text is None:
         return
     cure, place = "", f"X[{str(name)!r}]"
@@ -186,7 +132,7 @@ def _check_column(column: Any, name: Any, option: str, *, any_text: bool = False
             cure = f"; as numbers or days it is as_numbers({place}, {form!r})[0] of cmixup.tables.columns"
     raise InputError(
         f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
-        f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in {option}{cure}'
+        f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in categorical_features{cure}'
     )
 
 
@@ -235,17 +181,3 @@ def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
         return labels.astype(np.float64)
     except (TypeError, ValueError):  # for scikit-learn to say what is wrong
         return labels
-
-
-def dates_like(column: Any, days: Any) -> Any:
-    """Return days since 1970 (m,) as dates of the kind of a column; whole days where the column has only these."""
-    known = days_of(column)[0]  # type: ignore[index]  # of dates it is not None
-    if np.array_equal(known, np.rint(known), equal_nan=True):
-        days = np.rint(days)
-    unit: Any = column.dt.unit if hasattr(column, "iloc") else np.datetime_data(column.dtype)[0]
-    ticks = np.rint(np.nan_to_num(days) * (DAY / np.timedelta64(1, unit))).astype(np.int64)
-    dates = np.where(np.isnan(days), np.datetime64("NaT", unit), ticks.astype(f"M8[{unit}]"))
-    if not hasattr(column, "iloc"):
-        return dates
-    naive = type(column)(dates)
-    return naive.dt.tz_localize("UTC").dt.tz_convert(column.dtype.tz) if getattr(column.dtype, "tz", None) else naive

@@ -1,4 +1,4 @@
-"""Arguments that the estimators share, checked."""
+"""The arguments of `CMixupRegressor`, checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
 from cmixup.sklearn.network import mix_points
 
-#: What sets the random numbers of an estimator.
+#: What sets the random numbers of the estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, CMixupResampler
+from cmixup.sklearn import CMixupRegressor
 from cmixup.tables.days import days_of
 
 N = 40
@@ -72,16 +72,12 @@ def test_durations_as_labels_are_days_whatever_their_unit(name: str, shape: str)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.score(FRAME, y) == model.score(FRAME, truth)
-    with pytest.warns(UserWarning, match="in days"):
-        _, mixed = CMixupResampler(random_state=0).fit_resample(FRAME, y)
-    np.testing.assert_array_equal(np.asarray(mixed)[:N], truth)
 
 
 @pytest.mark.parametrize("name", ["dates", "objects of dates", "a zone", "zones that differ", "periods"])
 def test_dates_as_labels_are_refused_with_advice(name: str) -> None:
-    for fit in (quick().fit, CMixupResampler().fit_resample):
-        with pytest.raises(InputError, match=r"y must be numbers, got dates such as 2020-.*: \(y - y.min\(\)\) / pd"):
-            fit(FRAME, TIMES[name][0])
+    with pytest.raises(InputError, match=r"y must be numbers, got dates such as 2020-.*: \(y - y.min\(\)\) / pd"):
+        quick().fit(FRAME, TIMES[name][0])
 
 
 def test_missing_values_that_numpy_cannot_compare() -> None:
@@ -105,7 +101,7 @@ def test_missing_values_that_numpy_cannot_compare() -> None:
 
 def test_what_is_no_table_is_refused_by_name() -> None:
     model = quick().fit(FRAME, K)
-    for use in (lambda x: quick().fit(x, K), model.predict, lambda x: CMixupResampler().fit_resample(x, K)):
+    for use in (lambda x: quick().fit(x, K), model.predict):
         with pytest.raises(InputError, match=r"^X must be a table \(n, d\), got a Series of 40 values: X.to_frame\(\)"):
             use(FRAME["a"])
     nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cmixup.distributed import average
 from cmixup.errors import InputError, check_choice, check_nonnegative, check_positive
 
 Rate = float | Sequence[float]
@@ -166,16 +165,12 @@ class SGD(Optimizer):
 
 
 def descend(loss: Tensor, *optimizers: Optimizer) -> Tensor:
-    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached.
-
-    All gradients pass here, and where several processes train one run they are averaged over these.
-    """
+    """Take one step of each optimiser down the gradient of `loss`, a scalar or `(E,)`, and return it detached."""
     for optimizer in optimizers:
         optimizer.zero_grad()
     # The models of a stack share no parameter: the sum trains each on its own loss.
     loss.sum().backward()  # type: ignore[no-untyped-call]
     for optimizer in optimizers:
-        average(parameter.grad for parameter in optimizer.params)
         optimizer.step()
     return loss.detach()
 

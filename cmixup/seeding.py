@@ -23,13 +23,11 @@ from cmixup.errors import check_count
 
 GENERATORS = ("order", "partners", "lam", "mixing", "views")
 NAMES = (*GENERATORS, "init", "training")
-SHARED = ("order", "init")  # by all processes that train one run; the other streams are each one's own
 
 
-def sequence(seed: int, name: str, rank: int = 0) -> np.random.SeedSequence:
-    """Return the seed of the random stream `name` of the run with seed `seed`, a whole number, 0 or more, on a rank."""
-    of_rank = (rank,) if rank else ()
-    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()), *of_rank))
+def sequence(seed: int, name: str) -> np.random.SeedSequence:
+    """Return the seed of the random stream `name` of the run with seed `seed`, a whole number, 0 or more."""
+    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()),))
 
 
 class Streams:
@@ -37,7 +35,6 @@ class Streams:
 
     Args:
         seed: a whole number, 0 or more.
-        rank: of the process, where several train one run; their streams differ but for those of `SHARED`.
 
     Attributes:
         order: `numpy.random.Generator` for the order of the rows.
@@ -52,9 +49,9 @@ class Streams:
         InputError: `seed` is no whole number, 0 or more.
     """
 
-    def __init__(self, seed: int, rank: int = 0):
+    def __init__(self, seed: int):
         self.seed = check_count("seed", seed)
-        sequences = {name: sequence(self.seed, name, 0 if name in SHARED else rank) for name in NAMES}
+        sequences = {name: sequence(self.seed, name) for name in NAMES}
         self.order = np.random.default_rng(sequences["order"])
         self.partners = np.random.default_rng(sequences["partners"])
         self.lam = np.random.default_rng(sequences["lam"])

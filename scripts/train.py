@@ -17,7 +17,6 @@ from pathlib import Path
 
 import hydra
 import numpy as np
-import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -25,7 +24,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS
-from cmixup.training.share import broadcast
 from scripts.config.compose import (
     CONFIG_DIR,
     TUNED_PRESETS,
@@ -35,7 +33,7 @@ from scripts.config.compose import (
 )
 from scripts.config.words import take_folders
 from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, print_once, user_errors
-from scripts.driver.execute import execute_together, train_along
+from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import WandbLogger
 from scripts.driver.progress import ProgressDisplay
@@ -50,21 +48,7 @@ def run_training(cfg: DictConfig) -> float:
         The validation score that selects checkpoints, the mean over the seeds.
     """
     job = plan_job(compose_train(HydraConfig.get().overrides.task) if cfg.preset in TUNED_PRESETS else cfg)
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # not by torchrun
-        return run_job(job)
-    cuda = job.device.type == "cuda"
-    if cuda:
-        torch.cuda.set_device(job.device)
-    torch.distributed.init_process_group("nccl" if cuda else "gloo")
-    try:
-        if torch.distributed.get_rank():
-            train_along(job)
-            return math.nan
-        score = run_job(job)  # where it fails, torchrun ends the others
-        broadcast(None)
-        return score
-    finally:
-        torch.distributed.destroy_process_group()
+    return run_job(job)
 
 
 def run_job(job: Job) -> float:

@@ -20,8 +20,7 @@ from cmixup.adapters.labels import (
     mix_rows,
     with_second_half,
 )
-from cmixup.adapters.streams import WorkerStreams, seed_or_random, stream
-from cmixup.distributed import distributed_place
+from cmixup.adapters.streams import WorkerStreams, distributed_place, seed_or_random, stream
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth

@@ -10,8 +10,15 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from cmixup.distributed import distributed_place
 from cmixup.errors import check_count
+
+
+def distributed_place() -> tuple[int, int]:
+    """Return this process's rank and the number of processes in torch.distributed: 0 and 1 where it is not in use."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
 
 
 def stream(name: str, *keys: int) -> np.random.Generator:

@@ -125,7 +125,7 @@ class Method(nn.Module):
         """
         return {"": lambda model, x: model(x)}
 
-    # Only for speed, several processes, tasks, domains or other losses:
+    # Only for speed, tasks, domains or other losses:
     #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
     #   tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
@@ -139,8 +139,8 @@ class Method(nn.Module):
     per_run: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def shareable(self) -> bool:
-        """Whether a step is the gradient of a mean over rows and no more: several processes can then share it."""
+    def divisible(self) -> bool:
+        """Whether a step keeps nothing of the whole stack, so that some of its runs can go on alone."""
         return type(self).step is Method.step and type(self).begin is Method.begin
 
     def check_batch(self, batch_size: int) -> None:

@@ -57,8 +57,8 @@ class Mix(Method):
         return self.mixing.stackable
 
     @property
-    def shareable(self) -> bool:
-        """Whether a step is the gradient of a mean over rows and no more, which the mixing decides."""
+    def divisible(self) -> bool:
+        """Whether a step keeps nothing of the whole stack, which the mixing decides."""
         plain = type(self).step is Mix.step and type(self).begin is Mix.begin
         return plain and type(self.mixing).step is Mixing.step
 

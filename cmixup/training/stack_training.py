@@ -1,25 +1,43 @@
-"""The training of a stack of runs, as the loop drives it and as methods are given it."""
+"""A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, join_draws
+from cmixup.data import RegressionData, Sampled
+from cmixup.errors import InputError
 from cmixup.handle import SearchCallback, Training
 from cmixup.label_scaling import LabelScaling
+from cmixup.methods.base import Method
 from cmixup.metrics import lower_is_better, score
 from cmixup.model_stack import ModelStack, stack_modules
-from cmixup.order import EpochBatches
-from cmixup.seeding import Draws, has_dropout, may_draw
+from cmixup.order import EpochBatches, domain_batches
+from cmixup.seeding import Draws, Streams, has_dropout, may_draw
 from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.settings import TrainSettings
-from cmixup.training.share import Run, agree
+
+
+@dataclass
+class Run:
+    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
+
+    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
+    """
+
+    data: RegressionData
+    method: Method
+    model: nn.Module
+    streams: Streams
+    lr: float | None = None
+    weight_decay: float | None = None
 
 
 class StackTraining(Training):
@@ -72,7 +90,7 @@ class StackTraining(Training):
     def divisible(self) -> bool:
         """Whether some of the runs can go on alone: the methods hold nothing that was made for the whole stack."""
         held = [*self.method.parameters(), *self.method.buffers()]
-        return self.stack.size > 2 and not held and all(method.shareable for method in self.methods)
+        return self.stack.size > 2 and not held and all(method.divisible for method in self.methods)
 
     def part(self, places: Sequence[int]) -> StackTraining:
         """Return the training of some of the runs, two or more, which goes on where they are."""
@@ -99,8 +117,7 @@ class StackTraining(Training):
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
         """Take the steps of an epoch and return the losses."""
         self.models.model.train()
-        losses = [self.method.step(self.stack, batch) for batch in self.batches(orders, draws)]
-        return agree(self.models.model, losses)
+        return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
         """Return the predictions for a split, by one of the method's predictors; see `predict`."""
@@ -141,3 +158,36 @@ class StackTraining(Training):
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
         self._random.load_state_dict(saved["random"])
+
+
+def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
+    """Return the rows of the next epoch and the draws for them.
+
+    Batches are the method's own, or have as many rows of each domain.
+
+    Raises:
+        InputError: batches of domains for a method that makes other batches, or more domains than there are.
+    """
+    method, train, size, domains = run.method, run.data.train, settings.batch_size, settings.domains_per_batch
+    if not domains or method.domains:
+        order = method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)
+    elif type(method).order is not Method.order:
+        raise InputError(f"domains_per_batch must be 0 for {type(method).__name__}, which makes batches of its own")
+    else:
+        order = domain_batches(train.domain.numpy(), domains, size // domains, run.streams.order)
+    return order, draws_of(run, order)
+
+
+def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
+    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
+
+    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
+    """
+    drawn = run.method.draw(order, run.streams)
+    if not isinstance(run.data.train.x, Sampled):
+        return drawn
+    view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
+    views = {"view": view, "partner_view": partner_view}
+    if "other_partner" in drawn:
+        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
+    return join_draws({f"method {type(run.method).__name__}": drawn, "the trainer": views})

@@ -18,8 +18,7 @@ from cmixup.metrics import evaluate, evaluate_normal, metric_of
 from cmixup.model_stack import unstack_modules
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.settings import TrainSettings
-from cmixup.training.share import check_share, draw_epoch
-from cmixup.training.stack_training import Run, StackTraining
+from cmixup.training.stack_training import Run, StackTraining, draw_epoch
 from cmixup.training.state import Failure, TrainState
 
 
@@ -79,9 +78,6 @@ def train(
     training loss or predictions are not finite has failed; the others of its stack go on, and training ends early where
     all have failed.
 
-    Where torch.distributed has several processes, they train every run together: each calls this with the same runs,
-    whose `Streams` have its rank, and gets the same results but for rounding (`cmixup.training.share`).
-
     Args:
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
             options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
@@ -107,7 +103,7 @@ def train(
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.fit_by(settings.fitted_by)
-        run.method.check_batch(check_share(run.method, settings, saves=checkpoints is not None))
+        run.method.check_batch(settings.batch_size)
     stacks = _grouped(runs)
     results: dict[int, RunResult] = {}
     for places in stacks:

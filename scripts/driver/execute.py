@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.distributed import distributed_place
 from cmixup.done import DONE, FORMAT
 from cmixup.errors import InputError
 from cmixup.handle import SearchCallback
@@ -23,7 +22,6 @@ from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
-from cmixup.training.share import broadcast
 from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
 from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, stack_key
@@ -144,8 +142,6 @@ def _train_claimed(
         for logger, folder in zip(followed_by, folders, strict=False):
             logger.finish(folder)
 
-    if distributed_place()[1] > 1:
-        broadcast([seed for _, seed in seeds])  # to those that train along
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": log_epoch, "on_end": end}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
     results = train([run for _, run in members], first.settings, first.device, checkpoints=checkpoints, **hooks)
@@ -171,13 +167,6 @@ def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, ma
     write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
 
 
-def train_along(job: Job) -> None:
-    """Train what the first process of several trains, until it sends None, and write nothing."""
-    torch.set_num_threads(job.config["threads"])
-    while isinstance(seeds := broadcast(None), list):
-        train([make_run(job, seed) for seed in seeds], job.settings, job.device)
-
-
 def _what_diverged(job: Job, lines: Sequence[str]) -> str:
     settings = f"train.lr={job.settings.lr:g}, train.optimizer={job.settings.optimizer}, preset {job.config['preset']}"
     return f"{'; '.join(lines)} ({settings}); options and report: {job.folder}"
@@ -186,7 +175,7 @@ def _what_diverged(job: Job, lines: Sequence[str]) -> str:
 def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
     """Load the data of one seed, unless they are given, and initialise its model."""
     loaded: Any = job.dataset.load(seed) if data is None else data
-    streams = Streams(seed, distributed_place()[0])
+    streams = Streams(seed)
     with torch_seed(streams.init):
         width = job.settings.fitted_by.outputs * loaded.train.y.shape[1]
         model = job.make_model(tuple(loaded.train.x.shape[1:]), width)

@@ -82,11 +82,9 @@ class Job:
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device called `name`: "auto" is CUDA, if any; each process of `torchrun` has its own GPU."""
+    """Return the device called `name`: "auto" is CUDA, if any."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and "LOCAL_RANK" in os.environ:
-        name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         device = torch.device(name)
         check_choice("device", device.type, ("cpu", "cuda"))

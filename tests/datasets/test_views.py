@@ -11,7 +11,7 @@ from cmixup.batch import Batch
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.training.loader import BatchLoader, predict
-from cmixup.training.share import draws_of
+from cmixup.training.stack_training import draws_of
 from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, SelfPairs, composed, fitted, make_data, make_run, make_split
 

@@ -79,7 +79,7 @@ def test_paragraphs_are_filled_and_examples_are_lines() -> None:
 PAGES = ["*.md", "*.py", "*.yaml", ".ci/run", "Makefile", "results/tuned.jsonl", ":!tests"]
 LISTED = subprocess.run(["git", "ls-files", *PAGES], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 TEXTS = {page: (ROOT / page).read_text() for page in LISTED.split() if (ROOT / page).is_file()}
-LINE = r"`(?:python|torchrun.*?) -m ((?:scripts|tests)\.\w[^`]*)`|python -m ((?:scripts|tests)\.\w[^`\n;\"]*)"
+LINE = r"`python -m ((?:scripts|tests)\.\w[^`]*)`|python -m ((?:scripts|tests)\.\w[^`\n;\"]*)"
 #: What readers and make fill in, and options of Hydra and of Python.
 FILLED_IN = r"[A-Z.]+(?:=[A-Z]+)?|key=value|-m|--[\w-]+(?:=.*)?|\{.*|\$\(.*"
 

@@ -12,8 +12,7 @@ from cmixup.handle import Training
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.order import EpochBatches
-from cmixup.training.share import draw_epoch
-from cmixup.training.stack_training import Run, StackTraining
+from cmixup.training.stack_training import Run, StackTraining, draw_epoch
 from cmixup.training.trainer import RunResult, train
 from tests.helpers import (
     assert_states_close,

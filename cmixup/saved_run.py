@@ -32,7 +32,10 @@ WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 BATCH_SIZE = 4096  # rows that are predicted at a time
 FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
-IN_THE_WHEEL = {"models.fcn3.FCN3": "cmixup.fcn3.FCN3"}
+IN_THE_WHEEL = {
+    "models.fcn3.FCN3": "cmixup.fcn3.FCN3",
+    **{f"models.resnet.{name}": f"cmixup.resnet.{name}" for name in ("ResNet", "resnet18", "resnet50")},
+}
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
 #: Classes that read `preprocessing.json`, by its `format`; each is a `Preprocessing` with `from_json(text, source)`.
 READERS = {

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
+from cmixup.threads import WORKERS, in_threads
+from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import RawFolder, sha256_of
-from datasets.common.threads import WORKERS, in_threads
 
 METADATA = "dhs_metadata.csv"
 FOLDER = RawFolder(
@@ -82,9 +83,6 @@ class PovertyMap(Dataset):
     def _read(self, fold: str) -> list[Split]:
         path = FOLDER.find()
         try:
-            # The one import of `models` in `datasets`: torchvision is loaded the same way for networks and for wilds.
-            from models.vision import import_torchvision
-
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
             with no_version_check():
                 from wilds.datasets.poverty_dataset import PovertyMapDataset

@@ -82,8 +82,6 @@ FORBIDDEN = {
     "cmixup.training": ("datasets", "models"),
     "scripts.driver": ("models",),
 }
-#: `wilds` imports torchvision, whose import beside a CPU build of PyTorch needs the help that models/vision.py gives.
-EXCEPTIONS = {("datasets.poverty_map", "models.vision")}
 
 
 @pytest.mark.parametrize("package", FORBIDDEN)
@@ -92,7 +90,7 @@ def test_parts_know_only_what_is_below_them(package: str) -> None:
         (name, other) for name in MODULES if f"{name}.".startswith(f"{package}.") for other in imports(name)
         if any(f"{other}.".startswith(f"{forbidden}.") for forbidden in FORBIDDEN[package])
     }  # fmt: skip
-    assert wrong - EXCEPTIONS == set()
+    assert wrong == set()
 
 
 def test_engine_and_driver_know_no_method_and_no_dataset_by_name() -> None:

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from cmixup import threads
 from cmixup.errors import InputError
+from cmixup.threads import in_threads
 from datasets.common import fetch as module
-from datasets.common import threads
 from datasets.common.damaged import LONGEST_REASON, naming
 from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
-from datasets.common.threads import in_threads
 
 # ---- fetch
 

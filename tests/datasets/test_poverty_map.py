@@ -80,7 +80,7 @@ def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
     for name in ("wilds", "wilds.datasets"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", module)
-    monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
+    monkeypatch.setattr("datasets.poverty_map.import_torchvision", lambda: None)
     monkeypatch.setattr(PovertyMap, "rows", 30)
     in_place(tmp_path, monkeypatch)
     return made
@@ -146,6 +146,6 @@ def test_what_is_missing_is_named_in_one_message(tmp_path: Path, monkeypatch: py
         assert "https://worksheets.codalab.org/rest/bundles/0xfc0aa86ad9af4eb08c42dfc40eacf094" in str(caught.value)
         assert f"{tmp_path / FOLDER.path}: no such folder" in str(caught.value)
     in_place(tmp_path / "here", monkeypatch)
-    monkeypatch.setattr("models.vision.import_torchvision", lambda: None)
+    monkeypatch.setattr("datasets.poverty_map.import_torchvision", lambda: None)
     with pytest.raises(InputError, match="poverty_map needs the package wilds"):
         PovertyMap().load(0)

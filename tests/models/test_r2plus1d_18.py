@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from models import vision
+from cmixup import vision
+from cmixup.vision import import_torchvision
 from models.r2plus1d_18 import R2Plus1D18, _trunk
-from models.vision import import_torchvision
 
 SHAPE, N = (3, 4, 16, 16), 3
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from cmixup.errors import InputError
+from cmixup.vision import Torchvision, import_torchvision
 from models.resnet import ResNet, resnet18, resnet50
-from models.vision import import_torchvision
 
 SHAPE = (3, 20, 24)
 
@@ -107,3 +107,23 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             ResNet(SHAPE, 1, weights=str(path), width=2)
     with pytest.raises(InputError, match=r"weights .*missing.pth do not fit ResNet: .*No such file"):
         ResNet(SHAPE, 1, weights=str(tmp_path / "missing.pth"), width=2)
+
+
+def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:
+    """Its weights load but for the last layer, whatever its size; what does not fit is named."""
+    models = import_torchvision("torchvision.models")
+    theirs = models.get_model("shufflenet_v2_x0_5", num_classes=7).eval()
+    torch.save(theirs.state_dict(), tmp_path / "theirs.pth")
+    model = Torchvision((3, 40, 40), 2, "shufflenet_v2_x0_5", str(tmp_path / "theirs.pth")).eval()
+    x = torch.rand(2, 3, 40, 40)
+    assert model(x).shape == (2, 2)
+    torch.testing.assert_close(theirs.fc(model.encode(x, "features")), theirs(x))
+    torch.testing.assert_close(model.decode(model.encode(x, "features"), "features"), model(x))
+    assert "theirs.pth (SHA-256" in model.notes[0]
+    for network, weights, message in (
+        ("shufflenet", None, "'shufflenet' is none of torchvision's; the nearest name is 'shufflenet"),
+        ("squeezenet1_0", None, "must end in one linear layer, which squeezenet1_0 does not"),
+        ("mobilenet_v3_small", str(tmp_path / "theirs.pth"), "theirs.pth do not fit MobileNetV3: .*Missing key"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Torchvision((3, 40, 40), 2, network, weights)

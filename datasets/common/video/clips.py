@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from cmixup.errors import InputError, check_count
-from datasets.common.threads import WORKERS, in_threads
+from cmixup.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
 
 

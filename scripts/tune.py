@@ -224,9 +224,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
-        words = hydra_words([f"{key}={value}" for key, value in given.items()])
+        words = hydra_words([f"{key}={v}" for key, v in given.items() if key in OWN or key.startswith(OPTION)])
         options = [word for word in words if word.startswith(OPTION)]
-        given["dataset"] = next((word.partition("=")[2] for word in words if word.startswith("dataset=")), "")
+        given.setdefault("dataset", next((word.partition("=")[2] for word in words if word.startswith("dataset=")), ""))
         if not given["dataset"]:
             raise InputError(f"dataset must be among {', '.join(option_names('dataset'))}, got none")
         datasets = given.listed("dataset", option_names("dataset"))

@@ -24,16 +24,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
-from scripts.config.words import (
-    FILES,
-    check_words,
-    config_folders,
-    hydra_text,
-    hydra_words,
-    parse_word,
-    take_folders,
-    typed_path,
-)
+from scripts.config.words import FILES, FOLDERS, hydra_text, hydra_words, parse_word, take_folders, typed_path
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
@@ -45,24 +36,19 @@ TUNE_SEED = 1000  # of scripts.tune; no table may use it
 
 
 def option_names(group: str) -> list[str]:
-    """Return the options of a config group, such as all datasets."""
+    """Return the options of a config group, such as all datasets; none where `group` is no group."""
     return sorted({path.stem for folder in part_folders() for path in (folder / group).glob("*.yaml")})
 
 
 def part_folders() -> tuple[Path, ...]:
-    """Return the folders that hold parts: configs/, and those of the user's."""
-    return (CONFIG_DIR, *map(Path, config_folders()))
+    """Return the folders that hold parts: configs/, and those that the environment names to this process and others."""
+    return (CONFIG_DIR, *(Path(folder) for folder in os.environ.get(FOLDERS, "").split(os.pathsep) if folder))
 
 
 def part_path(group: str, name: str) -> Path:
     """Return the file of one option of a group, in the first folder that has it, else in configs/."""
     paths = [folder / group / f"{name}.yaml" for folder in part_folders()]
     return next((path for path in paths if os.path.isfile(path)), paths[0])  # noqa: PTH113, a name of any length
-
-
-def is_group(key: str) -> bool:
-    """Return whether a folder of parts has files for `key=`."""
-    return any((folder / key).is_dir() for folder in part_folders())
 
 
 def part_file(group: str, name: str) -> dict[str, Any]:
@@ -88,7 +74,6 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     """
     with one_line():
         words = hydra_words(overrides)
-        check_words(words)
         cfg = _compose_words(words)
         return _compose_words(with_tuned(cfg, cfg.preset, words)) if cfg.preset in TUNED_PRESETS else cfg
 
@@ -131,7 +116,7 @@ def _compose_words(words: Sequence[str]) -> DictConfig:
     for word in {word.partition("=")[0]: word for word in words}.values():
         given = parse_word(word)
         key = given.key_or_group
-        of_group = "/" in key or given.package is not None or is_group(key) or key.split(".")[0] == "hydra"
+        of_group = "/" in key or given.package is not None or bool(option_names(key)) or key.split(".")[0] == "hydra"
         sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
         if sets and not of_group and not given.is_sweep_override():
             values.append(given)
@@ -162,12 +147,12 @@ def _compose_words(words: Sequence[str]) -> DictConfig:
 def _hydra_composed(folders: tuple[Path, ...], words: tuple[str, ...], inside: bool) -> DictConfig:
     """Let Hydra compose; `inside` says whether its own command line has been read, which knows where to look."""
     with contextlib.nullcontext() if inside else initialize_config_dir(str(folders[0]), version_base="1.3"):
-        return compose("train", overrides=[*words, *search_words(folders[1:])])
+        return compose("train", overrides=[*words, *([search_word(folders[1:])] if folders[1:] else [])])
 
 
-def search_words(folders: Sequence[Path]) -> list[str]:
-    """Return the word by which Hydra finds parts in folders of the user's; none where there are none."""
-    return [f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"] if folders else []
+def search_word(folders: Sequence[Path]) -> str:
+    """Return the word by which Hydra finds parts in folders of the user's."""
+    return f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"
 
 
 def own_options(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,8 +231,8 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
     if out := os.environ.get("CMIXUP_OUT"):
         os.environ["CMIXUP_OUT"] = typed_path(out)
     words = hydra_words(take_folders(words))
-    check_words(words)
-    words += search_words(part_folders()[1:])
+    if folders := part_folders()[1:]:
+        words.append(search_word(folders))
     presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
     if {"--cfg", "-c"} & set(words) and presets and presets[-1] in TUNED_PRESETS:
         first = next(k for k, word in enumerate(words) if "=" in word)

@@ -23,7 +23,6 @@ from datasets.common.base import Dataset
 from scripts.config.compose import (
     TUNED_PRESETS,
     compose_train,
-    is_group,
     one_line,
     option_names,
     override_words,
@@ -193,7 +192,9 @@ def check_part(
     node: dict[str, Any],
     reserved: Sequence[str] = (),
     function: Callable[..., Any] | None = None,
+    *,
     names: Mapping[str, str] = MappingProxyType({}),
+    hint: Any = None,
 ) -> Part:
     """Check every key of a node, and of the nodes below it, by name and type.
 
@@ -207,6 +208,7 @@ def check_part(
         reserved: arguments that the configuration cannot set.
         function: what is called; by default what `_target_` names.
         names: how errors call keys that the user gives elsewhere.
+        hint: the type of what it must build, where there is one.
 
     Raises:
         InputError: an unknown key, a value of another type, or a part of another kind, named with its path.
@@ -216,11 +218,12 @@ def check_part(
     shared = typing.get_type_hints(function.with_options) if hasattr(function, "with_options") else {}
     shared.pop("return", None)
     hints |= shared
-    for key, hint in hints.items():  # a word that stands for a part, which is chosen as a group
+    for key, kind in hints.items():  # a word that stands for a part, which is chosen as a group
         group, value = f"{path}.{key}".replace(".", "/"), node.get(key)
-        if isinstance(value, str) and str not in (hint, *typing.get_args(hint)) and is_group(group):
-            known = ", ".join(option_names(group))
-            raise InputError(f"{path}.{key} is chosen with {group}=, one of {known}, got {format_value(value)}")
+        named = isinstance(value, str) and str not in (kind, *typing.get_args(kind))
+        if named and (known := option_names(group)):
+            one_of = ", ".join(known)
+            raise InputError(f"{path}.{key} is chosen with {group}=, one of {one_of}, got {format_value(value)}")
     below = {key: value for key, value in node.items() if is_part(value)}
     passed_on = {key for part in below.values() for key in part if key not in NOT_ARGUMENTS}
     given: dict[str, Any] = {}
@@ -231,29 +234,23 @@ def check_part(
         if key not in hints:
             takes = ", ".join([*hints, *sorted(passed_on.difference(hints))]) or "no options"
             raise InputError(f"{where} is not known; {path} takes {takes}")
-        if key in below:
-            given[key] = _check_below(path, key, node, hints[key])
-        else:
+        if key not in below:
             check_type(where, value, hints[key])
             takes_float = type(value) is int and float in (hints[key], *typing.get_args(hints[key]))
             given[key] = node[key] = as_number(where, value) if takes_float else value
-    return Part(function, given, {key: given.pop(key) for key in shared if key in given})
-
-
-def _check_below(path: str, key: str, node: dict[str, Any], hint: Any) -> Part:
-    """Check the part `node[key]`, whose arguments may stand one level up; they are named as the user gives them."""
-    below = node[key]
-    shared = [name for name in below if name in node and name not in NOT_ARGUMENTS]
-    for name in shared:
-        if repr(below[name]) != repr(node[name]):  # as text, so that NaN equals itself
-            raise InputError(f"{path}.{key}.{name} is {path}.{name}: give that, got {format_value(below[name])}")
-    part = check_part(f"{path}.{key}", below, names={name: f"{path}.{name}" for name in shared})
-    node.update({name: below[name] for name in shared})
-    kinds = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind)]
-    plain = all(kind.__module__ == "builtins" for kind in kinds)  # numbers and texts, which no part is
-    if kinds and (not issubclass(part.kind, tuple(kinds)) if inspect.isclass(part.kind) else plain):
-        wanted = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
-        raise InputError(f"{path}.{key} must be a {wanted} here, got {below.get('name', below['_target_'])}")
+            continue
+        one_up = {name: f"{path}.{name}" for name in value if name in node and name not in NOT_ARGUMENTS}
+        for name, there in one_up.items():
+            if repr(value[name]) != repr(node[name]):  # as text, so that NaN equals itself
+                raise InputError(f"{path}.{key}.{name} is {there}: give that, got {format_value(value[name])}")
+        given[key] = check_part(f"{path}.{key}", value, names=one_up, hint=hints[key])
+        node.update({name: value[name] for name in one_up})
+    part = Part(function, given, {key: given.pop(key) for key in shared if key in given})
+    wanted = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind) and kind is not Any]
+    plain = all(kind.__module__ == "builtins" for kind in wanted)  # numbers and texts, which no part is
+    if wanted and (not issubclass(part.kind, tuple(wanted)) if inspect.isclass(part.kind) else plain):
+        one_of = " or ".join(kind.__name__ for kind in wanted if kind is not type(None))
+        raise InputError(f"{path} must be a {one_of} here, got {node.get('name', node['_target_'])}")
     return part
 
 

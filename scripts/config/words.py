@@ -75,7 +75,11 @@ def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
-    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset."""
+    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset.
+
+    Raises:
+        InputError: Hydra cannot read a word, or several values of one are no sweep.
+    """
     sweeps = bool(MULTIRUN & set(words))
     made, keys = [], [word.partition("=")[0] for word in words]
     for word in words:
@@ -84,7 +88,21 @@ def hydra_words(words: Sequence[str]) -> list[str]:
         names = sign and (option.lstrip("+") == "out" or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
     chosen = [OWN[key].dataset for key in keys if key in OWN and OWN[key].dataset]
-    return [*made, *([f"dataset={chosen[0]}"] if chosen and "dataset" not in keys else [])]
+    made += [f"dataset={chosen[0]}"] if chosen and "dataset" not in keys else []
+    for before, word in zip(["", *made], made, strict=False):
+        value_of_option = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
+        if word.startswith("-") or value_of_option:
+            continue
+        if "=" not in word and not word.startswith("~"):
+            raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
+        given = parse_word(word)
+        if not given.is_sweep_override() or given.is_hydra_override():
+            continue
+        if not sweeps:
+            raise InputError(f"{word}: several values are a sweep, which needs -m: python -m scripts.train -m {word}")
+        if isinstance(given.value(), Glob) and "." in given.key_or_group:
+            raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
+    return made
 
 
 def _option_of(key: str) -> str:
@@ -151,23 +169,6 @@ def parse_word(word: str) -> Override:
         raise InputError(f"{key}={value}: Hydra {stops} '{key}={hydra_quoted(value or 'value')}'") from None
 
 
-def check_words(words: Sequence[str]) -> None:
-    """Raise `InputError` where Hydra cannot read a word, or several values of one are no sweep."""
-    for before, word in zip(["", *words], words, strict=False):
-        value_of_option = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
-        if word.startswith("-") or value_of_option:
-            continue
-        if "=" not in word and not word.startswith("~"):
-            raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
-        given = parse_word(word)
-        if not given.is_sweep_override() or given.is_hydra_override():
-            continue
-        if not MULTIRUN & set(words):
-            raise InputError(f"{word}: several values are a sweep, which needs -m: python -m scripts.train -m {word}")
-        if isinstance(given.value(), Glob) and "." in given.key_or_group:
-            raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
-
-
 def take_folders(words: Sequence[str]) -> list[str]:
     """Return words without `--config-dir` and `hydra.searchpath`, whose folders hold parts from now on (`FOLDERS`).
 
@@ -184,13 +185,9 @@ def take_folders(words: Sequence[str]) -> list[str]:
         else:
             left.append(word)
     if folders:
-        os.environ[FOLDERS] = os.pathsep.join(dict.fromkeys([*map(_folder, folders), *config_folders()]))
+        before = os.environ.get(FOLDERS, "").split(os.pathsep)
+        os.environ[FOLDERS] = os.pathsep.join(filter(None, dict.fromkeys([*map(_folder, folders), *before])))
     return left
-
-
-def config_folders() -> list[str]:
-    """Return the folders of parts beside configs/, which the environment names to this process and those it starts."""
-    return [folder for folder in os.environ.get(FOLDERS, "").split(os.pathsep) if folder]
 
 
 def _folder(place: str) -> str:

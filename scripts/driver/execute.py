@@ -60,7 +60,8 @@ def execute_together(
     if len(jobs) > 1 and len({stack_key(job) for job in jobs}) > 1:
         names = [str(job.folder) for job in jobs]
         raise InputError(f"jobs must share all but seeds, rates and what only draws, got {names}")
-    left = {job.run_folder(seed).relative_to(job.out).as_posix(): (job, seed) for job in jobs for seed in job.pending}
+    wanted = [(job, number, seed) for number, job in enumerate(jobs) for seed in job.pending]
+    left = {job.run_folder(seed).relative_to(job.out).as_posix(): (number, seed) for job, number, seed in wanted}
     written, failures = list[Path](), dict[Path, list[str]]()
     for job in jobs:
         job.pending.clear()
@@ -68,36 +69,27 @@ def execute_together(
     while left:
         with holding_locks(jobs[0].out, list(left), wait=waiting) as taken:
             mark_stack_done(jobs[0].out)  # what a process that died has left
-            mine = [left.pop(name) for name in taken]
-            claimed = []
-            for job in jobs:
-                seeds = [seed for one, seed in mine if one is job and _needs_training(job, seed, rerun=not waiting)]
-                job.pending.extend(seeds)
-                claimed += [replace(job, pending=seeds)] if seeds else []
-            if claimed:
-                for job, seed, failure in _train_claimed(claimed, on_epoch, on_search):
-                    if failure:
-                        failures.setdefault(job.folder, []).append(f"seed {seed}: {failure}")
-                    else:
-                        written.append(job.run_folder(seed))
+            claimed = [replace(job, pending=[]) for job in jobs]
+            for number, seed in (left.pop(name) for name in taken):
+                job = jobs[number]
+                folder, done = job.run_folder(seed), job.is_done(seed)
+                if done and (waiting or not job.config["rerun"]):  # another process has trained it meanwhile
+                    continue
+                if not done and (folder / DONE).is_file():
+                    why = find_damage(folder) or f"the table has changed since {folder} was trained"
+                    print(f"{why}: it is trained again", file=sys.stderr)
+                job.pending.append(seed)
+                claimed[number].pending.append(seed)
+            claimed = [job for job in claimed if job.pending]
+            for job, seed, failure in _train_claimed(claimed, on_epoch, on_search) if claimed else ():
+                if failure:
+                    failures.setdefault(job.folder, []).append(f"seed {seed}: {failure}")
+                else:
+                    written.append(job.run_folder(seed))
         waiting = True
     if failures:
         raise Diverged("; ".join(_what_diverged(job, failures[job.folder]) for job in jobs if job.folder in failures))
     return written
-
-
-def _needs_training(job: Job, seed: int, *, rerun: bool) -> bool:
-    """Return whether a seed, whose lock is held, is to be trained; a line says so where it had been.
-
-    With `rerun` one that is done is, too, if its configuration says so: not what another process has trained meanwhile.
-    """
-    folder = job.run_folder(seed)
-    if job.is_done(seed):
-        return rerun and job.config["rerun"]
-    if (folder / DONE).is_file():
-        why = find_damage(folder) or f"the table has changed since {folder} was trained"
-        print(f"{why}: it is trained again", file=sys.stderr)
-    return True
 
 
 def _train_claimed(

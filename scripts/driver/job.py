@@ -38,6 +38,7 @@ class Job:
         config: the resolved configuration.
         seeds: all seeds asked for.
         options: what differs from dataset, model, method and preset alone.
+        label: the job in a few words.
         folder: where the seeds' folders go.
         out: holds `runs`, and the locks of those who work there.
         stackable: whether its method and model train as a stack.
@@ -46,6 +47,7 @@ class Job:
     config: dict[str, Any]
     seeds: list[int]
     options: dict[str, Any]
+    label: str
     folder: Path
     out: Path
     device: torch.device
@@ -63,12 +65,6 @@ class Job:
     def run_folder(self, seed: int) -> Path:
         """Return the folder of one seed."""
         return self.folder / f"seed={seed}"
-
-    @property
-    def label(self) -> str:
-        """The job in a few words."""
-        parts = [self.config["dataset"]["name"], self.config["method"]["name"], self.config["preset"]]
-        return " ".join([*parts, *(f"{key}={value}" for key, value in self.options.items())])
 
     @property
     def epochs(self) -> int:
@@ -112,10 +108,11 @@ def plan_job(cfg: DictConfig) -> Job:
     if preset in TUNED_PRESETS:  # whose values change when a method is tuned again, so they name the folder
         named = changed_options(plain, base_preset(name, preset))
     parts = (plain["experiment"], name, plain["model"]["name"], plain["method"]["name"], folder_name(preset, named))
+    label = " ".join([name, plain["method"]["name"], preset, *(f"{key}={value}" for key, value in options.items())])
     out = Path(plain["out"])
     stackable = method.kind.stackable and getattr(model.kind, "stackable", False)
     job = Job(
-        plain, seeds, options, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
+        plain, seeds, options, label, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
         dataset.build(), model.build, method.build, stackable,
     )  # fmt: skip
     job.pending.extend(seed for seed in seeds if plain["rerun"] or not job.is_done(seed))

@@ -70,8 +70,7 @@ class ProgressDisplay(Progress):
     def search(self, job: str, step: int, steps: int) -> None:
         """Show that `job`, which has begun, has done `step` of the steps of the search before its first epoch."""
         self.update(self._bars[job], completed=step, total=steps, description=f"{job}  searching")
-        left = self._time_left(self._bars[job])
-        self._say_now_and_then(f"{job} searches before its first epoch, {step}/{steps} steps{left}")
+        self._print_now_and_then(self._bars[job], f"{job} searches before its first epoch, {step}/{steps} steps")
 
     def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
         """Show that `job` finished an epoch; `row` is the history row of its first seed."""
@@ -88,20 +87,15 @@ class ProgressDisplay(Progress):
         if epoch == epochs:
             self._epochs_begun.remove(job)
             self.remove_task(self._bars.pop(job))
-        left = self._time_left(self._all)
-        self._say_now_and_then(f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}{left}; {job} {scores}")
+        done = f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}"
+        self._print_now_and_then(self._all, done, f"; {job} {scores}")
 
-    def _time_left(self, bar: TaskID) -> str:
-        """Return how long a bar needs yet, at the pace since its first step ended."""
-        left = self._tasks[bar].time_remaining
-        return "" if left is None else f", about {left:.0f} s left"
-
-    def _say_now_and_then(self, line: str) -> None:
-        """Print a line where there are no bars and the last one is `EVERY` seconds ago."""
-        now = time.monotonic()
+    def _print_now_and_then(self, bar: TaskID, done: str, more: str = "") -> None:
+        """Print a line, with the time that a bar needs yet, where there are no bars and the last is `EVERY` s ago."""
+        now, left = time.monotonic(), self._tasks[bar].time_remaining  # at the pace since its first step ended
         if not self.console.is_terminal and now - self._last_line > EVERY:
             self._last_line = now
-            self.say(f"{self._title}: {line}")
+            self.say(f"{self._title}: {done}{'' if left is None else f', about {left:.0f} s left'}{more}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from cmixup.errors import InputError
 from datasets.common.affinity import (
@@ -87,18 +88,16 @@ class DTI(DrugTarget):
             raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install '.[splits]'): {error}") from None
         with naming(path, "BindingDB_Patent"):
             benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
-            frames = [benchmark["train_val"], benchmark["test"]]
-            columns = {name: np.concatenate([frame[name].to_numpy() for frame in frames]) for name in ("Y", "Year")}
-            drug, drugs = _numbered([frame["Drug"].to_numpy(dtype=object) for frame in frames])
-            protein, proteins = _numbered([frame["Target"].to_numpy(dtype=object) for frame in frames])
-            y, year = columns["Y"].astype(np.float64), columns["Year"].astype(np.int64)
+            frame = pd.concat([benchmark["train_val"], benchmark["test"]])
+            (drug, drugs), (protein, proteins) = (pd.factorize(frame[name].astype(str)) for name in ("Drug", "Target"))
+            y, year = frame["Y"].to_numpy(np.float64), frame["Year"].to_numpy(np.int64)
         absent = sorted({*TRAIN_YEARS, *TEST_YEARS} - set(year.tolist()))
         if absent:
             raise InputError(f"{path} has no rows of {', '.join(map(str, absent))}")
         if not np.abs(y).max() <= MAX_LABEL:
             raise InputError(f"Y of {path} reaches {np.abs(y).max():g}, so it is no ln(nM)")
         checksums = {f"{FOLDER.path}/{member}": sha256_of(path / member) for member in FOLDER.needs}
-        return PairTable(drugs, proteins, drug, protein, y, year, checksums)
+        return PairTable(list(drugs), list(proteins), drug, protein, y, year, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
         """Return 20 pairs of every year, 2013 to 2021."""
@@ -140,10 +139,3 @@ def equalised(years: list[np.ndarray], rng: np.random.Generator, *, replace: boo
     smallest = min(map(len, years))
     count = min(MAX_BATCHES, smallest // ROWS_PER_BATCH) * ROWS_PER_BATCH or smallest
     return [rng.choice(rows, count, replace=replace) for rows in years]
-
-
-def _numbered(parts: list[np.ndarray]) -> tuple[np.ndarray, list[str]]:
-    """Return a number for every string, and the different strings in order of appearance."""
-    number: dict[str, int] = {}
-    rows = [np.array([number.setdefault(str(s), len(number)) for s in part], dtype=np.int32) for part in parts]
-    return np.concatenate(rows), list(number)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from cmixup.data import RegressionData
 from cmixup.errors import MAX_TEXT, InputError, format_value
@@ -135,44 +133,35 @@ def read_listing(root: Path) -> Listing:
     Raises:
         InputError: a table lacks a column or holds a value that cannot be; a listed video is not there.
     """
-    frames = defaultdict[str, set[str]](set)
-    for _, name, frame in _rows(root / "VolumeTracings.csv", ("FileName", "Frame")):
-        frames[name.removesuffix(".avi")].add(frame)  # FileList.csv has no suffixes
+    traced = _read(root / "VolumeTracings.csv", ["FileName", "Frame"])
+    frames = traced["Frame"].groupby(traced["FileName"].str.removesuffix(".avi")).nunique()  # the list has no suffixes
     path, there = root / "FileList.csv", {entry.name for entry in (root / "Videos").iterdir()}
-    listing: Listing = {part: {} for part in SPLITS}
-    missing = []
-    for line, name, ef, split in _rows(path, ("FileName", "EF", "Split")):
-        stem = name.removesuffix(".avi")
-        if split.lower() not in SPLITS:
-            raise InputError(f"{path}, line {line}: Split must be TRAIN, VAL or TEST, got {format_value(split)}")
-        try:
-            fraction = float(ef)
-        except ValueError:
-            fraction = -1.0
-        if not 0 <= fraction <= 100:
-            raise InputError(f"{path}, line {line}: EF must be a percentage from 0 to 100, got {format_value(ef)}")
-        if f"{stem}.avi" not in there:
-            missing.append(f"{stem}.avi")
-        elif len(frames[stem]) >= 2:
-            listing[split.lower()][root / "Videos" / f"{stem}.avi"] = fraction
-    if missing:
+    listed = _read(path, ["FileName", "EF", "Split"])
+    parts, fractions = listed["Split"].str.lower(), pd.to_numeric(listed["EF"], errors="coerce")
+    for column, right, what in (("Split", parts.isin(SPLITS), "TRAIN, VAL or TEST"),
+                                ("EF", fractions.between(0, 100), "a percentage from 0 to 100")):  # fmt: skip
+        if not right.all():
+            line, value = right.idxmin(), format_value(listed[column][right.idxmin()])
+            raise InputError(f"{path}, line {line}: {column} must be {what}, got {value}")
+    stems = listed["FileName"].str.removesuffix(".avi")
+    if missing := [f"{stem}.avi" for stem in stems if f"{stem}.avi" not in there]:
         first = ", ".join(name[:MAX_TEXT] for name in missing[:3]) + (", ..." if len(missing) > 3 else "")
         raise InputError(f"{len(missing)} videos that {path} lists are missing in {root / 'Videos'}: {first}")
+    listing: Listing = {part: {} for part in SPLITS}
+    for stem, part, fraction in zip(stems, parts, fractions.tolist(), strict=True):
+        if frames.get(stem, 0) >= 2:
+            listing[part][root / "Videos" / f"{stem}.avi"] = fraction
     return listing
 
 
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield line number and the cells of some columns of a table with a header."""
-    with naming(path, "a table"), path.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        header = reader.fieldnames or []
-        for column in columns:
-            if column not in header:
-                raise InputError(
-                    f"{path} has no column {column!r}; its columns are {', '.join(header)[:200] or 'none'}"
-                )
-        for row in reader:
-            cells = [row[column] for column in columns]
-            if None in cells:
-                raise InputError(f"{path}, line {reader.line_num}: the row is cut short")
-            yield reader.line_num, *cells
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    """Return some columns of a table with a header as text, with the numbers of their lines as index."""
+    with naming(path, "a table"):
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+    for column in columns:
+        if column not in frame:
+            raise InputError(f"{path} has no column {column!r}; its columns are {', '.join(frame)[:200] or 'none'}")
+    frame.index += 2
+    if (short := (frame[columns] == "").any(axis=1)).any():
+        raise InputError(f"{path}, line {short.idxmax()}: the row is cut short")
+    return frame[columns]

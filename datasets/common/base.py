@@ -16,7 +16,7 @@ from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice
 from datasets.common.fetch import RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
-from datasets.common.scaling import fill_missing, min_max, scaling_json, standardise
+from datasets.common.scaling import Scaling
 
 Indices = dict[str, np.ndarray]
 SPLITS = ("train", "val", "test")
@@ -206,9 +206,9 @@ class TabularDataset(Dataset):
                 row = int(np.argwhere(unusable)[0, 0])
                 raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
         rows = self.split(table, seed)
-        fit_rows = None if self.scaling == "all" else rows["train"]
-        known = fill_missing(table.x, fit_rows) if self.may_miss else table.x
-        x = standardise(known, rows["train"]) if self.scaling == "standard" else min_max(known, fit_rows)
+        fitted = table.x if self.scaling == "all" else table.x[rows["train"]]
+        scaling = Scaling.fit(fitted, "standard" if self.scaling == "standard" else "minmax")
+        x = scaling.apply(table.x)
         train, val, test = (
             self.make_split(
                 part, torch.from_numpy(x[rows[part]].astype(np.float32)), table.y[rows[part]], table.domain[rows[part]]
@@ -216,12 +216,10 @@ class TabularDataset(Dataset):
             for part in SPLITS
         )
         names = self.columns or tuple(f"x{k + 1}" for k in range(x.shape[1]))
-        labels = (
-            (self.label,) if table.y.shape[1] == 1 else tuple(f"{self.label}{k + 1}" for k in range(len(table.y[0])))
-        )
-        form = "standard" if self.scaling == "standard" else "minmax"
-        made = scaling_json(names, labels, table.x, known, fit_rows, form=form)
-        return replace(self.assemble(seed, train, val, test, table.checksums), extras={PREPROCESSING: made})
+        width = table.y.shape[1]
+        labels = (self.label,) if width == 1 else tuple(f"{self.label}{k + 1}" for k in range(width))
+        data = self.assemble(seed, train, val, test, table.checksums)
+        return replace(data, extras={PREPROCESSING: scaling.to_json(names, labels)})
 
 
 def permuted(permutation: np.ndarray, sizes: tuple[int, ...]) -> Indices:

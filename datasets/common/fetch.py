@@ -6,12 +6,9 @@ them under the same paths. A file appears at its place only once it is complete 
 
 from __future__ import annotations
 
-import gzip
-import logging
 import os
 import re
 import shutil
-import time
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +20,8 @@ from cmixup.errors import InputError
 from cmixup.files import put, sha256_of, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
-LARGEST = 1 << 30  # bytes that a download or a member of an archive may have where its size is not known
-BLOCK = 1 << 10  # bytes written at once
-SLACK = 1 << 16  # bytes by which a download may seem larger: some servers add a few
-SLOWEST = 500  # bytes a second
+BLOCK = 1 << 14  # bytes written at once
 PATIENCE = 1.0  # seconds before a download shows a bar: an address that is out of reach shows none of nothing
-TRIES = 2  # a download that breaks off is started again
-log = logging.getLogger(__name__)
 
 
 class FetchError(InputError):
@@ -44,8 +36,7 @@ class RawFile:
         path: where it lies below the data root and below a mirror.
         sha256: checksum of its bytes; empty where none is known, for a file placed by hand.
         size: its size in bytes; 0 where it is not known.
-        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive, `a.gz#` and
-            any word for what a gzip file holds.
+        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
         page: the page a person would visit to get it.
         licence: its licence, and "needs an agreement" where it cannot be fetched freely.
     """
@@ -199,70 +190,44 @@ class Unavailable(Exception):
 def _get(url: str, file: RawFile, target: Path) -> None:
     """Put what `url` gives at `target` if its checksum is right; no part of it is ever there."""
     address, _, member = url.partition("#")
-    # What an archive takes beside the member is not known.
-    most = LARGEST if member or not file.size else file.size
     with temporary_beside(target, ".part") as part:
         if "://" not in address or address.startswith("file://"):
             source = Path(address.removeprefix("file://"))
             if not source.is_file():
                 raise Unavailable("no such file")
-            if (size := source.stat().st_size) > most:
-                raise Unavailable(f"has {size} bytes, expected {most} at most")
             shutil.copyfile(source, part)
         else:
-            _download(address, part, most)
+            _download(address, part)
         if member:
-            _extract(part, member, file.size or LARGEST)
+            _extract(part, member)
         if file.sha256 and (digest := sha256_of(part)) != file.sha256:
             raise Unavailable(f"has SHA-256 {digest}, expected {file.sha256}")
         put(part, target)
 
 
-def _download(url: str, target: Path, most: int) -> None:
+def _download(url: str, target: Path) -> None:
     import requests
 
-    for attempt in range(1, TRIES + 1):
-        try:
-            _stream(url, target, most)
-        except requests.HTTPError as error:
-            raise Unavailable(f"answered: {error}") from None
-        except (requests.RequestException, ValueError) as error:
-            started = target.stat().st_size > 0  # without a first byte the address is out of reach: no second try
-            if attempt == TRIES or (isinstance(error, requests.ConnectionError) and not started):
-                raise Unavailable(f"out of reach ({type(error).__name__})") from None
-            log.warning("download of %s broke off, starting again", without_user(url))
-        else:
-            return
-
-
-def _stream(url: str, target: Path, most: int) -> None:
-    """Write what an address sends to a file, and end where it is too large or too slow."""
-    import requests
-
-    started = time.monotonic()
     bar = tqdm(ncols=79, unit="B", unit_scale=True, delay=PATIENCE)
-    with requests.get(url, stream=True, timeout=TIMEOUT) as answer, target.open("wb") as stream, bar:
-        answer.raise_for_status()
-        bar.total = int(answer.headers.get("content-length", 0)) or None
-        for block in answer.iter_content(BLOCK):
-            stream.write(block)
-            bar.update(len(block))
-            seconds = time.monotonic() - started
-            if max(bar.n, bar.total or 0) > most + SLACK:
-                raise Unavailable(f"sends more than the {most} bytes that it should")
-            if seconds > TIMEOUT and bar.n < SLOWEST * seconds:
-                raise Unavailable(f"sends fewer than {SLOWEST} bytes a second")
-
-
-def _extract(archive: Path, member: str, most: int) -> None:
-    """Put what a member holds in the archive's place; no more than `most` bytes are unpacked."""
     try:
-        with zipfile.ZipFile(archive).open(member) if zipfile.is_zipfile(archive) else gzip.open(archive) as opened:
-            content = opened.read(most + 1)
+        with requests.get(url, stream=True, timeout=TIMEOUT) as answer, target.open("wb") as stream, bar:
+            answer.raise_for_status()
+            bar.total = int(answer.headers.get("content-length", 0)) or None
+            for block in answer.iter_content(BLOCK):
+                bar.update(stream.write(block))
+    except requests.HTTPError as error:
+        raise Unavailable(f"answered: {error}") from None
+    except (requests.RequestException, ValueError) as error:
+        raise Unavailable(f"out of reach ({type(error).__name__})") from None
+
+
+def _extract(archive: Path, member: str) -> None:
+    """Put what a member of a zip archive holds in the archive's place."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            content = opened.read(member)
     except Exception as error:  # encrypted, of an unknown method, damaged: anything
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
-    if len(content) > most:
-        raise Unavailable(f"member {member} has more than the {most} bytes that it should")
     archive.write_bytes(content)
 
 

@@ -8,10 +8,11 @@ import torch
 
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.airfoil import Airfoil
-from datasets.common.base import fill_missing, permuted
+from datasets.common.base import permuted
 from datasets.common.domain_table import split_by_domain
 from datasets.common.label_noise import LabelNoise
 from datasets.common.pose.tasks import draw_tasks
+from datasets.common.scaling import Scaling
 from datasets.common.table.reading import Format
 from datasets.common.video.clips import ClipSpec
 from datasets.common.windows import Windows
@@ -26,7 +27,7 @@ from tests.datasets.samples import views
 from tests.refused import Bad, bad, refused
 
 SEED = "split_seed must be a whole number, 0 to 4294967295, got -1"
-HOLES = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 4.0]])
+HOLES = np.array([[1.0, np.nan], [2.0, np.nan]])
 BAD: Bad = [
     (partial(NO2, split_seed=-1), SEED),
     (partial(Airfoil, scaling="none"), "scaling must be one of train, all, standard, got 'none'"),
@@ -61,7 +62,7 @@ BAD: Bad = [
     # ---- rows, series and views
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
     *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
-    (partial(fill_missing, HOLES, np.array([0, 1])), "column 1 of x"),
+    (partial(Scaling.fit, HOLES, "minmax"), "column 1 of x"),
     *bad(lambda place: Windows(torch.rand(20, 3), *place), ((0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)),
           "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),

@@ -12,8 +12,9 @@ from cmixup.errors import InputError
 from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Dataset, RawTable, TabularDataset, fill_missing, permuted, standardise
+from datasets.common.base import Dataset, RawTable, TabularDataset, permuted
 from datasets.common.domain_table import leave_domains_out, released_order, split_by_domain
+from datasets.common.scaling import Scaling
 from datasets.crime import Crime
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
@@ -176,7 +177,7 @@ def test_scaling_on_all_is_fitted_on_every_row() -> None:
 
 def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:
     x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
-    scaled = standardise(x, np.array([0, 1])).astype(np.float32)
+    scaled = Scaling.fit(x[:2], "standard").apply(x).astype(np.float32)
     assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
 
 
@@ -226,10 +227,8 @@ def test_split_by_domain_follows_the_released_rule() -> None:
 
 def test_unknown_values_get_the_mean_of_the_fitted_rows() -> None:
     x = np.array([[1.0, np.nan], [3.0, 10.0], [np.nan, 20.0], [np.nan, 90.0]])
-    np.testing.assert_array_equal(
-        fill_missing(x, np.array([0, 1, 2])), [[1.0, 15.0], [3.0, 10.0], [2.0, 20.0], [2.0, 90.0]]
-    )
-    np.testing.assert_array_equal(fill_missing(x, None)[:, 1], [40.0, 10.0, 20.0, 90.0])
+    assert Scaling.fit(x[:3], "minmax").apply(x).tolist() == [[0.0, 0.5], [1.0, 0.0], [0.5, 1.0], [0.5, 1.0]]
+    assert Scaling.fit(x, "minmax").apply(x)[:, 1].tolist() == [0.375, 0.0, 0.125, 1.0]
 
 
 @pytest.mark.parametrize("seed", [0, 7])

@@ -16,7 +16,6 @@ from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
 from datasets.common.video.avi import Avi, DamagedVideo
 from datasets.common.video.clips import (
-    ChannelStats,
     Clips,
     ClipSpec,
     EveryClip,
@@ -144,8 +143,8 @@ def test_a_damaged_frame_is_named_and_the_others_read(video: Path) -> None:
 # ---- clips
 
 
-PLAIN = ChannelStats(np.zeros(3), np.ones(3))
-STATS = ChannelStats(np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
+PLAIN = (np.zeros(3), np.ones(3))
+STATS = (np.array([10.0, 20.0, 30.0]), np.array([2.0, 4.0, 8.0]))
 
 
 class Numbered:
@@ -236,7 +235,7 @@ def test_random_clips_are_a_function_of_row_and_draw() -> None:
 
 def test_the_offsets_are_those_of_the_original() -> None:
     """0 to 2 pad - 1 in both directions, independently, the same for all frames of a clip."""
-    clips = clips_of(RandomClips, (5,), spec(pad=2), stats=ChannelStats(np.full(3, -1.0), np.ones(3)))
+    clips = clips_of(RandomClips, (5,), spec(pad=2), stats=(np.full(3, -1.0), np.ones(3)))
     draws = torch.arange(400)
     seen = set()
     for clip in clips.sample(torch.zeros_like(draws), draws):
@@ -270,11 +269,11 @@ def test_all_clips_of_a_video_in_order(size: int) -> None:
 def test_channel_statistics_are_those_of_the_pixels_of_the_fixed_clips() -> None:
     videos, where = [Numbered(n) for n in (10, 4, 30)], np.array([0.9, 0.0, 0.4])
     rows = np.array([0, 1])
-    statistics = measure_channels(videos, spec(), where, rows)
+    mean, std = measure_channels(videos, spec(), where, rows)
     frames = [videos[0].read([5, 7, 9]), videos[1].read([0, 2])]  # zeros of the short video do not count
     pixels = np.concatenate(frames).reshape(-1, 3).astype(float)
-    np.testing.assert_allclose(statistics.mean, pixels.mean(axis=0))
-    np.testing.assert_allclose(statistics.std, pixels.std(axis=0))
+    np.testing.assert_allclose(mean, pixels.mean(axis=0))
+    np.testing.assert_allclose(std, pixels.std(axis=0))
 
 
 # ---- files

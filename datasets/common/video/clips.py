@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,16 +17,10 @@ from torch import Tensor
 from cmixup.errors import InputError, check_count
 from cmixup.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
+from datasets.common.video.pulses import Pulse
 
-
-class Video(Protocol):
-    """One video, of which any frame can be read."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the frames `numbers: (L,)` as `(L, size, size, 3)` uint8."""
-        ...
+#: One video, of which any frame can be read.
+Video = Avi | Pulse
 
 
 def open_video(source: Path | Video) -> Video:
@@ -72,31 +65,25 @@ class ClipSpec:
         return self.padded(length) - self.span + 1
 
 
-@dataclass(frozen=True)
-class ChannelStats:
-    """Mean and standard deviation of the pixels of each channel, `(3,)`, on the scale 0 to 255."""
-
-    mean: np.ndarray
-    std: np.ndarray
-
-
 class Clips:
     """One clip a video, always the same: it starts at a share `where` of the start frames there are.
 
     Args:
         videos: `(N,)` files, or videos in memory.
         spec: what a clip looks like.
-        stats: mean and standard deviation of each channel, for normalisation.
+        stats: mean and standard deviation of the pixels of each channel, both `(3,)`, on the scale 0 to 255.
         where: `(N,)` in [0, 1).
 
     Attributes:
         workers: processes that read batches ahead: 0 of videos in memory, which are made faster than handed over.
     """
 
-    def __init__(self, videos: Sequence[Path | Video], spec: ClipSpec, stats: ChannelStats, where: np.ndarray):
+    def __init__(
+        self, videos: Sequence[Path | Video], spec: ClipSpec, stats: tuple[np.ndarray, np.ndarray], where: np.ndarray
+    ):
         self.videos, self.spec, self.where = videos, spec, where
         self.workers = WORKERS if any(isinstance(video, Path) for video in videos[:1]) else 0
-        self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in (stats.mean, stats.std))
+        self._mean, self._std = (v.astype(np.float32).reshape(-1, 1, 1, 1) for v in stats)
         self.shape = torch.Size((len(videos), CHANNELS, spec.frames, spec.size, spec.size))
 
     def __len__(self) -> int:
@@ -161,8 +148,7 @@ class EveryClip(Clips):
 def shifted(clip: np.ndarray, top: int, left: int, pad: int) -> np.ndarray:
     """Pad `clip: (..., H, W)` with `pad` zeros on every side and cut H x W pixels out at (`top`, `left`)."""
     height, width = clip.shape[-2:]
-    wide = np.zeros((*clip.shape[:-2], height + 2 * pad, width + 2 * pad), dtype=clip.dtype)
-    wide[..., pad : pad + height, pad : pad + width] = clip
+    wide = np.pad(clip, [(0, 0)] * (clip.ndim - 2) + [(pad, pad)] * 2)
     return wide[..., top : top + height, left : left + width]
 
 
@@ -181,8 +167,8 @@ def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
 
 def measure_channels(
     videos: Sequence[Path | Video], spec: ClipSpec, where: np.ndarray, rows: np.ndarray
-) -> ChannelStats:
-    """Return mean and standard deviation of each channel over the clips of some videos, without their zeros.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of each channel, `(3,)`, over the clips of some videos, without their zeros.
 
     Args:
         videos, spec, where: see `Clips`.
@@ -201,4 +187,4 @@ def measure_channels(
     total, squares, count = sum(in_threads(sums, rows.tolist()))
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    return ChannelStats(mean, np.where(std > 0, std, 1.0))
+    return mean, np.where(std > 0, std, 1.0)

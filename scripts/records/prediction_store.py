@@ -14,11 +14,10 @@ are no means of errors. The same predictions give the same bytes, and packing ag
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import lzma
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +35,6 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]
 #: again, and a list of places the distance from the mean of the earlier ones there.
 LABEL, MEAN, WHOLE, SAME = 0, 1, 2, 3
 NEAREST = (1, 2, 3, 5, 8, 16)  # how many of the nearest earlier ones a mean is taken of
-FARTHEST = 2**30  # steps that are kept as such
 Kind = int | list[int]
 Cells = dict[str, dict[int, dict[str, Scored]]]  # by name of the cell, seed and split
 SPREAD = 16  # steps that the standard deviation of predictions must have
@@ -48,27 +46,26 @@ def step_sizes(target: np.ndarray) -> np.ndarray:
 
     It is at most 1/500 of the labels' standard deviation, and less where rows are few: rounding changes a mean over n
     rows by some n^-1/2 of a step, so that scores of all sizes of data keep as many digits. It is 0, and nothing is
-    rounded, where the labels do not vary.
+    rounded, where the labels do not vary, or are too many steps.
     """
     std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
     if not ((std > 1e-30).all() and (std < 1e30).all()):
         return np.zeros(target.shape[1])
     sizes: np.ndarray = 2.0 ** np.floor(np.log2(min(2.55e-5 * len(target) ** 0.5, 2e-3) * std))
-    return sizes
+    return sizes if (np.abs(target) <= MANTISSA * sizes).all() else np.zeros(target.shape[1])
 
 
-def in_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
-    """Return predictions `(n, d_y)` in whole steps as float32, None where steps would say them badly.
+def in_steps(values: np.ndarray, sizes: np.ndarray) -> np.ndarray | None:
+    """Return predictions `(n, d_y)` as whole numbers of steps, float64, None where steps would say them badly.
 
     Steps do so where a prediction is not finite or too far for them, and where all are so much alike that a step is
     more than `1 / SPREAD` of their standard deviation: a correlation would be that of the rounding.
     """
-    if not (steps.all() and np.isfinite(values).all()):
+    if not (sizes.all() and np.isfinite(values).all()):
         return None
-    whole = np.rint(values.astype(np.float64) / steps)
-    if (whole.std(axis=0) < SPREAD).any():
-        return None
-    return (whole * steps + 0.0).astype(np.float32) if np.abs(whole).max(initial=0) <= MANTISSA else None
+    whole: np.ndarray = np.rint(values.astype(np.float64) / sizes)
+    fits = (whole.std(axis=0) >= SPREAD).all() and np.abs(whole).max(initial=0) <= MANTISSA
+    return whole if fits else None
 
 
 class Rows(NamedTuple):
@@ -104,39 +101,37 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
         for values in one.prediction.values():
             kind, numbers = earlier[key].encode(values, whole=normal)
             kinds.append(kind)
-            if len(numbers):
-                (whole if kind == WHOLE else steps).append(numbers)
+            (whole if kind == WHOLE else steps).append(numbers)
         listed.append([name, seed, part, order.index(key), list(one.prediction), kinds])
-    _write_numbers(
-        path, {"format": FORMAT, "rows": order, "runs": listed}, [_joined_values(steps), _joined_values(whole)]
-    )
+    _write_numbers(path, {"format": FORMAT, "rows": order, "runs": listed}, steps, whole)
 
 
-def read_cells(path: Path, names: Collection[str] = ()) -> Cells:
-    """Return the predictions of cells by name, seed and split, all or those of some names; nothing if there is no file.
+def read_cells(path: Path) -> Cells:
+    """Return the predictions of cells by name, seed and split; nothing if there is no file.
 
     Raises:
         InputError: the file is not one of these, or its labels are not there.
     """
+    cells = Cells()
     if not path.is_file():
-        return {}
+        return cells
     with naming(path, "a file of predictions"):
-        head, rest = _read_whole(path)
-        every, cells = [Earlier(rows) for rows in _rows_of(path, head["rows"])], Cells()
-        sizes = [(every[place].rows.target.size, kind) for *_, place, _, kinds in head["runs"] for kind in kinds]
-        steps, rest = _from_planes(rest, sum(size for size, kind in sizes if _has_steps(kind)))
-        whole, rest = _from_planes(rest, sum(size for size, kind in sizes if kind == WHOLE))
-        if rest:
-            raise ValueError("there are more numbers than runs")
+        head, content = _read_whole(path)
+        known = _read_targets(targets_file(path))
+        if missing := [key for key in head["rows"] if key not in known]:
+            raise InputError(f"{path} needs labels that {targets_file(path)} does not have: {missing[0]}")
+        every = [Earlier(known[key]) for key in head["rows"]]
+        sizes = [(kind, every[place].rows.target.size) for *_, place, _, kinds in head["runs"] for kind in kinds]
+        steps, whole = _read_numbers(
+            content, [n for kind, n in sizes if _has_steps(kind)], [n for kind, n in sizes if kind == WHOLE]
+        )
         for name, seed, part, place, predictors, kinds in head["runs"]:
-            rows, prediction = every[place].rows, {}
-            for predictor, kind in zip(predictors, kinds, strict=True):
-                size = rows.target.size if _has_steps(kind) else 0
-                most = rows.target.size if kind == WHOLE else 0
-                prediction[predictor] = every[place].decode(kind, whole[:most] if most else steps[:size])
-                steps, whole = steps[size:], whole[most:]
-            if not names or name in names:
-                cells.setdefault(name, {}).setdefault(seed, {})[part] = Scored(prediction, rows.target, rows.domain)
+            rows = every[place].rows
+            prediction = {
+                predictor: every[place].decode(kind, whole if kind == WHOLE else steps)
+                for predictor, kind in zip(predictors, kinds, strict=True)
+            }
+            cells.setdefault(name, {}).setdefault(seed, {})[part] = Scored(prediction, rows.target, rows.domain)
     return cells
 
 
@@ -156,32 +151,30 @@ class Earlier:
 
     def encode(self, values: np.ndarray, *, whole: bool = False) -> tuple[Kind, np.ndarray]:
         """Return how predictions are kept, and by which unsigned numbers; `whole` keeps them whole."""
-        stepped = None if whole else in_steps(values, self.rows.steps)
-        if stepped is None:
+        steps = None if whole else in_steps(values, self.rows.steps)
+        if steps is None:
             return WHOLE, np.ascontiguousarray(values, "<f4").ravel().view("<u4")
-        steps = np.rint(stepped / self.rows.steps)
         for k, known in enumerate(self._known):
             if np.array_equal(known, steps):
                 return SAME + k, np.zeros(0, "<u4")
         tried = [(kind, steps - self._base(kind)) for kind in self._kinds(steps)]
         kind, away = min(tried, key=lambda one: np.log1p(np.abs(one[1])).sum())  # about the bits that they take
-        if np.abs(away).max(initial=0) > FARTHEST:
-            return WHOLE, np.ascontiguousarray(values, "<f4").ravel().view("<u4")
         self._add(steps)
         signed = away.T.ravel().astype(np.int64)
         return kind, ((signed << 1) ^ (signed >> 63)).astype("<u4")
 
-    def decode(self, kind: Kind, numbers: np.ndarray) -> np.ndarray:
-        """Return the predictions that `encode` was given."""
+    def decode(self, kind: Kind, numbers: Iterator[np.ndarray]) -> np.ndarray:
+        """Return the predictions that `encode` was given, by the next of the numbers of their kind."""
         n, width = self.rows.target.shape
         if kind == WHOLE:
-            return numbers.view("<f4").reshape(n, width)
-        if isinstance(kind, int) and kind >= SAME:
-            steps = self._known[kind - SAME]
-        else:
-            unsigned = numbers.astype(np.int64).reshape(width, n).T
+            return next(numbers).view("<f4").reshape(n, width)
+        if _has_steps(kind):
+            unsigned = next(numbers).astype(np.int64).reshape(width, n).T
             steps = ((unsigned >> 1) ^ -(unsigned & 1)) + self._base(kind)
             self._add(steps)
+        else:
+            assert isinstance(kind, int)
+            steps = self._known[kind - SAME]
         return np.ascontiguousarray((steps * self.rows.steps).astype(np.float32))
 
     def _kinds(self, steps: np.ndarray) -> list[Kind]:
@@ -192,12 +185,9 @@ class Earlier:
         return [LABEL, MEAN, *(near[:n] for n in NEAREST if n < len(near))]
 
     def _base(self, kind: Kind) -> np.ndarray:
-        if kind == LABEL:
-            return self._label
-        if kind == MEAN:
-            return np.rint(self._sum / len(self._known))
-        assert isinstance(kind, list), kind
-        return np.rint(sum(self._known[place] for place in kind) / len(kind))
+        if isinstance(kind, list):
+            return np.rint(sum(self._known[place] for place in kind) / len(kind))
+        return self._label if kind == LABEL else np.rint(self._sum / len(self._known))
 
     def _add(self, steps: np.ndarray) -> None:
         self._known.append(steps)
@@ -210,60 +200,47 @@ def _has_steps(kind: Kind) -> bool:
 
 def _keep_rows(path: Path, given: Mapping[str, Scored]) -> dict[str, Rows]:
     """Return what is known of rows by their keys; those that are new are written beside the others."""
-    known = _read_targets(path) if path.is_file() else {}
+    known = _read_targets(path)
     new = {key: Rows(one.target, one.domain, step_sizes(one.target)) for key, one in given.items() if key not in known}
-    every = {key: {**known, **new}[key] for key in sorted({**known, **new})}
+    every = dict(sorted({**known, **new}.items()))
     if new:
-        exponents = {
-            key: np.log2(one.steps).astype(int).tolist() if one.steps.all() else [] for key, one in every.items()
+        about = {
+            key: [*one.target.shape, np.log2(one.steps).astype(int).tolist() if one.steps.all() else []]
+            for key, one in every.items()
         }
-        about = {key: [*one.target.shape, exponents[key]] for key, one in every.items()}
         numbers = [one.target.astype("<f4").T.ravel().view("<u4") for one in every.values()]
         domains = [one.domain.astype("<i4").view("<u4") for one in every.values()]
-        _write_numbers(path, {"format": FORMAT, "targets": about}, [_joined_values(numbers), _joined_values(domains)])
+        _write_numbers(path, {"format": FORMAT, "targets": about}, numbers, domains)
     return every
 
 
-def _rows_of(path: Path, keys: Collection[str]) -> list[Rows]:
-    targets = targets_file(path)
-    known = _read_targets(targets) if targets.is_file() else {}
-    if missing := [key for key in keys if key not in known]:
-        raise InputError(f"{path} needs labels that {targets} does not have: {missing[0]}")
-    return [known[key] for key in keys]
-
-
 def _read_targets(path: Path) -> dict[str, Rows]:
-    about = path.stat()
-    return _targets(path, about.st_mtime_ns, about.st_size)
-
-
-@functools.lru_cache(maxsize=4)
-def _targets(path: Path, written: int, size: int) -> dict[str, Rows]:  # noqa: ARG001, keys
+    if not path.is_file():
+        return {}
     with naming(path, "a file of labels"):
-        head, rest = _read_whole(path)
-        shapes = [(n, width) for n, width, _ in head["targets"].values()]
-        numbers, rest = _from_planes(rest, sum(n * width for n, width in shapes))
-        domains, rest = _from_planes(rest, sum(n for n, _ in shapes))
-        if rest:
-            raise ValueError("there are more numbers than rows")
-        targets, at, row = dict[str, Rows](), 0, 0
-        for key, (n, width, exponents) in head["targets"].items():
-            target = np.ascontiguousarray(numbers[at : at + n * width].view("<f4").reshape(width, n).T)
-            steps = 2.0 ** np.array(exponents, dtype=np.float64) if exponents else np.zeros(width)
-            targets[key] = Rows(target, smallest_type(domains[row : row + n].view("<i4")), steps)
-            at, row = at + n * width, row + n
-    return targets
+        head, content = _read_whole(path)
+        shapes = {key: (n, width) for key, (n, width, _) in head["targets"].items()}
+        numbers, domains = _read_numbers(content, [n * width for n, width in shapes.values()],
+                                         [n for n, _ in shapes.values()])  # fmt: skip
+        return {
+            key: Rows(
+                np.ascontiguousarray(next(numbers).view("<f4").reshape(width, n).T),
+                smallest_type(next(domains).view("<i4")),
+                2.0 ** np.array(exponents, dtype=np.float64) if exponents else np.zeros(width),
+            )
+            for key, (n, width, exponents) in head["targets"].items()
+        }
 
 
-def _joined_values(values: list[np.ndarray]) -> np.ndarray:
-    return np.concatenate(values) if values else np.zeros(0, "<u4")
-
-
-def _write_numbers(path: Path, head: Mapping[str, Any], numbers: list[np.ndarray]) -> None:
-    content = json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(map(_to_planes, numbers))
-    packed = lzma.compress(content, lzma.FORMAT_XZ, lzma.CHECK_SHA256, filters=FILTERS)
+def _write_numbers(path: Path, head: Mapping[str, Any], *numbers: Sequence[np.ndarray]) -> None:
+    """Write a line of JSON and groups of unsigned numbers: how many bytes each needs, all lowest bytes, and so on."""
+    content = json.dumps(head, separators=(",", ":")).encode() + b"\n"
+    for group in numbers:
+        values = np.concatenate([np.zeros(0, "<u4"), *group])
+        width = max(1, -(-int(values.max(initial=0)).bit_length() // 8))
+        content += bytes([width]) + values.view(np.uint8).reshape(-1, 4)[:, :width].T.tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, packed)
+    write_atomically(path, lzma.compress(content, lzma.FORMAT_XZ, lzma.CHECK_SHA256, filters=FILTERS))
 
 
 def _read_whole(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -279,17 +256,13 @@ def _read_whole(path: Path) -> tuple[dict[str, Any], bytes]:
     return head, rest
 
 
-def _to_planes(values: np.ndarray) -> bytes:
-    """Return how many bytes each of some unsigned numbers needs, then the lowest byte of each, and so on."""
-    width = max(1, -(-int(values.max(initial=0)).bit_length() // 8))
-    return bytes([width]) + values.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width].T.tobytes()
-
-
-def _from_planes(content: bytes, n: int) -> tuple[np.ndarray, bytes]:
-    """Return `n` unsigned numbers and what is left of the content."""
-    width, end = content[0], 1 + n * content[0]
-    if not 1 <= width <= 4 or len(content) < end:
-        raise ValueError("there are fewer numbers than its first line says")
-    planes = np.zeros((n, 4), np.uint8)
-    planes[:, :width] = np.frombuffer(content[1:end], np.uint8).reshape(width, n).T
-    return planes.view("<u4").ravel(), content[end:]
+def _read_numbers(content: bytes, *sizes: Sequence[int]) -> Iterator[Iterator[np.ndarray]]:
+    """Yield the numbers of each group that `_write_numbers` has written, one array of each of its sizes."""
+    start = 0
+    for group in sizes:
+        n, width = sum(group), content[start]
+        stop = start + 1 + n * width
+        planes = np.zeros((n, 4), np.uint8)
+        planes[:, :width] = np.frombuffer(content[start + 1 : stop], np.uint8).reshape(width, n).T
+        yield iter(np.split(planes.view("<u4").ravel(), np.cumsum(group)))
+        start = stop

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.losses import joined, mean_names
-from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, evaluate_normal, parse_score, with_everywhere
+from cmixup.losses import mean_names
+from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
@@ -33,7 +33,7 @@ from scripts.records.published import (
 )
 from scripts.records.records import check_unique, choose_variants, options_text, records_frame
 from scripts.records.run_tables import UNROUNDED
-from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
+from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores
 
 #: How far a score that was published before predictions were stored in steps may lie from what these give: a
 #: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
@@ -47,34 +47,33 @@ def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Score
     Args:
         name: of the score.
         kept: what it is computed from.
-        std: standard deviations of the targets, the unit of the study's scores.
+        std: standard deviations of the targets, the unit of the study's scores, of which infinity is the worst.
         val: of the validation rows, which the factor of `_rescaled` scores is chosen on.
 
     Raises:
         InputError: no metric begins the name.
     """
+    unit = np.array(std or (1.0,))
     if name.startswith("nrmse"):
-        value = error_scores(kept, np.array(std or (1.0,)), grouped=name == "nrmse_worst")[name]
-        return value if math.isfinite(value) else math.inf
+        return finite_or_inf(error_scores(kept, unit, grouped=name == "nrmse_worst")[name])
     if name == SKIPPED:
         return float((kept.target == 0).sum())
     over, metric, predictor = parse_score(name)
     if METRICS[metric].normal:
-        return _normal_score(name, predictor, kept, std, val)
+        assert val is not None, name
+        value = normal_scores(kept, val, unit, predictor.removesuffix(RESCALED).removesuffix("_"))[name]
+        return finite_or_inf(value) if std else value
     arrays = kept.prediction[predictor], kept.target, kept.domain.astype(np.int64)
     return float(metric_score(over + metric, *map(torch.from_numpy, arrays)))
 
 
-def _normal_score(name: str, predictor: str, kept: Scored, std: Sequence[float], val: Scored | None) -> float:
-    """Return a score of normal distributions; those of `std` are of the study, which has one predictor."""
-    assert val is not None, name
-    if std:
-        value = normal_scores(kept, val, np.array(std))[name]
-        return value if math.isfinite(value) else math.inf
-    suffix = predictor.removesuffix(RESCALED).removesuffix("_")
-    test, theirs = (joined({key: torch.from_numpy(x) for key, x in one.prediction.items()}) for one in (kept, val))
-    validation = theirs[""], torch.from_numpy(val.target)
-    return evaluate_normal(test[suffix], torch.from_numpy(kept.target), validation, suffix)[name]
+def scores_again(report: Report, kept: Parts) -> dict[str, dict[str, float]]:
+    """Return the scores that a report has of the splits whose predictions are kept, computed from these."""
+    std, val = report.get("std", ()), kept.get("val")
+    return {
+        part: {name: compute_score(name, kept[part], std, val) for name in values}
+        for part, values in report["scores"].items() if part in kept
+    }  # fmt: skip
 
 
 class Verified(NamedTuple):
@@ -104,15 +103,13 @@ def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
     for report, kept in with_predictions(results, published_reports(results, ["*"])):
-        if report["scores"].keys() - kept.keys():
+        computed = scores_again(report, kept)
+        if len(computed) < len(report["scores"]):
             of_study = report["experiment"].startswith(STUDY)
             without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
         runs += bool(kept)
-        named = [
-            (part, *score) for part in report["scores"].keys() & kept.keys() for score in report["scores"][part].items()
-        ]
-        for part, name, published in named:
-            again = compute_score(name, kept[part], report.get("std", ()), kept.get("val"))
+        for part, name, again in ((part, *score) for part, values in computed.items() for score in values.items()):
+            published = report["scores"][part][name]
             same = published == again or (math.isnan(published) and math.isnan(again))
             scores, exact = scores + 1, exact + same
             if not (same or (UNROUNDED not in report and is_near(name, published, again))):
@@ -132,11 +129,7 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
     """
     made = list[dict[str, Any]]()
     for report, parts in with_predictions(results, reports):
-        scores = report["scores"]
-        if parts.keys() >= scores.keys():
-            std, val = report.get("std", ()), parts.get("val")
-            scores = {part: {name: compute_score(name, parts[part], std, val) for name in values}
-                      for part, values in scores.items()}  # fmt: skip
+        scores = {**report["scores"], **scores_again(report, parts)}
         rounded = json.dumps(scores) != json.dumps(report["scores"])
         made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
     return made
@@ -158,21 +151,18 @@ def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any
         reports: of runs, in order of their files.
         results: the folder that holds their predictions.
     """
-    every = with_everywhere(())
+    every, filled = with_everywhere(()), {report["run"]: dict(report) for report in reports}
     lacking = [r for r in reports if any(name not in part for part in r["scores"].values() for name in every)]
-    filled = {report["run"]: _filled_report(report, kept) for report, kept in with_predictions(results, lacking)}
-    return [filled.get(report["run"], dict(report)) for report in reports]
-
-
-def _filled_report(report: Report, kept: Parts) -> dict[str, Any]:
-    scores = {part: dict(values) for part, values in report["scores"].items()}
-    for part, one in kept.items():
-        values = scores.get(part, {})
-        names = [f"{name}_{of}" if of else name for name in with_everywhere(()) for of in mean_names(one.prediction)]
-        if any(name.startswith(OVER_DOMAINS) for name in values):
-            names += [over + name for name in with_everywhere(()) for over in OVER_DOMAINS]
-        values |= {name: compute_score(name, one) for name in names if name not in values}
-    return {**report, "scores": scores}
+    for report, kept in with_predictions(results, lacking):
+        scores = {part: dict(values) for part, values in report["scores"].items()}
+        for part, one in kept.items():
+            values = scores.get(part, {})
+            names = [f"{name}_{of}" if of else name for name in every for of in mean_names(one.prediction)]
+            if any(name.startswith(OVER_DOMAINS) for name in values):
+                names += [over + name for name in every for over in OVER_DOMAINS]
+            values |= {name: compute_score(name, one) for name in names if name not in values}
+        filled[report["run"]]["scores"] = scores
+    return list(filled.values())
 
 
 def rescore(metric: str, results: Path) -> list[dict[str, Any]]:

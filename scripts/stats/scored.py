@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cmixup.losses import STD
+from cmixup.losses import std_name
 from cmixup.metrics import evaluate_normal
 
 BINS = 10  # of the label, as wide as each other
@@ -64,24 +64,29 @@ def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict
     return scores
 
 
-def normal_scores(one: Scored, val: Scored, std: np.ndarray) -> dict[str, float]:
-    """Return the scores of normal distributions, of labels in standard deviations; nothing where none are predicted.
+def normal_scores(one: Scored, val: Scored, std: np.ndarray, predictor: str = "") -> dict[str, float]:
+    """Return the scores of normal distributions, of labels in units of `std`; nothing where none are predicted.
 
     Args:
         one: predictions and labels `(n, d_y)`.
         val: those of the validation rows, which the factor of `_rescaled` scores is chosen on.
-        std: `(d_y,)`, of the labels.
+        std: `(d_y,)`, of the labels, or `(1,)`.
+        predictor: of the means.
     """
-    if STD not in one.prediction:
+    names = predictor, std_name(predictor)
+    if names[1] not in one.prediction:
         return {}
-    (both, target), validation = (_in_std(scored, std) for scored in (one, val))
-    return evaluate_normal(both, target, validation)
+
+    def in_std(scored: Scored) -> tuple[torch.Tensor, torch.Tensor]:
+        both = np.concatenate([scored.prediction[name] / std for name in names], axis=1)
+        return torch.from_numpy(both), torch.from_numpy(scored.target / std)
+
+    return evaluate_normal(*in_std(one), in_std(val), predictor)
 
 
-def _in_std(one: Scored, std: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return means and standard deviations side by side and labels, all in standard deviations of the labels."""
-    both = np.concatenate([one.prediction[name] / std for name in ("", STD)], axis=1)
-    return torch.from_numpy(both), torch.from_numpy(one.target / std)
+def finite_or_inf(value: float) -> float:
+    """Return a score of the study: infinity where a value is not finite."""
+    return value if math.isfinite(value) else math.inf
 
 
 def normalised_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:

@@ -45,7 +45,7 @@ from scripts.records.published import (
 from scripts.records.rescored import store_runs
 from scripts.records.run_tables import UNROUNDED, read_frame
 from scripts.stats.effects import BASE
-from scripts.stats.scored import Parts, Scored, error_scores, normal_scores, rounded_predictions
+from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores, rounded_predictions
 from scripts.study.rules import WEIGHTS, Rules, StudyCell
 
 PARTS = ("val", "test")
@@ -249,7 +249,7 @@ def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, 
     scores = {}
     for part, one in kept.items():
         values = error_scores(one, std, grouped=grouped) | normal_scores(one, kept["val"], std)
-        scores[part] = {name: v if math.isfinite(v) else math.inf for name, v in values.items()}
+        scores[part] = {name: finite_or_inf(value) for name, value in values.items()}
     return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
 
 

@@ -22,7 +22,7 @@ from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
 from scripts.records.published import published_reports, unrounded_scores
 from scripts.records.records import Report
 from scripts.records.run_tables import cell_of
-from scripts.stats.intervals import Effect, holm_adjusted, summarise_values
+from scripts.stats.intervals import Difference, holm_adjusted, summarise_values
 
 QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
 LEVEL = 0.001  # of the t tests, over all cells that are compared
@@ -102,7 +102,7 @@ class Paired:
         self.pairs, n = pairs, len(pairs)
         summary = summarise_values([again - published for published, again in pairs])
         self.published = fmean(published for published, _ in pairs)
-        self.difference = Effect(summary.mean, ((summary.std**2 / n, n - 1),) if n > 1 else ())
+        self.difference = Difference(summary.mean, ((summary.std**2 / n, n - 1),) if n > 1 else ())
         self.decided, error = n >= FEWEST, self.difference.error
         rounding = abs(summary.mean) <= ROUNDING * abs(self.published)
         self.p = 1.0 if rounding else self.difference.chance if error > 0 else 0.0

@@ -14,7 +14,7 @@ from scripts.report.evidence import Evidence, Query, Unsupported, published_evid
 from scripts.report.register import writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, signed_text, summary_text
 from scripts.report.tables import make_table, standard_records
-from scripts.stats.intervals import Summary, interval_text, unpaired_effect
+from scripts.stats.intervals import Summary, interval_text, unpaired_difference
 
 HEAD = """# Ours, the paper's and the authors' code, preset released
 
@@ -29,7 +29,7 @@ PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths t
 
 def against_paper(ours: Summary, paper: Summary) -> str:
     """Return how our mean stands to the paper's; a spread that is not known counts as none."""
-    difference = unpaired_effect(ours, paper)
+    difference = unpaired_difference(ours, paper)
     if ours.n < 2:
         return "one seed: none"
     if abs(difference.mean) <= 2 * difference.error:

@@ -56,7 +56,8 @@ def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
     for place, row in enumerate(rows):
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=3, fmt="o",
                       color="0.6", linewidth=1)  # fmt: skip
-    for k, (name, row) in enumerate({"mean over tables": effect.overall, "for a new table": effect.of_new}.items()):
+    known = {"mean over tables": effect.posterior.overall, "for a new table": effect.posterior.new}
+    for k, (name, row) in enumerate(known.items()):
         place = len(rows) + 2 + 3 * k
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",
                       color=COLOURS[METHOD], linewidth=2.2)  # fmt: skip

@@ -57,7 +57,7 @@ class Row(NamedTuple):
     def means(self) -> list[str]:
         """The mean effect and the unweighted one, with their intervals."""
         digits = 1 if self.unit == "%" else 3
-        return [interval_text(mean, digits) for mean in (self.effect.overall, self.effect.unweighted)]
+        return [interval_text(mean, digits) for mean in (self.effect.posterior.overall, self.effect.unweighted)]
 
     @property
     def chances(self) -> list[str]:

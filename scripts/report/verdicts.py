@@ -22,7 +22,7 @@ from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
 from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
-from scripts.stats.intervals import LEVEL, Effect, Interval, of_interval, unpaired_effect
+from scripts.stats.intervals import LEVEL, Difference, Interval, of_interval, unpaired_difference
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
@@ -72,7 +72,7 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     return artefacts
 
 
-def gain_verdict(ours: Effect, paper: Effect | None, *, lower: bool, level: float = LEVEL) -> str:
+def gain_verdict(ours: Difference, paper: Difference | None, *, lower: bool, level: float = LEVEL) -> str:
     """Return the verdict of "first is better than second", at a confidence `level`.
 
     `ours` is our difference, `paper` the published one, if it is printed; `lower` is whether lower is better.
@@ -83,7 +83,7 @@ def gain_verdict(ours: Effect, paper: Effect | None, *, lower: bool, level: floa
     return INCOMPATIBLE if (side < 0 if paper is None else _side_of_zero(ours.minus(paper), level)) else UNKNOWN
 
 
-def equivalence_verdict(ours: Effect, paper: Effect | None, margin: float) -> str:
+def equivalence_verdict(ours: Difference, paper: Difference | None, margin: float) -> str:
     """Return the verdict of "both are equivalent", which is that they are no further apart than `margin`.
 
     The 90 % interval of ours must lie inside it, which is two one-sided tests at 5 %.
@@ -94,7 +94,7 @@ def equivalence_verdict(ours: Effect, paper: Effect | None, margin: float) -> st
     return INCOMPATIBLE if _side_of_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
 
 
-def _side_of_zero(effect: Effect, level: float) -> int:
+def _side_of_zero(effect: Difference, level: float) -> int:
     """Return 1 where the whole interval lies above 0, -1 below, and 0 where it contains it."""
     low, high = effect.ends(level)
     return int(low > 0) - int(high < 0)
@@ -120,7 +120,7 @@ class Finding:
     label: str = ""
     preset: str = ""
     ours: Interval | None = None
-    paper: Effect | None = None
+    paper: Difference | None = None
     decimals: int = 3
 
 
@@ -216,7 +216,7 @@ def _judge(
     if not (one and other):
         return None
     printed = [number for query in paper if (number := evidence.find(query))]
-    theirs = unpaired_effect(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
+    theirs = unpaired_difference(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
     if _is_idle(runs, evidence):
         verdict = IDLE

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from scripts.stats.hierarchical import Estimate, Posterior, fit_effects
+from scripts.stats.hierarchical import Marginal, Posterior, fit_effects
 from scripts.stats.intervals import Interval, clustered_interval, of_interval
 
 BASE = "erm"  # the method that all others are compared with
@@ -43,29 +43,16 @@ class Effect:
     sure: float
 
     @property
-    def overall(self) -> Interval:
-        """The mean effect of the tables with its 95 % interval, by the hierarchical model."""
-        return self._interval(self.posterior.overall)
-
-    @property
-    def of_new(self) -> Interval:
-        """The effect on a new table, with its 95 % interval."""
-        return self._interval(self.posterior.new)
-
-    @property
     def unweighted(self) -> Interval | None:
         """The unweighted mean over tables with its t interval; None for one table."""
         return clustered_interval(list(self.means.values()), list(self.means))
 
     @property
-    def tables(self) -> dict[str, tuple[Interval, str]]:
-        """The effect on each table with its 95 % interval, and the verdict on its size."""
-        return {name: (self._interval(one), self.size_of(one)) for name, one in self.posterior.tables.items()}
+    def tables(self) -> dict[str, tuple[Marginal, str]]:
+        """The effect on each table, and the verdict on its size."""
+        return {name: (one, self.size_of(one)) for name, one in self.posterior.tables.items()}
 
-    def _interval(self, one: Estimate) -> Interval:
-        return Interval(one.mean, one.low, one.high, len(self.means))
-
-    def size_of(self, one: Estimate) -> str:
+    def size_of(self, one: Marginal) -> str:
         """Return whether an effect improves, worsens, is practically equivalent, or is inconclusive."""
         chances = {IMPROVES: one.gain, WORSENS: one.loss, EQUIVALENT: one.within}
         return next((verdict for verdict, chance in chances.items() if chance >= self.sure), INCONCLUSIVE)

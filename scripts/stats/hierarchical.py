@@ -26,11 +26,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, ndtr, polygamma, roots_genlaguerre
+
+from scripts.stats.intervals import Estimate
 
 GROWTHS = {0.0: 2.0, 1.0: 1.0}  # with how likely each is, before anything was seen
 TINY = 1e-6  # noise is at least so much
@@ -42,8 +45,7 @@ LEAST = 1e-4  # of the probability, that a point of the grid must have
 ENDS = (0.025, 0.975)
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """What the splits of each table say, `(T,)` each.
 
     Attributes:
@@ -60,7 +62,7 @@ class Observed:
 
     def part(self, chosen: np.ndarray) -> Observed:
         """Return some of the tables; `chosen` is `(T,)` bool or places."""
-        return Observed(*(getattr(self, field.name)[chosen] for field in fields(Observed)))
+        return Observed(*(array[chosen] for array in self))
 
     def relative(self, growth: float, to: Observed | None = None) -> np.ndarray:
         """Return r_t `(T,)`: the noise to the power of `growth`, over the mean of that on the tables of `to`."""
@@ -69,18 +71,14 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """The posterior of one effect.
+class Marginal(Estimate):
+    """The posterior of one effect: its mean with the central 95 % interval, and probabilities.
 
     Attributes:
-        mean, low, high: the posterior mean and the ends of the central 95 % interval.
-        below: the probability that the effect is below 0.
-        gain, within, loss: those of a gain above a size, of a difference within it and of a loss above it.
+        below: that the effect is below 0.
+        gain, within, loss: of a gain above a size, of a difference within it and of a loss above it.
     """
 
-    mean: float
-    low: float
-    high: float
     below: float
     gain: float
     within: float
@@ -98,8 +96,7 @@ def student_nodes(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     return nodes * 2 / freedom, weights / weights.sum()
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """The posterior of what is common to the tables, on H points, each with a normal mu.
 
     Attributes:
@@ -117,17 +114,6 @@ class Grid:
     relative: np.ndarray
     mu: np.ndarray
     variance: np.ndarray
-
-    @property
-    def total(self) -> np.ndarray:
-        """The standard deviation of effects between tables, `(H,)`."""
-        heavier = np.where(np.isfinite(self.kind), HEAVY / (HEAVY - 2), 1.0)
-        drawn = heavier * self.spread**2 * (self.relative**2).mean(axis=1)
-        return np.sqrt(drawn + self.mu**2 * self.relative.var(axis=1))
-
-    def part(self, chosen: np.ndarray) -> Grid:
-        """Return some of the points; `chosen` is `(H,)` bool or places."""
-        return Grid(*(getattr(self, field.name)[chosen] for field in fields(Grid)))
 
     def between(self) -> tuple[np.ndarray, np.ndarray]:
         """Return variance `(H, T, A)` and weight `(H, A)` of the normals that make each table's effect."""
@@ -155,10 +141,10 @@ def solve_posterior(
     likely, none = np.log([growths[shape] for shape in growth]), np.zeros(len(points))
     parts = [_mode_grid(seen, Grid(likely, overlap, growth, none + kind, spread, relative, none, none))
              for kind in kinds]  # fmt: skip
-    grid = Grid(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Grid)))
+    grid = Grid(*map(np.concatenate, zip(*parts, strict=True)))
     weight = np.exp(grid.weight - grid.weight.max())
     keep = weight > LEAST * weight.sum()
-    return replace(grid, weight=weight / weight[keep].sum()).part(keep)
+    return Grid(*(array[keep] for array in grid._replace(weight=weight / weight[keep].sum())))
 
 
 def _mode_grid(seen: Observed, grid: Grid) -> Grid:
@@ -179,7 +165,7 @@ def _mode_grid(seen: Observed, grid: Grid) -> Grid:
     step = np.log(SPREADS[1] / SPREADS[0])
     flat = np.log(spread * np.where(spread == SPREADS[0], 1 + step / 2, step))  # in steps of the logarithm
     evidence = grid.weight + flat + log.sum(axis=1) - 0.5 * np.log(information)
-    return replace(grid, weight=evidence, mu=mu, variance=1 / information)
+    return grid._replace(weight=evidence, mu=mu, variance=1 / information)
 
 
 def mean_components(seen: Observed, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
@@ -224,17 +210,14 @@ class Mixture:
 
     def quantile(self, share: float) -> float:
         """Return the effect below which a share of the probability lies."""
-        ends = (
-            float((self.mean - 8 * self.deviation).min()) - 1e-9,
-            float((self.mean + 8 * self.deviation).max()) + 1e-9,
-        )
-        return float(brentq(lambda value: self.below(value) - share, *ends))
+        low, high = (self.mean - 8 * self.deviation).min() - 1e-9, (self.mean + 8 * self.deviation).max() + 1e-9
+        return float(brentq(lambda value: self.below(value) - share, low, high))
 
-    def estimate(self, size: float) -> Estimate:
+    def estimate(self, size: float) -> Marginal:
         """Return its summary; `size` is that of an effect that counts."""
         gain, zero, least = (float(chance) for chance in self.below(np.array([-size, 0.0, size])))
         low, high = map(self.quantile, ENDS)
-        return Estimate(float(self.weight @ self.mean), low, high, zero, gain, least - gain, 1 - least)
+        return Marginal(float(self.weight @ self.mean), low, high, zero, gain, least - gain, 1 - least)
 
 
 def of_tables(seen: Observed, grid: Grid) -> list[Mixture]:
@@ -259,21 +242,18 @@ def of_new(grid: Grid) -> Mixture:
     return Mixture(np.broadcast_to(weight, between.shape), (grid.mu[:, None] * grid.relative)[..., None], deviation)
 
 
-@dataclass(frozen=True)
-class Posterior:
+class Posterior(NamedTuple):
     """What is known of a method's effects, in the unit of the differences.
 
     Attributes:
         overall: the mean effect of the tables.
-        spread: posterior median and ends of the 95 % interval of the standard deviation between tables.
         tables: of each table.
         new: of a table never seen.
     """
 
-    overall: Estimate
-    spread: tuple[float, float, float]
-    tables: Mapping[str, Estimate]
-    new: Estimate
+    overall: Marginal
+    tables: Mapping[str, Marginal]
+    new: Marginal
 
 
 def observe_splits(differences: Sequence[Sequence[float]]) -> Observed:
@@ -309,20 +289,17 @@ def fit_effects(differences: Mapping[str, Sequence[float]], overlap: float, size
     `overlap` are test rows for each training row, the most of what splits share; 0 takes them as independent. `size` is
     that of an effect that counts, in the unit of the differences.
     """
-    return _fit_cached(tuple((name, tuple(values)) for name, values in differences.items()), overlap, size)
+    return _fit_cached(tuple(differences), tuple(map(tuple, differences.values())), overlap, size)
 
 
 @functools.lru_cache(maxsize=1024)  # several tables and pages use the same one
-def _fit_cached(differences: tuple[tuple[str, tuple[float, ...]], ...], overlap: float, size: float) -> Posterior:
-    names, values = zip(*differences, strict=True)
+def _fit_cached(
+    names: tuple[str, ...], values: tuple[tuple[float, ...], ...], overlap: float, size: float
+) -> Posterior:
     seen = observe_splits(values)
     grid = solve_posterior(seen, overlap_values(overlap))
-    order = np.argsort(grid.total)
-    running = np.cumsum(grid.weight[order])
-    median, low, high = (float(np.interp(q, running, grid.total[order])) for q in (0.5, *ENDS))
     return Posterior(
         Mixture(grid.weight, grid.mu, np.sqrt(grid.variance)).estimate(size),
-        (median, low, high),
         {name: mixture.estimate(size) for name, mixture in zip(names, of_tables(seen, grid), strict=True)},
         of_new(grid).estimate(size),
     )
@@ -344,7 +321,7 @@ def left_out(differences: Mapping[str, Sequence[float]], overlap: float) -> dict
         others, table = seen.part(np.arange(len(seen.mean)) != t), seen.part(np.array([t]))
         grid = solve_posterior(others, overlap_values(overlap))
         relative = np.stack([table.relative(growth, to=others) for growth in grid.growth])
-        one = replace(grid, relative=relative)
+        one = grid._replace(relative=relative)
         variance, weight = mean_components(table, one)
         spread = variance + (grid.variance * relative[:, 0] ** 2)[:, None, None, None]
         centre = (grid.mu * relative[:, 0])[:, None, None, None]

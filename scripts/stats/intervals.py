@@ -26,12 +26,18 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean, often of paired differences, with the ends of its two-sided 95 % t interval over n seeds or clusters."""
+class Estimate:
+    """A mean with the ends of its 95 % interval."""
 
     mean: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Interval(Estimate):
+    """A mean, often of paired differences, with the ends of its two-sided t interval over n seeds or clusters."""
+
     n: int
 
 
@@ -92,7 +98,7 @@ def paired_or_none(first: Mapping[int, float], second: Mapping[int, float]) -> I
     return clustered_interval([first[s] - second[s] for s in seeds], seeds)
 
 
-def interval_text(interval: Interval | None, decimals: int = 3, *, bold: bool = False) -> str:
+def interval_text(interval: Estimate | None, decimals: int = 3, *, bold: bool = False) -> str:
     """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
     if interval is None:
         return "—"
@@ -129,7 +135,7 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
 
 @dataclass(frozen=True)
-class Effect:
+class Difference:
     """A difference of two means, first minus second.
 
     Attributes:
@@ -162,21 +168,21 @@ class Effect:
         """The two-sided p value of t against no difference."""
         return 2 * float(stdtr(self.freedom, -abs(self.mean) / self.error)) if self.error else float(self.mean == 0)
 
-    def minus(self, other: Effect) -> Effect:
-        """Return the difference of two independent effects."""
-        return Effect(self.mean - other.mean, (*self.parts, *other.parts))
+    def minus(self, other: Difference) -> Difference:
+        """Return the difference of two independent differences."""
+        return Difference(self.mean - other.mean, (*self.parts, *other.parts))
 
 
-def of_interval(interval: Interval) -> Effect:
-    """Return the effect whose 95 % t interval over n seeds or clusters this is."""
+def of_interval(interval: Interval) -> Difference:
+    """Return the difference whose 95 % t interval over n seeds or clusters this is."""
     error = (interval.high - interval.low) / 2 / float(stdtrit(interval.n - 1, 0.5 + LEVEL / 2))
-    return Effect(interval.mean, ((error**2, interval.n - 1),))
+    return Difference(interval.mean, ((error**2, interval.n - 1),))
 
 
-def unpaired_effect(first: Summary, second: Summary) -> Effect:
-    """Return the effect of two printed means; a standard deviation that is not printed counts as 0."""
+def unpaired_difference(first: Summary, second: Summary) -> Difference:
+    """Return the difference of two printed means; a standard deviation that is not printed counts as 0."""
     parts = [(s.std**2 / s.n, s.n - 1) for s in (first, second) if not math.isnan(s.std)]
-    return Effect(first.mean - second.mean, tuple(parts))
+    return Difference(first.mean - second.mean, tuple(parts))
 
 
 def welch_interval(first: Summary, second: Summary) -> Interval | None:
@@ -186,8 +192,8 @@ def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """
     if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
         return None
-    effect = unpaired_effect(first, second)
-    return Interval(effect.mean, *effect.ends(), min(first.n, second.n))
+    difference = unpaired_difference(first, second)
+    return Interval(difference.mean, *difference.ends(), min(first.n, second.n))
 
 
 def holm_adjusted(p: Sequence[float]) -> list[float]:

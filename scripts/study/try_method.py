@@ -131,7 +131,7 @@ def chance_text(p: float) -> str:
 
 def mean_text(effect: Effect) -> str:
     """Return the mean effect by the hierarchical model and the unweighted mean, each with its interval."""
-    model, plain = interval_text(effect.overall, 1), interval_text(effect.unweighted, 1)
+    model, plain = interval_text(effect.posterior.overall, 1), interval_text(effect.unweighted, 1)
     return f"{model} % by the hierarchical model, unweighted {plain} %"
 
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 from scripts.report.verdicts import EQUIVALENT, INCOMPATIBLE, SAME, UNKNOWN, equivalence_verdict, gain_verdict
-from scripts.stats.intervals import Effect, Summary, of_interval, paired_or_none, unpaired_effect
+from scripts.stats.intervals import Difference, Summary, of_interval, paired_or_none, unpaired_difference
 
-PAPER = unpaired_effect(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
+PAPER = unpaired_difference(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 
 
-def effect(mean: float, error: float, df: float = 9) -> Effect:
-    return Effect(mean, ((error**2, df),))
+def effect(mean: float, error: float, df: float = 9) -> Difference:
+    return Difference(mean, ((error**2, df),))
 
 
 def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
@@ -24,9 +24,11 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms():
     half = stats.t(freedom).ppf(0.975) * math.sqrt(sum(v for v, _ in terms))
     assert both.ends() == pytest.approx((0.303 - half, 0.303 + half))
     assert 12 < freedom < 14
-    unknown = unpaired_effect(Summary(1, 0.3, 9), Summary(2, math.nan, 3))  # a spread that is not printed is none
+    unknown = unpaired_difference(Summary(1, 0.3, 9), Summary(2, math.nan, 3))  # a spread that is not printed is none
     assert unknown.parts == ((0.3**2 / 9, 8),)
-    assert unpaired_effect(Summary(0.1, math.nan, 3), Summary(0.2, math.nan, 3)).ends() == pytest.approx((-0.1, -0.1))
+    assert unpaired_difference(Summary(0.1, math.nan, 3), Summary(0.2, math.nan, 3)).ends() == pytest.approx(
+        (-0.1, -0.1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,17 +52,17 @@ def test_planted_effects_of_a_gain(mean, error, paper, lower, verdict):
 @pytest.mark.parametrize(
     ("mean", "error", "paper", "verdict"),
     [
-        (0.0, 0.02, Effect(0.01), EQUIVALENT),  # 1.833 x 0.02 lies within 0.092
-        (0.06, 0.02, Effect(0.06), UNKNOWN),  # 0.06 + 0.037 does not
-        (0.0, 10.0, Effect(0.0), UNKNOWN),  # width alone is no equivalence
-        (0.15, 0.02, Effect(0.01), INCOMPATIBLE),
+        (0.0, 0.02, Difference(0.01), EQUIVALENT),  # 1.833 x 0.02 lies within 0.092
+        (0.06, 0.02, Difference(0.06), UNKNOWN),  # 0.06 + 0.037 does not
+        (0.0, 10.0, Difference(0.0), UNKNOWN),  # width alone is no equivalence
+        (0.15, 0.02, Difference(0.01), INCOMPATIBLE),
         (0.15, 0.02, None, INCOMPATIBLE),
-        (0.15, 0.02, Effect(0.15), UNKNOWN),  # what the paper has, which is not equivalent
+        (0.15, 0.02, Difference(0.15), UNKNOWN),  # what the paper has, which is not equivalent
     ],
 )
 def test_planted_effects_of_equivalence(mean, error, paper, verdict):
     assert equivalence_verdict(effect(mean, error), paper, 0.092) == verdict
-    assert equivalence_verdict(effect(-mean, error), paper and Effect(-paper.mean), 0.092) == verdict
+    assert equivalence_verdict(effect(-mean, error), paper and Difference(-paper.mean), 0.092) == verdict
 
 
 def test_equivalence_is_two_one_sided_tests_of_five_percent():
@@ -70,5 +72,5 @@ def test_equivalence_is_two_one_sided_tests_of_five_percent():
     edge = abs(values.mean()) + stats.t(9).ppf(0.95) * stats.sem(values)
     p = max(stats.ttest_1samp(values, s * edge, alternative=a).pvalue for s, a in ((1, "less"), (-1, "greater")))
     assert p == pytest.approx(0.05)
-    assert equivalence_verdict(ours, Effect(values.mean()), edge * 1.001) == EQUIVALENT
-    assert equivalence_verdict(ours, Effect(values.mean()), edge * 0.999) == UNKNOWN
+    assert equivalence_verdict(ours, Difference(values.mean()), edge * 1.001) == EQUIVALENT
+    assert equivalence_verdict(ours, Difference(values.mean()), edge * 0.999) == UNKNOWN

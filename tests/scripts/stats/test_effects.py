@@ -21,7 +21,7 @@ from scripts.stats.effects import (
     percent_differences,
     rank_methods,
 )
-from scripts.stats.hierarchical import Estimate, Posterior
+from scripts.stats.hierarchical import Marginal, Posterior
 
 SPLITS = range(5)
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
@@ -34,14 +34,14 @@ def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) ->
     return {"erm": erm, "mixup": {s: erm[s] + shift + spread * float(rng.normal()) for s in SPLITS}}
 
 
-def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Estimate:
-    return Estimate(0.0, -1.0, 1.0, below, gain, within, round(1 - gain - within, 9))
+def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Marginal:
+    return Marginal(0.0, -1.0, 1.0, below, gain, within, round(1 - gain - within, 9))
 
 
-def effect(below: float, means: Mapping[str, float], tables: Mapping[str, Estimate] | None = None) -> Effect:
+def effect(below: float, means: Mapping[str, float], tables: Mapping[str, Marginal] | None = None) -> Effect:
     """Return an effect whose mean the model finds below 0 with a probability."""
     every = tables or dict.fromkeys(means, estimate())
-    return Effect(Posterior(estimate(below), (0.0, 0.0, 0.0), every, estimate()), means, 0.95)
+    return Effect(Posterior(estimate(below), every, estimate()), means, 0.95)
 
 
 def negative(means: Mapping[str, float]) -> dict[str, float]:

@@ -6,7 +6,6 @@ Simulated studies are slow: their intervals cover what they should, and seldom a
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -175,7 +174,7 @@ def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order()
     _, splits = simulated(np.random.default_rng(5), 0.5, 1.0, 0.0, 0.0, noise=NOISE[::3])
     seen, none = observe_splits(list(splits.values())), {0.0: 1.0}
     grid = solve_posterior(seen, [0.0, OVERLAP], none)
-    moved = replace(seen, mean=seen.mean + 3.0)
+    moved = seen._replace(mean=seen.mean + 3.0)
     other = solve_posterior(moved, [0.0, OVERLAP], none)
     assert mean_of(other) == pytest.approx(mean_of(grid) + 3.0, abs=5e-3)
     for one, two in zip(of_tables(seen, grid), of_tables(moved, other), strict=True):
@@ -225,8 +224,6 @@ def test_whatever_the_tables_numbers_are_finite_and_chances_add_up(name: str) ->
         assert all(-1e-9 <= p <= 1 + 1e-9 for p in (one.below, *chances))
         assert np.isfinite([one.mean, one.low, one.high]).all()
         assert one.low <= one.mean <= one.high
-    assert np.isfinite(fitted.spread).all()
-    assert fitted.spread[1] <= fitted.spread[0] <= fitted.spread[2]
     for table, splits in EDGES[name].items():  # which say where it lies, as no other does
         one = fitted.tables[table]
         assert one.low - 1e-3 <= np.mean(splits) <= one.high + 1e-3

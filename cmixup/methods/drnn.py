@@ -5,12 +5,11 @@ A network tells the domain of a row from the features; they are trained to misle
 the way back. Differences from WILDS: the classifier has two hidden layers of 128 instead of 1024 and no BatchNorm, so
 that those of a stack run as one; the regressor has one learning rate instead of two; the classifier's does not decay
 with it (`train.lr_decay`); the risk is meant to be on scaled labels (`train.label_scaling`). Against DomainBed: one
-joint step instead of alternating ones.
+joint step instead of alternating ones. Against the paper: the factor of the reversed gradient does not grow (as WILDS).
 """
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -47,12 +46,11 @@ class DRNN(KeepsState, DomainBatchMethod):
         groups: domains a batch; the batch size must be a multiple of it.
         weight: w, of the cross-entropy.
         reversal: c, the factor of the reversed gradient.
-        ramp: optimiser steps in which c grows as reversal * (2 / (1 + exp(-10 p)) - 1), p from 0 to 1; 0 for none.
         width: of the classifier's hidden layers.
         classifier_lr: learning rate of the classifier (Adam).
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("steps", "optimizer")
+    kept_state: ClassVar[tuple[str, ...]] = ("optimizer",)
 
     def __init__(
         self,
@@ -60,21 +58,17 @@ class DRNN(KeepsState, DomainBatchMethod):
         weight: float = 0.1,
         *,
         reversal: float = 1.0,
-        ramp: int = 0,
         width: int = 128,
         classifier_lr: float = 1e-3,
     ):
         super().__init__(groups, reads_features=True)
         self.weight, self.reversal = check_nonnegative("weight", weight), check_nonnegative("reversal", reversal)
-        self.ramp = check_count("ramp", ramp, what="a whole number of optimiser steps")
         self.classifier_lr = check_positive("classifier_lr", classifier_lr)
         self.width = check_count("width", width, 1)
-        self.steps = 0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
         """Make the classifier; a run that goes on loads its weights afterwards."""
         super().fit(data, model, streams)
-        self.steps = 0
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
             self.classifier = mlp(self.n_features, self.width, self.width, len(self.domain_ids))
 
@@ -82,23 +76,14 @@ class DRNN(KeepsState, DomainBatchMethod):
         """Make the optimiser of the classifiers."""
         self.optimizer = make_optimizer("adam", self.classifier.parameters(), self.classifier_lr)
 
-    @property
-    def factor(self) -> float:
-        """Return c of the next step."""
-        if self.steps >= self.ramp:
-            return self.reversal
-        return self.reversal * (2 / (1 + math.exp(-10 * self.steps / self.ramp)) - 1)
-
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the risk plus the weighted cross-entropy, with c of the next step."""
+        """Return the risk plus the weighted cross-entropy."""
         features = model.features(batch.x)  # type: ignore[operator]
         prediction = model.head(features)  # type: ignore[operator]
         risk = squared_error(prediction, batch.y)
-        logits = self.classifier(reverse(features, self.factor))
+        logits = self.classifier(reverse(features, self.reversal))
         return risk + self.weight * cross_entropy(logits, self.domain_index(batch.domain))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one step of the regressor and one of the classifier."""
-        loss = descend(self.loss(stack.model, batch), stack.optimizer, self.optimizer)
-        self.steps += 1
-        return loss
+        return descend(self.loss(stack.model, batch), stack.optimizer, self.optimizer)

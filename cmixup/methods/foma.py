@@ -7,8 +7,8 @@ the trailing ones, whose cumulative share of sum(s) is above `rho`, or the leadi
 Written from the formulas; the authors' repository runs batches of rows with near labels on some datasets, and so does
 `batches`. Differences: gradients flow through Z and not through its singular vectors, whose derivative is unbounded
 where singular values meet; these come from the Gram matrix of the rows in float64; batches of near labels start from
-rows drawn without repetition; the original's `both`, inputs and hidden states in one step, is not offered. One copy of
-the original function returns labels unscaled: `scale_labels` false. The method scales both, as the paper writes it.
+rows drawn without repetition; the original's `both`, inputs and hidden states in one step, is not offered. Labels are
+scaled, too, as the paper writes it, where one copy of the original function returns them unscaled.
 A share that equals `rho` counts as leading, where the repository asks for one below: that matters with `rho` 1 alone,
 with which `leading` shrinks the last direction here, too.
 """
@@ -43,7 +43,6 @@ class FOMA(ERM):
         batches: "shuffled"; "neighbours": a row and the rows with the nearest labels; "kernel": a row and rows drawn by
             C-Mixup's kernel.
         bandwidth: of that kernel, see `LabelDistance`.
-        scale_labels: whether the labels are taken from the changed matrix, too.
     """
 
     def __init__(
@@ -55,13 +54,12 @@ class FOMA(ERM):
         *,
         batches: str = "shuffled",
         bandwidth: float | str | list = "auto",
-        scale_labels: bool = True,
     ):
         super().__init__(layer=layer)
         self.lam, self.rho = Beta(check_positive("a", a), "batch"), check_between("rho", rho, 0, 1)
         self.part = check_choice("part", part, ("trailing", "leading"))
         self.batches = check_choice("batches", batches, ("shuffled", "neighbours", "kernel"))
-        self.bandwidth, self.scale_labels = bandwidth, scale_labels
+        self.bandwidth = bandwidth
         self.near = LabelDistance(bandwidth)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
@@ -96,8 +94,7 @@ class FOMA(ERM):
         *new, y = torch.split(changed, [part.shape[-1] for part in parts], dim=-1)
         made = tuple(flat.reshape(leaf.shape) for flat, leaf in zip(new, leaves, strict=True))
         mixed: Any = made if isinstance(state, tuple) else made[0]
-        target = y if self.scale_labels else batch.y
-        return self.error(decode_from(model, mixed, self.point), target)
+        return self.error(decode_from(model, mixed, self.point), y)
 
     def _near(self, row: int, size: int, streams: Streams) -> np.ndarray:
         """Return `row` and `size - 1` rows with labels near its own."""

@@ -21,21 +21,14 @@ def bottleneck_penalty(outputs: Outputs) -> Tensor:
 
 
 def ib_irm(
-    groups: int,
-    weight: float = 100.0,
-    anneal: int = 500,
-    *,
-    ib_weight: float = 100.0,
-    ib_anneal: int = 500,
-    form: str = "auto",
-    divide: bool = True,
+    groups: int, weight: float = 100.0, anneal: int = 500, *, ib_weight: float = 100.0, ib_anneal: int = 500
 ) -> Penalised:
     """Penalise IRM's slopes and the variance of features inside domains.
 
     Args:
-        groups, weight, anneal, form, divide: see `irm`.
+        groups, weight, anneal: see `irm`.
         ib_weight: weight of the variance after its annealing.
         ib_anneal: optimiser steps without it.
     """
-    terms = [irm_term(weight, anneal, form), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
-    return Penalised(groups, terms, divide=divide, min_rows=2, reads_features=True)
+    terms = [irm_term(weight, anneal), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
+    return Penalised(groups, terms, divide=True, min_rows=2, reads_features=True)

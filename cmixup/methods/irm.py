@@ -3,56 +3,44 @@
 
 The penalty of a domain is the squared slope of its risk in a scale s of the prediction, at s = 1. Differences from
 DomainBed: squared error in closed form instead of cross-entropy through autograd; the whole loss is divided by the
-weight where that is above 1, as in the authors' code; domains with fewer than 8 rows in the batch get the plain square
-(`form: auto`), since the product of half batches is often negative there.
+weight where that is above 1, as in the authors' code; domains with fewer than 8 rows in the batch get the plain square,
+since the product of half batches is often negative there.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from torch import Tensor
 
-from cmixup.errors import check_choice
 from cmixup.methods.penalised import Outputs, Penalised, Term
 
-FORMS = ("auto", "plain", "product")
 FEW_ROWS = 8
 
 
-def irm_penalty(outputs: Outputs, form: str = "auto") -> Tensor:
+def irm_penalty(outputs: Outputs) -> Tensor:
     """Return the mean over domains of `g_e^2`, `g_e = d/ds mean((s f - y)^2) = 2 mean(f (f - y))` at s = 1, `(...)`.
 
-    Args:
-        outputs: the batch; slopes are averaged over label dimensions.
-        form: "plain" for g_e^2; "product" for its unbiased form g_e(even rows) g_e(odd rows), which may be negative and
-            is 0 for a domain with a single row; "auto" for plain where a domain has fewer than 8 rows, else product.
+    A domain with 8 rows or more has the unbiased form g_e(even rows) g_e(odd rows), which may be negative. Slopes are
+    averaged over label dimensions.
     """
     means = outputs.means
     slope = 2 * (outputs.prediction * (outputs.prediction - outputs.y)).mean(dim=-1)
-    if form == "plain":
-        return means.across(means.within(slope).square())
     odd = means.same_domain.tril(-1).sum(dim=-1) % 2  # rank of each row in its domain
-    whole = (means.domain_size < FEW_ROWS).to(odd.dtype) if form == "auto" else 0.0
+    whole = (means.domain_size < FEW_ROWS).to(odd.dtype)
     halves = [(half + whole).clamp_max(1.0) for half in (1 - odd, odd)]
     return means.across(means.within(slope, halves[0]) * means.within(slope, halves[1]))
 
 
-def irm(groups: int, weight: float = 100.0, anneal: int = 500, *, form: str = "auto", divide: bool = True) -> Penalised:
+def irm(groups: int, weight: float = 100.0, anneal: int = 500) -> Penalised:
     """Penalise domains whose risk a rescaled prediction would lower.
 
     Args:
         groups: domains a batch; the batch size must be a multiple of it, with two rows of each domain or more.
         weight: lambda, of the penalty after the annealing.
         anneal: optimiser steps with weight 1 before that.
-        form: "plain", "product" or "auto", see `irm_penalty`.
-        divide: divide the loss by the weight where that is above 1.
     """
-    term = irm_term(weight, anneal, form)
-    return Penalised(groups, [term], divide=divide, min_rows=2)
+    return Penalised(groups, [irm_term(weight, anneal)], divide=True, min_rows=2)
 
 
-def irm_term(weight: float, anneal: int, form: str) -> Term:
+def irm_term(weight: float, anneal: int) -> Term:
     """Return IRM's penalty as a term."""
-    check_choice("form", form, FORMS)
-    return Term("weight", partial(irm_penalty, form=form), weight, anneal, before=1.0)
+    return Term("weight", irm_penalty, weight, anneal, before=1.0)

@@ -40,8 +40,7 @@ class Mixed(NamedTuple):
 
 
 def adapt(
-    net: nn.Module, start: str, parameters: Parameters, support: Tensor, labels: Tensor, *, lr: float, steps: int,
-    first_order: bool = False,
+    net: nn.Module, start: str, parameters: Parameters, support: Tensor, labels: Tensor, *, lr: float, steps: int
 ) -> Parameters:  # fmt: skip
     """Return the parameters of `net` after `steps` gradient steps on one task's support.
 
@@ -53,7 +52,6 @@ def adapt(
         labels: `(K,)`.
         lr: step size.
         steps: how many; none gives the parameters back.
-        first_order: take the inner gradients as constants.
     """
 
     def error(at: Parameters) -> Tensor:
@@ -61,30 +59,23 @@ def adapt(
 
     for _ in range(steps):
         slopes = grad(error)(parameters)
-        parameters = {
-            name: value - lr * (slopes[name].detach() if first_order else slopes[name])
-            for name, value in parameters.items()
-        }
+        parameters = {name: value - lr * slopes[name] for name, value in parameters.items()}
     return parameters
 
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """How the model adapts to a task: gradient steps on the mean squared error of its support.
+    """How the decoder adapts to a task: gradient steps on the mean squared error of its support.
 
     Args:
         inner_lr: step size, 0 or more.
         inner_steps: how many, in training and when predicting.
         report_steps: scores of the test split after this many steps are reported, too.
-        first_order: leave out second derivatives.
-        adapt_encoder: adapt the whole model instead of its decoder.
     """
 
     inner_lr: float
     inner_steps: int = 5
     report_steps: int = 20
-    first_order: bool = False
-    adapt_encoder: bool = False
 
     def __post_init__(self) -> None:
         check_nonnegative("inner_lr", self.inner_lr)
@@ -140,7 +131,7 @@ class MAML(Method):
         """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
 
         Args:
-            model: with a decoder that predicts from the mix point "encoder" (and one more by `adapt_encoder`).
+            model: with a decoder that predicts from the mix point "encoder".
             x: B tasks, an `Episode`.
             steps: of the inner loop.
             mixed: mix the query; the support stays as it is. Hidden states of both come from adapted weights.
@@ -150,13 +141,12 @@ class MAML(Method):
         support, query = x.support, x.query
         if mixed and mixed.layer == "input":
             query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
-        net, start = (model, "input") if self.inner.adapt_encoder else (model.decoder, "encoder")
+        net, start = model.decoder, "encoder"
         assert isinstance(net, nn.Module)
-        if not self.inner.adapt_encoder:
-            support, query = self.codes(model, support, query)
+        support, query = self.codes(model, support, query)
         if mixed and mixed.layer == start:
             query, mixed = interpolate(_gather(support, mixed.pair), query, mixed.lam), None
-        how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps, first_order=self.inner.first_order)
+        how = partial(adapt, net, start, lr=self.inner.inner_lr, steps=steps)
         parameters = dict(net.named_parameters())
         pairs = (_gather(support, mixed.pair), mixed.lam) if mixed else ()
         layer = mixed.layer if mixed else start

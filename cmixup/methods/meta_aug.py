@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.errors import check_between, check_count, check_positive
+from cmixup.errors import check_count, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
@@ -27,22 +27,16 @@ class MetaAug(MAML):
     Args:
         inner: see `MAML`.
         n_offsets: u is one of 0, 1/M, ..., (M - 1)/M of a turn; 1 is MAML.
-        spread: if above 0, u is uniform on [-spread, spread] of a turn instead.
         period: a full turn in label units.
     """
 
-    def __init__(self, inner: InnerLoop, n_offsets: int = 4, spread: float = 0.0, period: float = 10.0):
+    def __init__(self, inner: InnerLoop, n_offsets: int = 4, period: float = 10.0):
         super().__init__(inner)
-        self.n_offsets, self.spread = check_count("n_offsets", n_offsets, 1), check_between("spread", spread, 0, 0.5)
-        self.period = check_positive("period", period)
+        self.n_offsets, self.period = check_count("n_offsets", n_offsets, 1), check_positive("period", period)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the shift of every task, `offset: (M,)` float32 in label units."""
-        n = len(order.index)
-        if self.spread:
-            turn = streams.mixing.uniform(-self.spread, self.spread, n)
-        else:
-            turn = streams.mixing.integers(self.n_offsets, size=n) / self.n_offsets
+        turn = streams.mixing.integers(self.n_offsets, size=len(order.index)) / self.n_offsets
         return {"offset": (self.period * turn).astype(np.float32)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -32,18 +32,16 @@ class MRMAML(MAML):
     decoder, so adding it to the loss trains the decoder on the query alone, as the original does.
 
     Args:
-        inner: see `MAML`; the encoder cannot adapt.
+        inner: see `MAML`.
         beta: weight of the KL divergence, which is summed over all weights.
         prior: standard deviation of the prior; 1 (Yin et al.) or 0.1 (boschresearch).
 
     Raises:
-        InputError: an inner loop that adapts the encoder, or a bad argument.
+        InputError: a bad argument.
     """
 
     def __init__(self, inner: InnerLoop, beta: float = 1e-4, prior: float = 1.0):
         super().__init__(inner)
-        if inner.adapt_encoder:
-            raise InputError("adapt_encoder must be false for MRMAML, whose encoder has drawn weights, got True")
         self.beta, self.prior = check_nonnegative("beta", beta), check_positive("prior", prior)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:

@@ -18,14 +18,13 @@ def vrex_penalty(outputs: Outputs) -> Tensor:
     return means.across((risk - means.across(risk).unsqueeze(-1)).square())
 
 
-def vrex(groups: int, weight: float = 10.0, anneal: int = 500, *, divide: bool = True) -> Penalised:
+def vrex(groups: int, weight: float = 10.0, anneal: int = 500) -> Penalised:
     """Penalise the variance of the risk over domains.
 
     Args:
         groups: domains a batch; the batch size must be a multiple of it.
         weight: lambda, of the penalty after the annealing.
         anneal: optimiser steps with weight 1 before that.
-        divide: divide the loss by the weight where that is above 1.
     """
     term = Term("weight", vrex_penalty, weight, anneal, before=1.0)
-    return Penalised(groups, [term], divide=divide)
+    return Penalised(groups, [term], divide=True)

@@ -42,17 +42,16 @@ SMALLEST = 7  # pixels a side of the maps that are looked at, unless a layer is 
 class MixBlock(nn.Module):
     """Maps the features of two images to the mask of the first, by attention of the first's pixels to the second's.
 
+    Lambda is another channel of the first image's features, and 1 - lambda of the second's.
+
     Args:
         channels: C of the features.
-        with_lam: whether lambda is another channel of the first image's features, and 1 - lambda of the second's.
     """
 
-    def __init__(self, channels: int, with_lam: bool = True):
+    def __init__(self, channels: int):
         super().__init__()
-        self.with_lam = with_lam
-        read = channels + with_lam
-        self.key = nn.Conv2d(read, max(channels // 2, 1), 1)  # of queries, too
-        self.value = nn.Conv2d(read, 1, 1)
+        self.key = nn.Conv2d(channels + 1, max(channels // 2, 1), 1)  # of queries, too
+        self.value = nn.Conv2d(channels + 1, 1, 1)
 
     def forward(self, first: Tensor, second: Tensor, lam: Tensor, size: tuple[int, int]) -> Tensor:
         """Return the first image's mask `(B, H, W)`, each weight in (0, 1).
@@ -62,9 +61,7 @@ class MixBlock(nn.Module):
             lam: `(B,)`.
             size: H and W.
         """
-        first, second = first.float(), second.float()
-        if self.with_lam:
-            first, second = _with_channel(first, lam), _with_channel(second, 1 - lam)
+        first, second = _with_channel(first.float(), lam), _with_channel(second.float(), 1 - lam)
         query, key, value = (part.flatten(2) for part in (self.key(first), self.key(second), self.value(second)))
         attention = (query.mT @ key / math.sqrt(key.shape[1])).softmax(dim=-1)  # (B, hw, hw)
         seen = (value @ attention.mT).unflatten(-1, first.shape[-2:])
@@ -83,7 +80,6 @@ class AutoMix(KeepsState, Mixing):
         smallest: where lambda or 1 - lambda is not above this, the model's images are mixed linearly.
         momentum, last_momentum: share of the copy that a step keeps, in the first and after the last step.
         block_lr: learning rate of the Mix Block (Adam).
-        with_lam: see `MixBlock`.
 
     Attributes:
         block: the Mix Block.
@@ -108,7 +104,6 @@ class AutoMix(KeepsState, Mixing):
         momentum: float = 0.999,
         last_momentum: float = 0.999999,
         block_lr: float = 1e-3,
-        with_lam: bool = True,
     ):
         super().__init__()
         self.epochs, self.features = check_count("epochs", epochs, 1), features
@@ -116,7 +111,7 @@ class AutoMix(KeepsState, Mixing):
         self.margin, self.smallest = check_nonnegative("margin", margin), check_between("smallest", smallest, 0, 0.5)
         self.momentum = check_between("momentum", momentum, 0, 1)
         self.last_momentum = check_between("last_momentum", last_momentum, 0, 1)
-        self.block_lr, self.with_lam = check_positive("block_lr", block_lr), with_lam
+        self.block_lr = check_positive("block_lr", block_lr)
         self.steps, self._steps_an_epoch = 0, 1
 
     def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
@@ -127,7 +122,7 @@ class AutoMix(KeepsState, Mixing):
         self.copy = copy.deepcopy(model).requires_grad_(False).eval()
         self.layer, channels = self._layer(self.copy, train)
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
-            self.block = MixBlock(channels, self.with_lam)
+            self.block = MixBlock(channels)
 
     def _layer(self, model: Backbone, train: Split) -> tuple[str, int]:
         """Return the mix point whose maps are looked at, and its channels."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import check_between, check_choice
+from cmixup.errors import check_between
 from cmixup.mixing.base import Mixing
 from cmixup.order import EpochBatches
 
@@ -23,23 +23,23 @@ class CutMix(Mixing):
     """Pastes a box of the partner into each image.
 
     Args:
-        probability: of cutting a batch (an example with `box_per="example"`), in [0, 1]; otherwise it stays as it is.
-        box_per: one box centre a "batch" (the original's) or an "example".
+        probability: of cutting a batch, in [0, 1]; otherwise it stays as it is.
     """
 
     images: ClassVar[bool] = True
 
-    def __init__(self, probability: float = 1.0, box_per: str = "batch"):
+    def __init__(self, probability: float = 1.0):
         super().__init__()
         self.probability = check_between("probability", probability, 0, 1)
-        self.box_per = check_choice("box_per", box_per, ("batch", "example"))
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return `box: (M, 3)` float32: the centre as a share of height and width, and 1 where a box is cut, else 0."""
-        counts = order.sizes if self.box_per == "batch" else np.ones(len(order.index), dtype=np.int64)
-        drawn = rng.random((len(counts), 3))
+        """Return `box: (M, 3)` float32: the centre as a share of height and width, and 1 where a box is cut, else 0.
+
+        A batch has one centre.
+        """
+        drawn = rng.random((len(order.sizes), 3))
         drawn[:, 2] = drawn[:, 2] < self.probability
-        return {"box": np.repeat(drawn.astype(np.float32), counts, axis=0)}
+        return {"box": np.repeat(drawn.astype(np.float32), order.sizes, axis=0)}
 
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
         """Return images `(..., B, C, H, W)` with their boxes, and the share of pixels kept `(..., B)`."""

@@ -18,7 +18,7 @@ deviation. A block that no block is moved to keeps its content instead of turnin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -44,6 +44,10 @@ PRIOR_EPS = 1e-8  # added to probabilities whose logarithm is taken; the origina
 class PuzzleMix(Mixing):
     """Mixes images block by block, with masks by graph cut on saliency.
 
+    Each batch draws one of the block counts n: the divisors of the images' sides nearest to 2, 4, 8 and 16, and not
+    above. Before borders are compared images are averaged over 4 pixels a side (2 for images with a side below 64), or
+    the largest divisor of the block's side below.
+
     Args:
         levels: m, values that a block's weight can have, evenly spaced from 0 to 1; 2 or more.
         beta: of how much neighbours with different weights cost.
@@ -51,10 +55,6 @@ class PuzzleMix(Mixing):
         eta: of how much weights cost that are unlikely under Binomial(m - 1, lam) / (m - 1).
         transport: whether salient blocks move into their image's part of the mask.
         t_eps: of the cost of moving a block, by its squared distance.
-        blocks: block counts n, of which each batch draws one; all must divide the images' sides. None takes the
-            divisors nearest to 2, 4, 8 and 16, and not above.
-        neighbourhood: images are averaged over so many pixels a side before borders are compared, or the largest
-            divisor of the block's side below; None takes 4, or 2 for images with a side below 64.
     """
 
     images: ClassVar[bool] = True
@@ -69,18 +69,12 @@ class PuzzleMix(Mixing):
         eta: float = 0.2,
         transport: bool = True,
         t_eps: float = 0.8,
-        blocks: Sequence[int] | None = None,
-        neighbourhood: int | None = None,
     ):
         super().__init__()
         self.levels = check_count("levels", levels, 2)
         self.beta, self.gamma = check_nonnegative("beta", beta), check_nonnegative("gamma", gamma)
         self.eta, self.t_eps = check_nonnegative("eta", eta), check_nonnegative("t_eps", t_eps)
         self.transport = transport
-        self.blocks = None if blocks is None else [check_count("blocks", count, 1) for count in blocks]
-        if self.blocks == []:
-            raise InputError("blocks must name at least one block count, got []")
-        self.neighbourhood = None if neighbourhood is None else check_count("neighbourhood", neighbourhood, 1)
 
     def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
         """Refuse images that cannot be cut into these blocks."""
@@ -91,14 +85,9 @@ class PuzzleMix(Mixing):
         """Return the block counts n that batches of `height x width` images draw from.
 
         Raises:
-            InputError: one of `blocks` does not divide both sides, or no number from 2 to 16 does.
+            InputError: no number from 2 to 16 divides both sides.
         """
         common = math.gcd(height, width)
-        if self.blocks is not None:
-            for count in self.blocks:
-                if common % count:
-                    raise InputError(f"blocks must divide the sides of images, got {count} for {height} x {width}")
-            return self.blocks
         counts = sorted({_divisor(common, most) for most in (2, 4, 8, 16)} - {1})
         if not counts:
             raise InputError(f"PuzzleMix needs images whose sides share a divisor from 2 to 16, got {height} x {width}")
@@ -199,7 +188,7 @@ class PuzzleMix(Mixing):
         They are `(2, N, C, n - 1, n, k)` and `(2, N, C, n, n - 1, k)`: k averages along the edge of each block.
         """
         height, width = pair.shape[-2:]
-        most = self.neighbourhood or (2 if min(height, width) < 64 else 4)
+        most = 2 if min(height, width) < 64 else 4
         down, across = (_divisor(side // n, most) for side in (height, width))
         means = avg_pool2d(pair.flatten(0, 1), (down, across))
         means = means.reshape(*pair.shape[:3], *means.shape[-2:])

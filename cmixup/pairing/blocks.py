@@ -23,7 +23,6 @@ class Blocks(KeepsState, Pairing):
 
     Args:
         k: rows a block, 1 or more, at most the batch size.
-        metric: cost of a pair of flattened inputs, "sqeuclidean" (paper) or "euclidean" (released code).
         second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
 
     Raises:
@@ -32,10 +31,9 @@ class Blocks(KeepsState, Pairing):
 
     kept_state: ClassVar[tuple[str, ...]] = ("_drawn", "_drawn_self", "_cost")
 
-    def __init__(self, k: int, metric: str = "sqeuclidean", second: str = "permutation"):
+    def __init__(self, k: int, second: str = "permutation"):
         super().__init__()
         self.k = check_count("k", k, 1)
-        self.metric = check_choice("metric", metric, ("sqeuclidean", "euclidean"))
         self.second = check_choice("second", second, ("permutation", "independent"))
         self._drawn = self._drawn_self = 0
         self._cost = np.zeros(2)  # of the pairs as matched, and in the order drawn
@@ -94,12 +92,11 @@ class Blocks(KeepsState, Pairing):
         return partners
 
     def _costs(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return `(n, size, size)` float64 costs of n blocks of rows `(n, size)`; each row is read once."""
+        """Return `(n, size, size)` float64 costs of n blocks of rows `(n, size)`: squared distances of their inputs."""
         rows, place = np.unique(np.stack([first, second]), return_inverse=True)
         x = read(self._x, rows)
         mine, other = torch.from_numpy(place.reshape(2, *first.shape))
-        distance = euclidean(x[mine], x[other]).double()
-        return (distance.square() if self.metric == "sqeuclidean" else distance).numpy()
+        return euclidean(x[mine], x[other]).double().square().numpy()
 
 
 def assign(cost: np.ndarray) -> np.ndarray:

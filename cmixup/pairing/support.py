@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from cmixup.data import Split
-from cmixup.errors import InputError, check_bandwidth, check_choice, check_count
+from cmixup.errors import InputError, check_bandwidth, check_count
 from cmixup.pairing.blocks import assign
 from cmixup.tasks import Tasks
 
@@ -105,12 +105,11 @@ class SupportBlocks(SupportPermutation):
 
     Args:
         k: examples a block, which divides their number; 1 is the permutation itself.
-        metric: "sqeuclidean" (k-Mixup's paper) or "euclidean" (its code), between the images.
     """
 
-    def __init__(self, k: int, metric: str = "sqeuclidean"):
+    def __init__(self, k: int):
         super().__init__()
-        self.k, self.metric = check_count("k", k, 1), check_choice("metric", metric, ("sqeuclidean", "euclidean"))
+        self.k = check_count("k", k, 1)
 
     def fit(self, train: Split) -> None:
         """Keep the training tasks."""
@@ -128,6 +127,5 @@ class SupportBlocks(SupportPermutation):
         blocks = pair.reshape(n, shots // self.k, self.k)
         queries = np.arange(shots).reshape(1, shots // self.k, self.k)
         cost = distance[np.arange(n)[:, None, None, None], queries[..., :, None], blocks[..., None, :]]
-        cost = np.square(cost) if self.metric == "sqeuclidean" else cost
-        chosen = assign(cost.reshape(-1, self.k, self.k)).reshape(blocks.shape)
+        chosen = assign(np.square(cost).reshape(-1, self.k, self.k)).reshape(blocks.shape)
         return np.take_along_axis(blocks, chosen, axis=2).reshape(n, shots)

@@ -31,8 +31,6 @@ def loop(inner_steps: int = 2, **changes: Any) -> InnerLoop:
 
 METHODS: dict[str, Callable[[], Method]] = {
     "maml": lambda: MAML(loop(report_steps=3)),
-    "maml_first_order": lambda: MAML(loop(report_steps=3, first_order=True)),
-    "maml_all": lambda: MAML(loop(report_steps=3, adapt_encoder=True)),
     "mr_maml": lambda: MRMAML(loop(report_steps=3), beta=1e-3),
     "meta_aug": lambda: MetaAug(loop(report_steps=3)),
     "metamix": lambda: composed("metamix"),

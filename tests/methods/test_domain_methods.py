@@ -43,12 +43,6 @@ from tests.helpers import (
     train_one,
 )
 
-# ---- What the domain methods share: means over domains, limits, annealing, what they refuse
-
-
-# ---- means
-
-
 # ---- domain-balanced ERM is the limit
 
 
@@ -120,16 +114,12 @@ def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
 
 @pytest.mark.parametrize(("weight", "ratio"), [(100.0, 100.0), (1.0, 1.0), (0.1, 1.0)])
 def test_the_loss_is_divided_by_the_first_weight_where_it_is_above_1(weight: float, ratio: float) -> None:
-    losses = []
-    for divide in (False, True):
-        for method in (
-            vrex(2, weight, 0, divide=divide),
-            ib_irm(2, weight, 0, ib_weight=50, ib_anneal=0, divide=divide),
-        ):
-            run = make_run(method)
-            _, batches = epoch_batches(run)
-            losses.append(run.method.loss(run.model, batches[0]).item())
-    assert losses[:2] == pytest.approx([ratio * loss for loss in losses[2:]], rel=1e-6)
+    for method in (vrex(2, weight, 0), ib_irm(2, weight, 0, ib_weight=50, ib_anneal=0)):
+        run = make_run(method)
+        _, batches = epoch_batches(run)
+        divided = run.method.loss(run.model, batches[0]).item()
+        method.divide = False
+        assert run.method.loss(run.model, batches[0]).item() == pytest.approx(ratio * divided, rel=1e-6)
 
 
 # ---- batches
@@ -176,7 +166,6 @@ test_bad_values_are_refused_by_name = refuses(
         (lambda: irm(0), "groups must be a whole number, 1 or more, got 0"),
         (lambda: irm(2, -1.0), "weight must be a finite number, 0 or more, got -1.0"),
         (lambda: irm(2, anneal=-1), "anneal must be a whole number of optimiser steps, 0 or more, got -1"),
-        (lambda: irm(2, form="square"), "form must be one of auto, plain, product, got 'square'"),
         (lambda: DRNN(2, width=0), "width must be a whole number, 1 or more, got 0"),
         (lambda: DRNN(2, classifier_lr=0.0), "classifier_lr must be a finite number above 0, got 0.0"),
         (lambda: Fish(2, 1.5), r"meta_lr must lie in \[0, 1\], got 1.5"),
@@ -236,17 +225,6 @@ def test_the_loss_is_the_risk_plus_the_weighted_cross_entropy() -> None:
     plain = torch.autograd.grad(entropy, theirs)
     for ours, b in zip(torch.autograd.grad(loss, theirs), plain, strict=True):
         torch.testing.assert_close(ours, 0.3 * b)
-
-
-def test_the_factor_of_the_reversed_gradient_grows_over_the_ramp() -> None:
-    method = fitted(make_run(DRNN(2, reversal=2.0, ramp=10))).method
-    factors = []
-    for method.steps in (0, 5, 9, 10, 11):
-        factors.append(method.factor)
-    p = torch.tensor([0, 0.5, 0.9], dtype=torch.float64)
-    assert factors[:3] == pytest.approx((2 * (2 / (1 + torch.exp(-10 * p)) - 1)).tolist())
-    assert factors[3:] == [2.0, 2.0]
-    assert fitted(make_run(DRNN(2))).method.factor == 1.0
 
 
 # ---- Fish

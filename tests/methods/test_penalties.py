@@ -46,15 +46,13 @@ def slope(f: Tensor, y: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("d_y", [1, 3])
 @pytest.mark.parametrize("domain", [FEW, MANY, MIXED, BORDER, BELOW], ids=["few", "many", "mixed", "8 rows", "7 rows"])
-@pytest.mark.parametrize("form", ["auto", "plain", "product"])
-def test_irm_equals_autograd(form: str, domain: Tensor, d_y: int) -> None:
+def test_irm_equals_autograd(domain: Tensor, d_y: int) -> None:
     batch = outputs(domain, d_y)
     by_domain = []
     for d in domain.unique():
         f, y = batch.prediction[domain == d], batch.y[domain == d]
-        plain = form == "plain" or (form == "auto" and len(f) < 8)
-        by_domain.append(slope(f, y) ** 2 if plain else slope(f[::2], y[::2]) * slope(f[1::2], y[1::2]))
-    torch.testing.assert_close(irm_penalty(batch, form), torch.stack(by_domain).mean())
+        by_domain.append(slope(f, y) ** 2 if len(f) < 8 else slope(f[::2], y[::2]) * slope(f[1::2], y[1::2]))
+    torch.testing.assert_close(irm_penalty(batch), torch.stack(by_domain).mean())
 
 
 def loss_of(method: Penalised, domain: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -80,10 +78,10 @@ def test_the_bottleneck_is_the_mean_unbiased_variance(domain: Tensor) -> None:
 
 
 def test_ib_irm_adds_the_bottleneck_to_irm() -> None:
-    ours, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=0.0, divide=False), MIXED)
-    irms, _ = loss_of(irm(2, 5.0, 0, divide=False), MIXED)
+    ours, _ = loss_of(ib_irm(2, 1.0, 0, ib_weight=0.0), MIXED)
+    irms, _ = loss_of(irm(2, 1.0, 0), MIXED)
     torch.testing.assert_close(ours, irms, rtol=0, atol=0)
-    more, _ = loss_of(ib_irm(2, 5.0, 0, ib_weight=3.0, ib_anneal=0, divide=False), MIXED)
+    more, _ = loss_of(ib_irm(2, 1.0, 0, ib_weight=3.0, ib_anneal=0), MIXED)
     run = make_run(irm(2))
     split = make_split(len(MIXED), seed=9)
     by_domain = [run.model.features(split.x[d == MIXED]).var(dim=0).mean() for d in MIXED.unique()]

@@ -57,10 +57,9 @@ def state_of(module: torch.nn.Module) -> dict[str, Tensor]:
 # ---- the Mix Block
 
 
-@pytest.mark.parametrize("with_lam", [True, False])
-def test_masks_are_attention_upsampled_to_any_size(with_lam: bool) -> None:
+def test_masks_are_attention_upsampled_to_any_size() -> None:
     rng = torch.Generator().manual_seed(0)
-    block = MixBlock(5, with_lam)
+    block = MixBlock(5)
     first, second = torch.randn(2, 4, 5, 2, 3, generator=rng)
     lam = torch.tensor([0.2, 0.5, 0.9, 0.0])
     mask = block(first, second, lam, (5, 7))
@@ -68,8 +67,7 @@ def test_masks_are_attention_upsampled_to_any_size(with_lam: bool) -> None:
     assert ((mask > 0) & (mask < 1)).all()
     for k in range(4):
         one, two = first[k].flatten(1), second[k].flatten(1)  # (5, 6)
-        if with_lam:
-            one, two = (torch.cat([m, v.expand(1, 6)]) for m, v in ((one, lam[k]), (two, 1 - lam[k])))
+        one, two = (torch.cat([m, v.expand(1, 6)]) for m, v in ((one, lam[k]), (two, 1 - lam[k])))
         weight, bias = block.key.weight.flatten(1), block.key.bias[:, None]
         query, key = weight @ one + bias, weight @ two + bias
         value = block.value.weight.flatten(1) @ two + block.value.bias[:, None]

@@ -1,7 +1,5 @@
 """CutMix: boxes of the partner, and labels weighted by the pixels that are kept."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -26,11 +24,10 @@ def pictures(n: int, channels: int = 3, seed: int = 0, lead: tuple[int, ...] = (
     return torch.rand(*lead, n, channels, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
-def drawn(n: int, seed: int = 0, **options: Any) -> dict[str, Tensor]:
-    """Lambda and boxes of n images, each with a box of its own."""
+def drawn(n: int, seed: int = 0) -> dict[str, Tensor]:
+    """Lambda and boxes of n images, each a batch with a box of its own."""
     rng = np.random.default_rng(seed)
-    order = EpochBatches(np.arange(n), np.array([n]))
-    boxes = CutMix(**{"box_per": "example", **options}).draw(order, rng)["box"]
+    boxes = CutMix().draw(EpochBatches(np.arange(n), np.ones(n, dtype=np.int64)), rng)["box"]
     return {"lam": torch.from_numpy(rng.random(n, dtype=np.float32)), "box": torch.from_numpy(boxes)}
 
 
@@ -54,7 +51,7 @@ def share_kept(inside: np.ndarray) -> np.float32:
 @pytest.mark.parametrize("channels", [1, 3, 8])
 def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(channels: int) -> None:
     first, second, draws = pictures(200, channels), pictures(200, channels, 1), drawn(200)
-    mixed, weight = CutMix(box_per="example")(first, second, draws)
+    mixed, weight = CutMix()(first, second, draws)
     cut = 0
     for k in range(200):
         inside = slow_inside(draws["lam"][k].item(), draws["box"][k].tolist())
@@ -65,29 +62,24 @@ def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(cha
     assert cut > 150
 
 
-@pytest.mark.parametrize("box_per", ["batch", "example"])
-def test_frequencies_of_cuts(box_per: str) -> None:
+def test_frequencies_of_cuts() -> None:
     order = EpochBatches(np.arange(80_000), np.full(20_000, 4))
     for probability in (0.0, 0.5, 1.0):
-        flags = CutMix(probability, box_per).draw(order, np.random.default_rng(0))["box"][:, 2]
+        flags = CutMix(probability).draw(order, np.random.default_rng(0))["box"][::4, 2]
         assert set(flags.tolist()) <= {0.0, 1.0}
-        independent = flags if box_per == "example" else flags[::4]
-        spread = (probability * (1 - probability) / len(independent)) ** 0.5
-        assert abs(independent.mean() - probability) <= 4 * spread
+        spread = (probability * (1 - probability) / len(flags)) ** 0.5
+        assert abs(flags.mean() - probability) <= 4 * spread
 
 
-def test_one_box_a_batch_or_an_example() -> None:
+def test_a_batch_has_one_box() -> None:
     order = shuffled(43, 16, np.random.default_rng(0))
-    for box_per, count in (("batch", 3), ("example", 43)):
-        boxes = CutMix(1.0, box_per).draw(order, np.random.default_rng(1))["box"]
-        assert boxes.shape == (43, 3)
-        assert boxes.dtype == np.float32
-        assert (boxes[:, :2] >= 0).all()
-        assert (boxes[:, :2] <= 1).all()
-        assert len(np.unique(boxes[:, 0])) == len(np.unique(boxes[:, 1])) == count
-        if box_per == "batch":
-            pieces = np.split(boxes, np.cumsum(order.sizes)[:-1])
-            assert all((piece == piece[0]).all() for piece in pieces)
+    boxes = CutMix().draw(order, np.random.default_rng(1))["box"]
+    assert boxes.shape == (43, 3)
+    assert boxes.dtype == np.float32
+    assert ((boxes[:, :2] >= 0) & (boxes[:, :2] <= 1)).all()
+    pieces = np.split(boxes, np.cumsum(order.sizes)[:-1])
+    assert all((piece == piece[0]).all() for piece in pieces)
+    assert len(np.unique(boxes[:, 0])) == len(np.unique(boxes[:, 1])) == 3
 
 
 def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
@@ -108,7 +100,7 @@ def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) -> None:
     run = make_run(
-        Mix(Permutation(), Beta(1.0), layer, CutMix(box_per="example")),
+        Mix(Permutation(), Beta(1.0), layer, CutMix()),
         0,
         picture_data(size=(HEIGHT, WIDTH), n=48),
         lambda *_: ConvNet(),
@@ -137,9 +129,4 @@ def test_tables_are_refused() -> None:
             fitted(run)
 
 
-test_bad_values_are_refused_by_name = refuses(
-    [
-        (lambda: CutMix(1.5), r"probability must lie in \[0, 1\], got 1.5"),
-        (lambda: CutMix(1.0, "epoch"), "box_per must be one of batch, example, got 'epoch'"),
-    ]
-)
+test_bad_values_are_refused_by_name = refuses([(lambda: CutMix(1.5), r"probability must lie in \[0, 1\], got 1.5")])

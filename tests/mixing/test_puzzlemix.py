@@ -112,7 +112,7 @@ def slow_energy(z: np.ndarray, pair: np.ndarray, salient: np.ndarray, lam: float
 
 def test_the_energy_is_the_definition_up_to_a_constant() -> None:
     """At weights of 0 and 1 the borders cost what they show; a border of fractions has its own quadratic form."""
-    pair, draws, mixing = a_pair(2), drawn(2), PuzzleMix(2, gamma=0.7, neighbourhood=2)
+    pair, draws, mixing = a_pair(2), drawn(2), PuzzleMix(2, gamma=0.7)
     n, rng = 4, np.random.default_rng(0)
     salient = torch.rand(2, 2, n, n, generator=torch.Generator().manual_seed(2))
     unary, down, right = (c.double().numpy() for c in mixing.energy(pair, salient, draws["lam"]))
@@ -266,7 +266,6 @@ def test_each_batch_draws_one_block_count() -> None:
     assert PuzzleMix().block_counts(28, 28) == [2, 4, 7, 14]
     assert PuzzleMix().block_counts(224, 224) == [2, 4, 8, 16]
     assert PuzzleMix().block_counts(112, 84) == [2, 4, 7, 14]
-    assert PuzzleMix(blocks=[7]).block_counts(28, 28) == [7]
 
 
 def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
@@ -292,15 +291,11 @@ def test_what_does_not_suit_is_refused_in_a_line() -> None:
         fitted(make_run(Mix(Uniform(), Constant(0.5), mixing=PuzzleMix()), data=make_data()))
     with pytest.raises(InputError, match="mixing PuzzleMix is of inputs: layer must be input, got 'hidden'"):
         fitted(make_run(Mix(Uniform(), Beta(1.0), "hidden", PuzzleMix()), 0, picture_data(), lambda *_: ConvNet()))
-    with pytest.raises(InputError, match="blocks must divide the sides of images, got 3 for 8 x 12"):
-        fitted(puzzle_run(blocks=[2, 3]))
     with pytest.raises(InputError, match="sides share a divisor from 2 to 16, got 8 x 13"):
         PuzzleMix().block_counts(8, 13)
     with pytest.raises(InputError, match="levels must be a whole number, 2 or more, got 1"):
         PuzzleMix(1)
     with pytest.raises(InputError, match="beta must be a finite number, 0 or more, got -1"):
         PuzzleMix(beta=-1)
-    with pytest.raises(InputError, match="blocks must name at least one block count"):
-        PuzzleMix(blocks=[])
     with pytest.raises(InputError, match="looks at gradients before it mixes"):
         PuzzleMix()(pictures(2), pictures(2), {"lam": torch.ones(2), "blocks": torch.zeros(2)})

@@ -18,6 +18,7 @@ from datasets.common.video.clips import ClipSpec
 from datasets.common.windows import Windows
 from datasets.csv import Csv
 from datasets.dti import DTI
+from datasets.dti_davis import DTIDavis
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.pascal1d import Pascal1D
@@ -35,7 +36,7 @@ BAD: Bad = [
     (partial(RCFMNIST, ratio=0.4), "ratio must be 0.5 to 1, got 0.4"),
     (partial(RCFMNIST, test_color="green"), "test_color must be one of reversed, same, got 'green'"),
     (partial(DTI, drug_length=0), "drug_length must be a whole number, 1 or more, got 0"),
-    (partial(DTI, protein_length=-1), "protein_length must be a whole number, 1 or more, got -1"),
+    (partial(DTIDavis, protein_length=-1), "protein_length must be a whole number, 1 or more, got -1"),
     (partial(ExchangeRate, window=0), "window must be a whole number, 1 or more, got 0"),
     *bad(lambda horizon: ExchangeRate(horizon=horizon), (0, -3), "horizon must be a whole number, 1 or more, got {}"),
     (partial(ExchangeRate, window=5000), "window 5000 with horizon 12 is longer than the training part of"),

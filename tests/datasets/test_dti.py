@@ -1,5 +1,6 @@
-"""Drug-target pairs: encoders and one-hot strings, and years as domains."""
+"""Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis, years of DTI."""
 
+import json
 import sys
 import types
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from datasets.dti import DRUG_SYMBOLS, DTI, FOLDER, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
+from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
+from datasets.dti import DTI, FOLDER
+from datasets.dti_davis import DTIDavis, balanced_groups, families
 
 PARTS = ("train", "val", "test")
 
@@ -50,11 +53,60 @@ def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
 
 def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
     table = PairTable(["C"], ["mkv"], np.zeros(3, int), np.zeros(3, int), np.arange(3.0), np.arange(3), {})
-    monkeypatch.setattr(DTI, "read", lambda _: table)
-    monkeypatch.setattr(DTI, "split", lambda *_: {part: np.array([k]) for k, part in enumerate(PARTS)})
-    data = DTI(drug_length=1, protein_length=3).load(0)
+    monkeypatch.setattr(DTIDavis, "read", lambda _: table)
+    monkeypatch.setattr(DTIDavis, "split", lambda *_: {part: np.array([k]) for k, part in enumerate(PARTS)})
+    data = DTIDavis(drug_length=1, protein_length=3).load(0)
     one_hot = data.train.x[torch.tensor([0])][0, 63:].reshape(26, 3)
     assert [PROTEIN_SYMBOLS[k] for k in one_hot.argmax(dim=0)] == ["M", "K", "V"]
+
+
+# ---- groups of proteins
+
+
+def test_forms_of_one_kinase_are_one_family() -> None:
+    names = ["ABL1(T315I)p", "ABL1(T315I)", "ABL1p", "ABL2", "EGFR", "EGFR(L858R)", "p38"]
+    sequences = ["MLE", "MLE", "MLE", "MGQ", "MRP", "MRPX", "MSQ"]
+    family = families(names, sequences)
+    assert len(set(family[:3])) == 1
+    assert family[4] == family[5]
+    assert len(set(family.tolist())) == 4
+
+
+def test_groups_hold_whole_families_and_about_as_many_pairs() -> None:
+    rng = np.random.default_rng(0)
+    family = rng.integers(200, size=5000)
+    group = balanced_groups(family, 10, np.random.default_rng(1))
+    assert all(len(set(group[family == f])) == 1 for f in range(200))
+    assert np.bincount(group, minlength=10) == pytest.approx(500, abs=60)
+    assert (balanced_groups(family, 10, np.random.default_rng(1)) == group).all()
+    assert (balanced_groups(family, 10, np.random.default_rng(2)) != group).any()
+
+
+def test_no_protein_is_in_two_splits() -> None:
+    data = DTIDavis(synthetic=True).load(0)
+    parts = [data.train, data.val, data.test]
+    proteins = [set(split.x.protein.tolist()) for split in parts]
+    assert sum(map(len, proteins)) == len(set.union(*proteins)) == 20
+    assert sum(map(len, parts)) == 240
+    assert [sorted(set(split.domain.tolist())) for split in parts] == [list(range(7)), [7], [8, 9]]
+    assert any("not the paper's DTI" in note for note in data.notes)
+    assert DTIDavis(synthetic=True).load(5).train.y.equal(data.train.y)
+    assert not DTIDavis(split_seed=4, synthetic=True).load(0).train.y.equal(data.train.y)
+
+
+def test_davis_labels_are_pkd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Kd of 10000 nM is pKd 5, 1 nM is 9."""
+    (tmp_path / "drugs").write_text(json.dumps({"1": "CCO", "2": "CN"}))
+    (tmp_path / "proteins").write_text(json.dumps({"A": "MK", "B": "MV", "B(1)": "ML"}))
+    (tmp_path / "matrix").write_text("10000 1 100\n0.1 10000 1000\n")
+    files = [(f[0], tmp_path / name) for f, name in zip(DTIDavis.files, ("drugs", "proteins", "matrix"), strict=True)]
+    monkeypatch.setattr(DTIDavis, "fetch", lambda _: files)
+    table = DTIDavis().read()
+    np.testing.assert_allclose(table.y, [5, 9, 7, 10, 5, 6])
+    assert table.drug.tolist() == [0, 0, 0, 1, 1, 1]
+    assert table.protein.tolist() == [0, 1, 2, 0, 1, 2]
+    assert table.domain[1] == table.domain[2]  # B and its mutant
+    assert len(table.checksums) == 3
 
 
 # ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right

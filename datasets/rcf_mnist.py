@@ -16,18 +16,28 @@ from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.fetch import RawFile
 
+NAME = "train-images-idx3-ubyte"
 FILE = RawFile(
-    path="fashion_mnist/train-images-idx3-ubyte.gz",
+    path=f"fashion_mnist/{NAME}.gz",
     sha256="3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
     size=26421880,
     urls=(
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-images-idx3-ubyte.gz",
+        f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{NAME}.gz",
         (
             "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/b2617bb6d3ffa2e429640350f613e3291e10b141/"
-            "data/fashion/train-images-idx3-ubyte.gz"
+            f"data/fashion/{NAME}.gz"
         ),
     ),
     page="https://github.com/zalandoresearch/fashion-mnist",
+    licence="MIT",
+)
+# Debian's package dataset-fashion-mnist: the same images under another gzip header, so what counts is the content.
+DEBIAN = RawFile(
+    path=f"fashion_mnist/{NAME}",
+    sha256="c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    size=47040016,
+    urls=(f"file:///usr/share/datasets/fashion-mnist/{NAME}.gz#content",),
+    page="https://packages.debian.org/dataset-fashion-mnist",
     licence="MIT",
 )
 SYNTHETIC_SIZES = (64, 32, 32)
@@ -55,7 +65,7 @@ class RCFMNIST(Dataset):
     """
 
     name: ClassVar[str] = "rcf_mnist"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE, DEBIAN),)
     unit: ClassVar[str] = "turns (rotation / 360 degrees)"
     domains: ClassVar[bool] = True
     x_shape: ClassVar[tuple[int, ...]] = (3, 28, 28)
@@ -94,8 +104,8 @@ class RCFMNIST(Dataset):
         if self.synthetic:
             images = synthetic_images(np.random.default_rng(0), sum(SYNTHETIC_SIZES))
         else:
-            ((_, path),) = self.fetch()
-            images, checksums = read_idx(path, (self.rows, *self.x_shape[1:])), {FILE.path: FILE.sha256}
+            ((file, path),) = self.fetch()
+            images, checksums = read_idx(path, (self.rows, *self.x_shape[1:])), {file.path: file.sha256}
         images = images[rng.permutation(len(images))]
         turn = rng.random(len(images)).astype(np.float32)
         grey = torch.from_numpy(rotate(images, 360.0 * turn.astype(np.float64)))
@@ -155,8 +165,8 @@ def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the bytes of a gzipped idx file as an array of `shape`."""
-    with gzip.open(path) as stream:
+    """Return the bytes of an idx file, gzipped or not, as an array of `shape`."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
         return np.frombuffer(stream.read(), np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 
 

@@ -1,6 +1,6 @@
 """Raw files: `status` lists them, `fetch` gets and verifies them, `render` renders views of objects beforehand.
 
-Views that are there are not rendered again; the dataset renders by itself when it is loaded.
+Views that are there are not rendered again; the datasets render by themselves when they are loaded.
 
 Example: python -m scripts.data fetch datasets=airfoil,no2
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from cmixup.errors import check_choice
 from datasets.common.fetch import FetchError, RawFolder, data_root, fetch, present, without_user
-from datasets.pascal1d_rendered import Pascal1DRendered
+from datasets.common.pose.rendered import RenderedDataset
 from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
@@ -25,7 +25,7 @@ from scripts.driver.progress import print_table
 ACTIONS = ("status", "fetch", "render")
 KEYS = {
     "action": f"one of {', '.join(ACTIONS)}; may stand first and alone",
-    "datasets": "names between commas; default all that can be fetched",
+    "datasets": "names between commas; default all that can be fetched or rendered",
     "workers": "processes that render; default one a core",
 }
 
@@ -71,12 +71,16 @@ def fetch_all(chosen: list[str]) -> None:
         raise FetchError("\n".join(problems))
 
 
-def render_views(workers: int = 0) -> None:
-    """Render the views of the dataset whose views are made here."""
-    dataset, started = Pascal1DRendered(), time.perf_counter()
-    n_objects, n_views = dataset.render(workers).y.shape
-    seconds = time.perf_counter() - started
-    print(f"{dataset.name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
+def render_views(chosen: Sequence[str], workers: int = 0) -> None:
+    """Render the views of the chosen datasets."""
+    for name in chosen:
+        dataset = dataset_class(name)()
+        assert isinstance(dataset, RenderedDataset)
+        started = time.perf_counter()
+        views = dataset.render(workers)
+        n_objects, n_views = views.y.shape
+        seconds = time.perf_counter() - started
+        print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -90,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             named = given.listed("datasets", option_names("dataset")) if "datasets" in given else []
             fetch_all(named or [n for n in option_names("dataset") if not dataset_class(n).folders])
         else:
-            render_views(given.count("workers"))
+            rendered = [n for n in option_names("dataset") if issubclass(dataset_class(n), RenderedDataset)]
+            render_views(given.listed("datasets", rendered), given.count("workers"))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.sampling import PartnerSampler
+from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
-from datasets.pascal1d_rendered import Pascal1DRendered
 from scripts.analysis.runs import RESULTS_KEY, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import part_file
@@ -140,7 +140,8 @@ def colour_pool(split: Split, rows: int = RCF_ROWS) -> Pool:
 
 def draw_objects() -> Figure:
     """Return the picture of rendered objects, whose views are one pool; groups are the objects."""
-    dataset = Pascal1DRendered()
+    dataset = dataset_class(OBJECTS)()
+    assert isinstance(dataset, RenderedDataset)
     if not dataset.rendered().is_file():
         raise InputError(
             f"no rendered views at {dataset.rendered()}: `python -m scripts.data render` makes them (2 minutes)"

@@ -27,7 +27,7 @@ from scripts.config.parts import dataset_class
 
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
-SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapenet1d")
+SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapenet1d", "shapenet1d_random")
 TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
 

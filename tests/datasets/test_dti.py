@@ -1,4 +1,4 @@
-"""Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis, years of DTI."""
+"""Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis and KIBA, years of DTI."""
 
 import json
 import sys
@@ -13,8 +13,10 @@ import torch
 
 from cmixup.errors import InputError
 from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
+from datasets.common.affinity_matrix import balanced_groups, families
 from datasets.dti import DTI, FOLDER
-from datasets.dti_davis import DTIDavis, balanced_groups, families
+from datasets.dti_davis import DTIDavis
+from datasets.dti_kiba import DTIKiba
 
 PARTS = ("train", "val", "test")
 
@@ -82,31 +84,46 @@ def test_groups_hold_whole_families_and_about_as_many_pairs() -> None:
     assert (balanced_groups(family, 10, np.random.default_rng(2)) != group).any()
 
 
-def test_no_protein_is_in_two_splits() -> None:
-    data = DTIDavis(synthetic=True).load(0)
+@pytest.mark.parametrize("dataset", [DTIDavis, DTIKiba])
+def test_no_protein_is_in_two_splits(dataset: Any) -> None:
+    data = dataset(synthetic=True).load(0)
     parts = [data.train, data.val, data.test]
     proteins = [set(split.x.protein.tolist()) for split in parts]
     assert sum(map(len, proteins)) == len(set.union(*proteins)) == 20
     assert sum(map(len, parts)) == 240
     assert [sorted(set(split.domain.tolist())) for split in parts] == [list(range(7)), [7], [8, 9]]
     assert any("not the paper's DTI" in note for note in data.notes)
-    assert DTIDavis(synthetic=True).load(5).train.y.equal(data.train.y)
-    assert not DTIDavis(split_seed=4, synthetic=True).load(0).train.y.equal(data.train.y)
+    assert dataset(synthetic=True).load(5).train.y.equal(data.train.y)
+    assert not dataset(split_seed=4, synthetic=True).load(0).train.y.equal(data.train.y)
+
+
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dataset: Any, matrix: str, proteins: dict) -> None:
+    (tmp_path / "drugs").write_text(json.dumps({"1": "CCO", "2": "CN"}))
+    (tmp_path / "proteins").write_text(json.dumps(proteins))
+    (tmp_path / "matrix").write_text(matrix)
+    files = [(f[0], tmp_path / name) for f, name in zip(dataset.files, ("drugs", "proteins", "matrix"), strict=True)]
+    monkeypatch.setattr(dataset, "fetch", lambda _: files)
+
+
+PROTEINS = {"A": "MK", "B": "MV", "B(1)": "ML"}
 
 
 def test_davis_labels_are_pkd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Kd of 10000 nM is pKd 5, 1 nM is 9."""
-    (tmp_path / "drugs").write_text(json.dumps({"1": "CCO", "2": "CN"}))
-    (tmp_path / "proteins").write_text(json.dumps({"A": "MK", "B": "MV", "B(1)": "ML"}))
-    (tmp_path / "matrix").write_text("10000 1 100\n0.1 10000 1000\n")
-    files = [(f[0], tmp_path / name) for f, name in zip(DTIDavis.files, ("drugs", "proteins", "matrix"), strict=True)]
-    monkeypatch.setattr(DTIDavis, "fetch", lambda _: files)
+    small(monkeypatch, tmp_path, DTIDavis, "10000 1 100\n0.1 10000 1000\n", PROTEINS)
     table = DTIDavis().read()
     np.testing.assert_allclose(table.y, [5, 9, 7, 10, 5, 6])
     assert table.drug.tolist() == [0, 0, 0, 1, 1, 1]
     assert table.protein.tolist() == [0, 1, 2, 0, 1, 2]
     assert table.domain[1] == table.domain[2]  # B and its mutant
     assert len(table.checksums) == 3
+
+
+def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    small(monkeypatch, tmp_path, DTIKiba, "11.1\tnan\t10\nnan\tnan\t0\n", PROTEINS)
+    table = DTIKiba().read()
+    assert table.y.tolist() == [11.1, 10, 0]
+    assert (table.drug.tolist(), table.protein.tolist()) == ([0, 0, 1], [0, 2, 2])
 
 
 # ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right

@@ -1,8 +1,10 @@
 """Pose tasks: what a row is, released pickles, views, meshes and the renderer."""
 
+import io
 import itertools
 import os
 import pickle
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,16 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.tasks import Tasks
-from datasets import pascal1d_rendered as rendered
 from datasets.common.fetch import FetchError, sha256_of
+from datasets.common.pose import rendered
+from datasets.common.pose.meshes import Mesh, parse_obj, read_mat, read_objs
 from datasets.common.pose.pickled import converted, read_pickle
-from datasets.common.pose.rendering import Mesh, read_mat, render
+from datasets.common.pose.rendered import azimuths
+from datasets.common.pose.rendering import render
 from datasets.common.pose.tasks import SHOTS, draw_tasks
 from datasets.common.pose.views import Views, read_views, write_views
 from datasets.pascal1d import Pascal1D
-from datasets.pascal1d_rendered import Pascal1DRendered, azimuths
+from datasets.pascal1d_rendered import Pascal1DRendered
 from tests.datasets.samples import views
 
 # ---- Tasks: what a row is, who is drawn, and that test objects stay apart
@@ -242,6 +246,15 @@ def box(low: tuple[float, ...] = (-1, -1, -1), high: tuple[float, ...] = (1, 1, 
     return Mesh(name, corners.astype(float), faces)
 
 
+OBJ = "o thing\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvn 0 0 1\n# note\nf 1/1/1 2//1 3 4\nf -4 -3 -2\n"
+
+
+def test_obj_files() -> None:
+    mesh = parse_obj(OBJ, "a.obj")
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
+
+
 def struct(meshes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     array = np.empty((1, len(meshes)), dtype=[("vertices", object), ("faces", object)])
     for k, (vertices, faces) in enumerate(meshes):
@@ -259,6 +272,19 @@ def test_mat_files(tmp_path: Path) -> None:
     assert [m.name for m in content] == ["chair/00", "chair/01"]
     assert (content[1].faces == one.faces).all()
     assert (content[1].vertices == one.vertices).all()
+
+
+def archive(path: Path, **runs: str) -> None:
+    with tarfile.open(path, "w:xz") as tar:
+        for name, text in runs.items():
+            info = tarfile.TarInfo(f"{name}.obj")
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+
+
+def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
+    archive(tmp_path / "all.tar.xz", a=OBJ, b="broken", c=OBJ)
+    assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
 
 
 # ---- renderer
@@ -316,7 +342,7 @@ class Boxes(Pascal1DRendered):
 
     def meshes(self) -> Any:
         type(self).made += 1
-        return [box((-1, -1, -h), (1, 1, h), f"box {h}") for h in (0.2, 0.4, 0.6, 0.8)]
+        yield from (box((-1, -1, -h), (1, 1, h), f"box {h}") for h in (0.2, 0.4, 0.6, 0.8))
 
 
 def test_views_are_rendered_once_and_split_by_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,7 @@ def test_every_run_seed_gets_the_same_images_and_another_split_seed_others() -> 
 # ---- files
 
 
-def test_idx_files(tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(16) + bytes(range(24))))
-    np.testing.assert_array_equal(read_idx(tmp_path / "a.gz", (2, 3, 4)), np.arange(24).reshape(2, 3, 4))
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a", bytes)])
+def test_idx_files(name: str, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(pack(bytes(16) + bytes(range(24))))
+    np.testing.assert_array_equal(read_idx(tmp_path / name, (2, 3, 4)), np.arange(24).reshape(2, 3, 4))

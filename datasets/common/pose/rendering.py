@@ -9,10 +9,9 @@ camera, from its upper left; black background; two samples a pixel and axis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
+
+from datasets.common.pose.meshes import Mesh
 
 SIZE = 128
 SAMPLES = 2  # a pixel and axis
@@ -23,31 +22,6 @@ AMBIENT = 0.25
 LIGHT = np.array([-0.4, 0.6, 0.7])  # right, up and towards the camera
 VERSION = 1  # raise it when the pictures change
 DEPTH_BITS = 20
-
-
-@dataclass(frozen=True)
-class Mesh:
-    """The surface of one object, as triangles.
-
-    Args:
-        name: how errors and files call it.
-        vertices: `(V, 3)` float64, z up.
-        faces: `(F, 3)` int64 rows of `vertices`, counted from 0.
-    """
-
-    name: str
-    vertices: np.ndarray
-    faces: np.ndarray
-
-
-def read_mat(path: Path) -> list[Mesh]:
-    """Return the meshes of a category of PASCAL3D+, a struct array with `vertices` and 1-based `faces`."""
-    from scipy.io import loadmat  # rebuilds arrays and structs only
-
-    return [
-        Mesh(f"{path.stem}/{k:02d}", np.asarray(m["vertices"], np.float64), np.asarray(m["faces"], np.int64) - 1)
-        for k, m in enumerate(loadmat(path, variable_names=[path.stem])[path.stem].ravel())
-    ]
 
 
 def normalised(mesh: Mesh) -> np.ndarray:

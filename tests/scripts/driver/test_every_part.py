@@ -19,14 +19,14 @@ from tests.scripts.jobs import FILES, execute_job, report_of
 
 # Networks of the paper's size are too slow for tests that only ask whether everything fits together.
 NARROW = dict.fromkeys(
-    ("exchange_rate", "electricity"),
+    ("exchange_rate", "electricity", "electricity_fragment"),
     ("dataset.window=53", "model.channels=2", "model.hidden=2"),
 ) | {
     "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
     "rcf_mnist": ("model.width=2", "train.batch_size=32"),
     "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
     **dict.fromkeys(
-        ("dti", "dti_davis"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
+        ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
     ),
     **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
 }

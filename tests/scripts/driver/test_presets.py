@@ -71,7 +71,7 @@ def test_presets_hold_the_published_values(dataset: str, preset: str, expected: 
 
 @pytest.mark.parametrize(
     ("dataset", "width", "horizon"),
-    [("exchange_rate", 50, 12), ("electricity", 100, 24)],
+    [("exchange_rate", 50, 12), ("electricity", 100, 24), ("electricity_fragment", 100, 24)],
 )
 @pytest.mark.parametrize(("preset", "variant"), [("paper", "attention"), ("released", "skip"), ("default", "skip")])
 def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, preset: str, variant: str) -> None:

@@ -1,0 +1,90 @@
+"""Datasets of views rendered from meshes, made once and kept in the data root."""
+
+from __future__ import annotations
+
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from cmixup.errors import InputError
+from cmixup.processes import core_count
+from datasets.common.fetch import data_root
+from datasets.common.pose import rendering
+from datasets.common.pose.meshes import Mesh
+from datasets.common.pose.tasks import TaskDataset
+from datasets.common.pose.views import Views, read_views, write_views
+
+AZIMUTH_SEED = 0
+
+
+class RenderedDataset(TaskDataset):
+    """Tasks on objects that are rendered here from the dataset's files.
+
+    Attributes:
+        n_views: of each object, at uniform azimuths.
+        n_test: objects of the test split, drawn by `split_seed` from all of them; the others train.
+    """
+
+    n_views: ClassVar[int]
+    n_test: ClassVar[int]
+
+    @abstractmethod
+    def meshes(self) -> Iterator[Mesh]:
+        """Yield the objects, in the same order every time; fetches the files that are missing."""
+
+    def rendered(self) -> Path:
+        """Return where the views are kept."""
+        return data_root() / self.name / f"views_{rendering.VERSION}.npz"
+
+    def render(self, workers: int = 0) -> Views:
+        """Return the views, rendered first unless the file is there.
+
+        Args:
+            workers: processes; 0 takes one a core.
+
+        Raises:
+            FetchError: a file cannot be had.
+            InputError: a mesh without faces, or a file made from other sources.
+        """
+        path, sources = self.rendered(), {file.path: file.sha256 for (file, *_) in self.files}
+        about = {"sources": sources, "renderer": rendering.VERSION, "azimuth_seed": AZIMUTH_SEED}
+        if not path.is_file():
+            meshes = list(self.meshes())
+            y = np.stack([azimuths(mesh.name, self.n_views) for mesh in meshes])
+            x = np.stack(_render_all(meshes, y, workers, self.name))
+            write_views(path, Views(x, y, tuple(mesh.name for mesh in meshes), about))
+        views = read_views(path)
+        if dict(views.about) != about:
+            raise InputError(f"{path} was made from other files or settings; remove it, and it is made again")
+        return views
+
+    def views(self) -> tuple[Views, Views]:
+        """Return the views of the training objects and of the test objects."""
+        every = self.render()
+        order = np.random.default_rng(self.split_seed).permutation(len(every.names))
+        return every.select(np.sort(order[self.n_test :])), every.select(np.sort(order[: self.n_test]))
+
+
+def azimuths(name: str, n: int) -> np.ndarray:
+    """Return `(n,)` float32 azimuths in [0, 1), uniform, seeded by the object's name."""
+    rng = np.random.default_rng([AZIMUTH_SEED, zlib.crc32(name.encode())])
+    return rng.random(n, dtype=np.float32)
+
+
+def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> list[np.ndarray]:
+    workers = min(workers or core_count(), len(meshes))
+    bar = tqdm(total=len(meshes), desc=f"rendering {name}", unit=" objects", ncols=79)
+    with bar, ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+        images = []
+        for image in (pool.map if pool else map)(rendering.render, meshes, y):
+            images.append(image)
+            bar.update()
+        return images

@@ -1,0 +1,33 @@
+"""KIBA: kinase inhibitor bioactivities, another task for DTI's network."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from datasets.common.affinity_matrix import MatrixDrugTarget, deepdta_files
+from datasets.common.fetch import RawFile
+
+
+class DTIKiba(MatrixDrugTarget):
+    """Combined bioactivity of kinase inhibitors; domains are groups of kinases.
+
+    Origin: Tang et al. 2014, filtered by He et al. 2017, as in the repository of DeepDTA. Not in the paper: another
+    task than its DTI, so results on it never enter the paper's column.
+    y: KIBA score, 0 to 17.2, which combines Ki, Kd and IC50; higher binds better. x: two one-hot strings, flat: SMILES
+    (63 symbols, 100 positions), then amino acids (26 symbols, 1000 positions).
+    Shapes: x (N, 32300), y (N, 1); 118254 known pairs of 2111 drugs x 229 proteins. The proteins are dealt out to ten
+    groups by `split_seed`: seven train, one is validation, two are testing, the same for every run seed. Worst domain:
+    the test group with the lower R.
+    Licence: none stated. Citation: Tang et al., "Making sense of large-scale kinase inhibitor bioactivity data sets",
+    J. Chem. Inf. Model. 54, 2014; Ozturk et al., "DeepDTA", Bioinformatics 34, 2018.
+    """
+
+    name: ClassVar[str] = "dti_kiba"
+    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = deepdta_files(
+        "kiba",
+        ("ligands_can.txt", "a95797abaf31b17bd2471dbf3e3476f588d5a79797903cc156528f66e55c963b", 165908),
+        ("proteins.txt", "2ba9dbc2959d88b0740aaf28828c4c611c2dbd1c2019547eb2ec1c3daa192604", 170137),
+        ("kiba_binding_affinity_v2.txt", "0b062d3f51e80b63acda95bcc6364cacafa744d1dcd2d97293ccc878540b5732", 2864308),
+    )
+    unit: ClassVar[str] = "KIBA score"
+    rows: ClassVar[int] = 118_254

@@ -181,6 +181,13 @@ def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
     return codes, [_word(value) for value in uniques]
 
 
+def level_codes(values: pd.Series) -> np.ndarray:
+    """Return the place of each row's word among the column's, sorted, `(N,)` int64; -1 where nothing is known."""
+    codes, words = as_words(values)
+    place = {word: k for k, word in enumerate(sorted({word for word in words if word is not None}))}
+    return np.array([-1 if word is None else place[word] for word in (*words, None)], dtype=np.int64)[codes]
+
+
 def level_counts(codes: np.ndarray, words: Sequence[str | None]) -> Counter[str]:
     """Return how many rows have each level of a column, from what `as_words` gives."""
     counts = Counter[str]()

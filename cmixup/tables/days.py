@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cmixup.tables.levels import is_missing
 
-DAY = np.timedelta64(1, "D")
+DAY, EPOCH = np.timedelta64(1, "D"), np.datetime64("1970-01-01")
 DATES, DURATIONS, TIMES = "dates", "durations", "times of day"
 #: Seconds since 1970 that nanoseconds in 64 bits hold.
 IN_NANOSECONDS = 9.2e9
@@ -42,23 +42,20 @@ def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
     seconds = column.astype("M8[s]")
     known = seconds[~np.isnat(seconds)].astype(np.int64)
     column = column.astype("M8[ns]") if (np.abs(known) < IN_NANOSECONDS).all() else column.astype("M8[us]")
-    return np.where(np.isnat(column), np.nan, (column - np.datetime64("1970-01-01")) / DAY), DATES
+    return np.where(np.isnat(column), np.nan, (column - EPOCH) / DAY), DATES
 
 
 def day_of(value: Any) -> tuple[float, str] | None:
     """Return one date, duration, time of day or period as days, and what it is; None for another value."""
     value = value.to_timestamp() if hasattr(value, "to_timestamp") else value
-    if isinstance(value, np.datetime64):
-        return float((value - np.datetime64("1970-01-01")) / DAY), DATES
-    if isinstance(value, datetime.datetime):
-        naive = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return float((naive - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)), DATES
-    if isinstance(value, datetime.date):
-        return float(value.toordinal() - datetime.date(1970, 1, 1).toordinal()), DATES
     if isinstance(value, datetime.time):
         return (value.hour + (value.minute + (value.second + value.microsecond / 1e6) / 60) / 60) / 24, TIMES
+    if isinstance(value, datetime.datetime) and value.tzinfo:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, np.datetime64 | datetime.date):
+        return float((np.datetime64(value) - EPOCH) / DAY), DATES
     if isinstance(value, np.timedelta64 | datetime.timedelta):
-        return float(value / (DAY if isinstance(value, np.timedelta64) else datetime.timedelta(days=1))), DURATIONS
+        return float(np.timedelta64(value) / DAY), DURATIONS
     return None
 
 

@@ -15,7 +15,6 @@ from cmixup.errors import InputError, format_value, nearest, shortened
 from cmixup.tables.columns import Category, Number, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Category)}
-KINDS["date"] = Number  # of runs of earlier versions
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,6 @@ class TablePreprocessing:
             given: dict[str, Any] = json.loads(text)
             if given.pop("format") != TABLE_FORMAT:
                 raise ValueError
-            given.pop("read_by", None)  # named by runs of earlier versions
             columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
             return cls(**_tuples(given), columns=columns)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):

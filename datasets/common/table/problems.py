@@ -12,7 +12,7 @@ import pandas as pd
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.table_checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
-from cmixup.tables.columns import as_numbers, as_words, numbers_rows
+from cmixup.tables.columns import as_numbers, level_codes, numbers_rows
 from cmixup.tables.written import Reading
 from datasets.common.base import SPLITS
 
@@ -38,7 +38,7 @@ def find_problems(
     """
     if len(y) < MIN_ROWS:
         return []
-    values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
+    values = _numbers(features, categorical)
     leaked = leaks(values, y, categorical)
     lines = [
         f"{name} alone predicts {targets[best]} nearly (rank correlation {score:.3f}): if it is known only once "
@@ -61,7 +61,7 @@ def find_problems(
 
 def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
     """Return (N,) the number of each row's group: rows of one group have equal features, IDs apart."""
-    values = {str(c): _numbers(features[c], levels=c in categorical) for c in features}
+    values = _numbers(features, categorical)
     features_without_ids = [
         column for name, column in values.items() if name in categorical or not _is_id(name, column)
     ]
@@ -72,13 +72,13 @@ def _is_id(name: str, column: Floats) -> bool:
     return looks_like_id(column, named=bool(ID_NAME.search(name))) or numbers_rows(column)
 
 
-def _numbers(values: pd.Series, *, levels: bool) -> Floats:
-    """Return a column as numbers (N,), NaN where nothing is known; categories as codes of their levels."""
-    if not levels:
-        return as_numbers(values)[0]
-    codes, words = as_words(values)
-    order = {word: float(k) for k, word in enumerate(sorted({word for word in words if word is not None}))}
-    return np.array([np.nan if word is None else order[word] for word in (*words, None)])[codes]
+def _numbers(features: pd.DataFrame, categorical: frozenset[str]) -> dict[str, Floats]:
+    """Return columns as numbers (N,), NaN where nothing is known; categories as codes of their levels."""
+    numbers = {}
+    for name in map(str, features):
+        codes = level_codes(features[name]) if name in categorical else None
+        numbers[name] = as_numbers(features[name])[0] if codes is None else np.where(codes < 0, np.nan, codes)
+    return numbers
 
 
 def _equal(columns: list[Floats], y: Floats) -> list[str]:

@@ -17,11 +17,11 @@ from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
 from cmixup.tables.columns import (
     as_numbers,
-    as_words,
     cell,
     checked_numbers,
     holds_categories,
     label_column,
+    level_codes,
     read_column,
 )
 from cmixup.tables.preprocessing import TablePreprocessing, fit
@@ -227,9 +227,7 @@ class UserTable(Dataset):
             notes.append(f"{int((~usable).sum())} of {len(usable)} rows have no target and are left out")
         domain = np.zeros(len(frame), dtype=np.int64)
         if self.group:
-            codes, words = as_words(frame[self.group])
-            order = {word: k for k, word in enumerate(sorted({word for word in words if word is not None}))}
-            domain = np.array([-1 if w is None else order[w] for w in (*words, None)], dtype=np.int64)[codes]
+            domain = level_codes(frame[self.group])
             if (domain[usable] < 0).any():
                 notes.append(f"{int((domain[usable] < 0).sum())} rows have no {self.group} and are left out")
             usable &= domain >= 0
@@ -237,7 +235,9 @@ class UserTable(Dataset):
         notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
         read = {c: read_column(features[c], *signs) for c in features if c not in as_it_stands}
         forms = {c: reading.form for c, reading in read.items() if reading.form}
-        kinds = self._categories(features.drop(columns=list(forms)), name)
+        kinds = frozenset(
+            c for c in features if c not in forms and (c in self.categorical or holds_categories(features[c], name))
+        )
         y = np.log(y[usable]) if self.log_target else y[usable]
         lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | read, frame.attrs)
         units = tuple(unit_of(reading.form) for reading in readings)
@@ -258,9 +258,6 @@ class UserTable(Dataset):
                     several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
                     hint = f"{nearest(column, known)}{several}"
                     raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
-
-    def _categories(self, features: pd.DataFrame, name: str) -> frozenset[str]:
-        return frozenset(c for c in features if c in self.categorical or holds_categories(features[c], name))
 
     def _synthetic(self) -> Table:
         """Return made-up rows with every kind of column, whose targets and group have the names given."""

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.done import DONE, PREPROCESSING, TABLE_FORMAT, checked, read_tensors
+from cmixup.done import ARRAYS_FORMAT, DONE, IMAGES_FORMAT, PREPROCESSING, TABLE_FORMAT, checked, read_tensors
 from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
 from cmixup.seeding import torch_seed
 
@@ -40,6 +40,8 @@ KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may nam
 #: Classes that read `preprocessing.json`, by its `format`; each is a `Preprocessing` with `from_json(text, source)`.
 READERS = {
     TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
+    IMAGES_FORMAT: "cmixup.images.ImagePreparation",
+    ARRAYS_FORMAT: "cmixup.arrays.ArrayPreparation",
 }
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 

@@ -18,11 +18,13 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from cmixup.done import TABLE_FORMAT, checked
+from cmixup.arrays import read_arrays
+from cmixup.done import ARRAYS_FORMAT, IMAGES_FORMAT, TABLE_FORMAT, checked
 from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
+from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
 from scripts.config.arguments import Args, parse_args
 from scripts.config.words import split_names
@@ -32,17 +34,25 @@ from scripts.records.records import plain_cell
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
     "table": "text file with a header, whose rows are predicted; of a run on a table",
+    "images": "folder of images, or one; of a run on images",
+    "arrays": "file with an array x, .npz, .npy or .h5; of a run on arrays",
+    "labels": "table with a row for each of the images, of which id= names columns, and which may have the targets",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
 }
 
 
+def run_options(run: SavedRun) -> dict[str, Any]:
+    """Return the options of a run's dataset."""
+    return yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
+
+
 def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table as the run read its own: decimal sign, encoding, unknown values; columns `text` stay text."""
     if not path.is_file():
         raise InputError(f"table must be a text file with a header, got {path}: no such file")
-    config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
+    config = run_options(run)
     options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
     given = config.get("missing") or []
     missing = tuple(map(str, given if isinstance(given, list) else [given]))
@@ -74,6 +84,33 @@ def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame, frame
 
 
+def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
+    """Return a table of images, or of their names below the folder alone, and their files."""
+    folder = given.path("images")
+    if "labels" in given:
+        table = read_image_table(given.path("labels"), folder, str(run_options(run).get("image") or ""))
+        if table.wrong:
+            raise InputError(table.wrong[min(table.wrong)])
+        frame, files = table.frame, [file for file in table.files if file]
+    else:
+        files = run.preprocessing.files(folder)
+        frame = pd.DataFrame(index=range(len(files)))
+    top = folder if folder.is_dir() else folder.parent
+    return frame.assign(**{FILE: [file.relative_to(top).as_posix() for file in files]}), files
+
+
+def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
+    """Return the labels of arrays, if they are there, and the inputs."""
+    arrays = read_arrays(given.path("arrays"))
+    if "x" not in arrays:
+        raise InputError(f"{given.path('arrays')} has no array x; there are {', '.join(arrays) or 'none'}")
+    frame = pd.DataFrame(index=range(len(arrays["x"])))
+    if "y" in arrays:
+        y = np.asarray(arrays["y"]).reshape(len(frame), -1)
+        frame = frame.assign(**dict(zip(run.preprocessing.targets, y.T, strict=False)))
+    return frame, arrays["x"]
+
+
 class Kind(NamedTuple):
     """How new data of a kind are read.
 
@@ -89,7 +126,12 @@ class Kind(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
-KINDS = {"table": Kind(TABLE_FORMAT, read_rows)}
+FILE = "file"  # column of the predictions of images
+KINDS = {
+    "table": Kind(TABLE_FORMAT, read_rows),
+    "images": Kind(IMAGES_FORMAT, read_images, (FILE,)),
+    "arrays": Kind(ARRAYS_FORMAT, read_new_arrays),
+}
 
 
 def write_predicted(run: SavedRun, word: str, given: Args) -> None:
@@ -107,13 +149,14 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
     for name in ids:
         if name not in known:
-            raise InputError(f"id {name!r} is no column of {new}{nearest(name, known)}")
+            raise InputError(f"id {name!r} is no column of {given.get('labels', new)}{nearest(name, known)}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         predicted = run.predict(rows, source=str(new))
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
     frame = predicted.index.to_frame() if frame is None else frame
+    predicted = predicted.set_axis(frame.index)
     first = [name for name in dict.fromkeys([*kind.columns, *ids]) if name not in predicted]
     kept = pd.concat([frame[first].map(plain_cell), predicted], axis=1).rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))

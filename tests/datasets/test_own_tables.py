@@ -16,7 +16,8 @@ from cmixup.errors import InputError
 from cmixup.tables.preprocessing import PREPROCESSING, TablePreprocessing
 from datasets.common.fetch import sha256_of
 from datasets.common.table.reading import Format, read_table
-from datasets.common.table.user import UserTable, split_groups, split_rows
+from datasets.common.table.splits import split_groups, split_rows
+from datasets.common.table.user import UserTable
 from datasets.csv import Csv
 from datasets.rdataset import Rdataset
 

@@ -26,11 +26,11 @@ from cmixup.tables.columns import (
 )
 from cmixup.tables.preprocessing import TablePreprocessing, fit
 from cmixup.tables.written import Reading, signs_of
-from datasets.common.base import SPLITS, Dataset, Indices, permuted, smooth_labels
+from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
 from datasets.common.table.reading import column_named
+from datasets.common.table.splits import split_groups, split_rows
 
-TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
 SYNTHETIC_ROWS = 400
 
 
@@ -294,34 +294,3 @@ def notes_on(made: TablePreprocessing) -> list[str]:
     """Return what a reader of the results must know of the features."""
     dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
     return [f"dropped: {dropped}"] * bool(dropped)
-
-
-def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:
-    """Permute the rows and cut them 60 / 20 / 20, one row at least to each.
-
-    Raises:
-        InputError: fewer than three rows.
-    """
-    if n < len(SPLITS):
-        raise InputError(f"{source}: rows with a target are {n}; train, val and test need one each")
-    held = max(1, round(VAL_SHARE * n))
-    return permuted(rng.permutation(n), (n - 2 * held, held, held))
-
-
-def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "table") -> Indices:
-    """Permute the domains and cut them where their rows are nearest to 60 / 20 / 20, one domain at least to each.
-
-    Rows of a part stay in the order of the table.
-
-    Raises:
-        InputError: fewer than three domains.
-    """
-    ids, counts = np.unique(domain, return_counts=True)
-    if len(ids) < len(SPLITS):
-        raise InputError(f"{source}: groups are {len(ids)}; train, val and test need one each")
-    order = rng.permutation(len(ids))
-    filled = np.cumsum(counts[order]) / len(domain)
-    first = 1 + int(np.argmin(np.abs(filled[:-2] - TRAIN_SHARE)))
-    second = first + 1 + int(np.argmin(np.abs(filled[first:-1] - TRAIN_SHARE - VAL_SHARE)))
-    parts = np.split(ids[order], [first, second])
-    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}

@@ -1,0 +1,128 @@
+"""Arrays in files, and how they become inputs, for training and for `load_run(folder).predict(array)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.done import ARRAYS_FORMAT
+from cmixup.errors import InputError, format_value
+from cmixup.preparation import Preparation
+
+CHUNK = 4096  # rows that are read at a time
+
+
+def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
+    """Return the arrays of a file by their names; that of a .npy file is called x.
+
+    Those of .npy and .h5 files stay in the file until rows are asked for; an .npz file is read whole.
+
+    Args:
+        path: the file.
+        word: how errors call it.
+
+    Raises:
+        InputError: no such file, or no arrays in it.
+    """
+    if not path.is_file():
+        raise InputError(f"{word}: no such file {path}")
+    try:
+        if path.suffix in (".h5", ".hdf5"):
+            import h5py
+
+            return {name: one for name, one in h5py.File(path).items() if isinstance(one, h5py.Dataset)}
+        read = np.load(path, mmap_mode="r", allow_pickle=False)
+        return {"x": read} if isinstance(read, np.ndarray) else {name: read[name] for name in read.files}
+    except Exception as error:  # a damaged file can raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
+
+
+def chunks(array: Any, source: str) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield an array of numbers `(N, ...)` in blocks of rows, float64, with the place of the first.
+
+    Raises:
+        InputError: no numbers, or one that is not finite.
+    """
+    if np.dtype(array.dtype).kind not in "biuf":
+        raise InputError(f"{source} must hold numbers, got dtype {array.dtype}")
+    for start in range(0, len(array), CHUNK):
+        block = np.asarray(array[start : start + CHUNK], np.float64)
+        if not (finite := np.isfinite(block).reshape(len(block), -1).all(axis=1)).all():
+            raise InputError(f"{source}, row {start + int(np.argmin(finite)) + 1}: a number is not finite")
+        yield start, block
+
+
+class ArrayRows:
+    """Rows of an array as a network reads them, `(value - mean) / std`, read from its file when a batch needs them.
+
+    Args:
+        array: `(N, ...)` numbers.
+        rows: which of them.
+        mean, std: numbers for every entry of a row, or one for all.
+    """
+
+    stackable: ClassVar[bool] = True
+    batch_size: ClassVar[int] = CHUNK
+
+    def __init__(self, array: Any, rows: np.ndarray, mean: Tensor, std: Tensor):
+        self.array, self.rows, self.mean, self.std = array, rows, mean, std
+        self.shape = torch.Size((len(rows), *array.shape[1:]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the rows `index: (B,)` int64 as `(B, ...)` float32."""
+        rows, back = np.unique(self.rows[index.numpy()], return_inverse=True)  # files of HDF5 are read in order
+        values = np.asarray(self.array[rows], np.float32)[back]
+        return torch.from_numpy(values).sub_(self.mean).div_(self.std)
+
+
+@dataclass(frozen=True)
+class ArrayPreparation(Preparation):
+    """How a run makes inputs of arrays.
+
+    Attributes:
+        in_shape: of a row.
+        mean, std: of each entry of a row, or one for all.
+    """
+
+    format: ClassVar[str] = ARRAYS_FORMAT
+    in_shape: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def takes(self, new: Any) -> bool:
+        """Return whether `new` is an array or a tensor: a run on arrays reads them as they were before scaling."""
+        return hasattr(new, "shape") and hasattr(new, "dtype")
+
+    def apply(self, new: Any, source: str = "arrays") -> ArrayRows:
+        """Return the rows of an array `(N, *in_shape)`.
+
+        Raises:
+            InputError: another shape, no numbers, or one that is not finite.
+        """
+        array = new.numpy() if isinstance(new, Tensor) else new
+        if tuple(array.shape[1:]) != self.in_shape or not array.shape:
+            expected = ", ".join(["N", *map(str, self.in_shape)])
+            raise InputError(f"{source}: x must have shape ({expected}), got {format_value(tuple(array.shape))}")
+        for _ in chunks(array, f"{source}: x"):
+            pass
+        return self.rows(array, np.arange(len(array)))
+
+    def rows(self, array: Any, rows: np.ndarray) -> ArrayRows:
+        """Return some rows of an array as inputs."""
+        return ArrayRows(array, rows, torch.tensor(self.mean), torch.tensor(self.std))
+
+    def predictions(self, new: Any, values: np.ndarray) -> Any:
+        """Return outputs `(N, d_y)` as a data frame with a column for every label."""
+        import pandas as pd
+
+        return pd.DataFrame(values, columns=list(self.targets))

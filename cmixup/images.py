@@ -1,0 +1,207 @@
+"""Images in files: how they become inputs of a network, for training and for `load_run(folder).predict(paths)`.
+
+A file is PNG, JPEG, TIFF, WebP, BMP or GIF (its first picture), of 8 or 16 bits, grey or coloured, with a palette,
+transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and what is transparent is white.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.done import IMAGES_FORMAT
+from cmixup.errors import InputError, shortened
+from cmixup.preparation import Preparation
+from cmixup.threads import WORKERS, in_threads
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
+CHANNELS = 3
+#: Mean and standard deviation of red, green and blue, 0 to 1, with which torchvision's weights were trained.
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+DEEP_MODES = ("I;16", "I;16B", "I;16L", "I")  # of Pillow: grey of 16 bits
+
+
+def list_images(folder: Path) -> list[Path]:
+    """Return the images below a folder, sorted; hidden files are none.
+
+    Raises:
+        InputError: no folder, or none in it.
+    """
+    if not folder.is_dir():
+        raise InputError(f"images must be a folder, got {folder}{'' if folder.exists() else ': no such folder'}")
+    found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
+    if not found:
+        raise InputError(f"images {folder} holds none ({', '.join(SUFFIXES)})")
+    return sorted(found)
+
+
+def is_deep(path: Path) -> bool:
+    """Return whether an image has 16 bits a pixel, by its header; one that cannot be read has not."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return image.mode in DEEP_MODES
+    except Exception:  # a damaged file can raise anything; `read_image` names it
+        return False
+
+
+def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
+    """Return an image as `(3, size, size)`: its shorter side becomes `size`, and the centre is cut out.
+
+    Args:
+        path: the file.
+        size: pixels a side.
+        deep: whether the result is of 16 bits, int32 from 0 to 65535, or uint8.
+
+    Raises:
+        InputError: the file is missing or no image, or its pixels are floating-point numbers.
+    """
+    from PIL import Image, ImageOps
+
+    how: dict[str, Any] = {"size": (size, size), "method": Image.Resampling.BILINEAR}
+    try:
+        with Image.open(io.BytesIO(path.read_bytes())) as image:
+            image.draft(None, (2 * size, 2 * size))  # JPEG is decoded at half the size or less where that is enough
+            turned = ImageOps.exif_transpose(image)
+            if turned.mode in DEEP_MODES:
+                grey = np.asarray(turned)
+                if grey.min() < 0 or grey.max() > 65535:
+                    raise ValueError("pixels beyond 16 bits; arrays= takes such numbers")
+                fitted = np.asarray(ImageOps.fit(Image.fromarray(grey.astype(np.float32)), **how))
+                pixels = np.repeat(np.rint(fitted)[None], CHANNELS, axis=0)
+                return pixels.astype(np.int32) if deep else (pixels / 257).astype(np.uint8)
+            if turned.mode == "F":
+                raise ValueError("pixels are floating-point numbers; arrays= takes such")
+            if turned.has_transparency_data:
+                clear = turned.convert("RGBA")
+                turned = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+            pixels = np.asarray(ImageOps.fit(turned.convert("RGB"), **how)).transpose(2, 0, 1)
+            return pixels.astype(np.int32) * 257 if deep else np.ascontiguousarray(pixels)
+    except Exception as error:  # a damaged file can raise anything
+        reason = " ".join(str(error).replace(str(path), "it").split())[:200] or type(error).__name__
+        raise InputError(f"{path} cannot be read as an image: {reason}") from None
+
+
+class ImageFiles:
+    """The pixels of images: read whenever they are asked for, or kept in memory once `keep` was called.
+
+    Args:
+        files: of N images.
+        size: pixels a side.
+        deep: whether pixels have 16 bits.
+    """
+
+    def __init__(self, files: Sequence[Path], size: int, *, deep: bool):
+        self.files, self.size, self.deep = list(files), size, deep
+        self.kept: Tensor | None = None
+        self.shape = torch.Size((len(files), CHANNELS, size, size))
+
+    def keep(self, pixels: Tensor) -> None:
+        """Take all pixels, `(N, 3, size, size)` uint8 or int32, from memory from now on."""
+        self.kept = pixels
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the pixels of the images `index: (B,)`, `(B, 3, size, size)` uint8 or int32."""
+        if self.kept is not None:
+            return self.kept[index]
+        read = in_threads(lambda row: read_image(self.files[row], self.size, deep=self.deep), index.tolist())
+        return torch.from_numpy(np.stack(read)) if read else torch.zeros((0, *self.shape[1:]))
+
+
+class ImageRows:
+    """Images as a network reads them, `(value - mean) / std` for each channel.
+
+    Args:
+        files: where the pixels are.
+        rows: `(N,)` int64, which of them.
+        mean, std: of red, green and blue, where the largest value of a pixel is 1.
+
+    Attributes:
+        workers: processes that read batches ahead where pixels are not in memory.
+        batch_size: images that `SavedRun.predict` reads at a time.
+    """
+
+    batch_size: ClassVar[int] = 64
+
+    def __init__(self, files: ImageFiles, rows: Tensor, mean: Sequence[float], std: Sequence[float]):
+        self.files, self.rows = files, rows
+        self.workers = 0 if files.kept is not None else WORKERS
+        self.shape = torch.Size((len(rows), *files.shape[1:]))
+        largest = 65535 if files.deep else 255
+        self._scale = (1 / (largest * torch.tensor(std)))[:, None, None]
+        self._shift = (torch.tensor(mean) / torch.tensor(std))[:, None, None]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the images `index: (B,)` int64 as `(B, 3, size, size)` float32.
+
+        Raises:
+            InputError: an image cannot be read.
+        """
+        return self.files[self.rows[index]].to(torch.float32).mul_(self._scale).sub_(self._shift)
+
+    def pictures(self, rows: Tensor) -> np.ndarray:
+        """Return images as people look at them, `(n, size, size, 3)` uint8."""
+        pixels = self.files[self.rows[rows]].permute(0, 2, 3, 1).numpy()
+        return (pixels // 257 if self.files.deep else pixels).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class ImagePreparation(Preparation):
+    """How a run makes inputs of image files.
+
+    Attributes:
+        size: pixels a side.
+        deep: whether pixels have 16 bits.
+        mean, std: see `ImageRows`.
+    """
+
+    format: ClassVar[str] = IMAGES_FORMAT
+    size: int
+    deep: bool
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def in_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+        return (CHANNELS, self.size, self.size)
+
+    def takes(self, new: Any) -> bool:
+        """Return whether `new` is a path, a folder's among them, or a list of paths."""
+        listed = isinstance(new, (list, tuple)) and all(isinstance(path, (str, Path)) for path in new)
+        return isinstance(new, (str, Path)) or bool(listed and new)
+
+    def apply(self, new: Any, source: str = "images") -> ImageRows:
+        """Return the images of a folder, in order of their names, or of files.
+
+        Raises:
+            InputError: a file that is not there, or none.
+        """
+        files = self.files(new)
+        if missing := [str(path) for path in files if not path.is_file()]:
+            raise InputError(f"{source}: {len(missing)} of {len(files)} files are not there: {shortened(missing, 3)}")
+        return ImageRows(ImageFiles(files, self.size, deep=self.deep), torch.arange(len(files)), self.mean, self.std)
+
+    def files(self, new: Any) -> list[Path]:
+        """Return the files that `new` names."""
+        if isinstance(new, (str, Path)):
+            return list_images(Path(new)) if Path(new).suffix.lower() not in SUFFIXES else [Path(new)]
+        return [Path(path) for path in new]
+
+    def predictions(self, new: Any, values: np.ndarray) -> Any:
+        """Return outputs `(N, d_y)` as a data frame with a column for every target; its index is the files."""
+        import pandas as pd
+
+        index = pd.Index([str(path) for path in self.files(new)], name="file")
+        return pd.DataFrame(values, index=index, columns=list(self.targets))

@@ -1,0 +1,140 @@
+"""Arrays of your own: inputs x, labels y, and domains or parts if there are any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from cmixup.arrays import ArrayPreparation, chunks, read_arrays
+from cmixup.data import RegressionData
+from cmixup.done import PREPROCESSING
+from cmixup.errors import InputError, check_choice, check_nonnegative
+from cmixup.files import sha256_of
+from datasets.common.base import SPLITS, Dataset, smooth_labels
+from datasets.common.table.splits import split_groups, split_named, split_rows
+
+GB = 1e9
+
+
+class Arrays(Dataset):
+    """Any array of numbers with labels: `arrays=data.npz`, or `x=x.npy y=y.npy`.
+
+    Origin: the user's. y: the array y, in its own units. x: the array x, `(N, ...)`, standardised by the training rows:
+    each column of a table, all entries alike of other shapes.
+    Shapes: x (N, ...), y (N, d_y); split 60 / 20 / 20 anew for every run seed, by whole domains if there is an array
+    `domain` (N,), or as the words of an array `split` (N,) say.
+    Licence: the user's to know. Citation: the user's to give.
+
+    Args:
+        path: an .npz or .h5 file with the arrays.
+        x, y: .npy files instead.
+        scaling: "standard", or "none" for inputs as they are.
+        memory: GB that inputs may take; others stay in their file (.npy, .h5) until a batch needs them.
+        synthetic: use the synthetic stand-in.
+
+    Raises:
+        InputError: a value of another kind or range.
+    """
+
+    name: ClassVar[str] = "arrays"
+    unit: ClassVar[str] = "the array's own"
+    place: ClassVar[str] = "a file of your own: arrays="
+    user_files: ClassVar[tuple[str, ...]] = ("path", "x", "y")
+
+    def __init__(
+        self, path: str = "", *, x: str = "", y: str = "", scaling: str = "standard", memory: float = 2.0,
+        synthetic: bool = False,
+    ):  # fmt: skip
+        super().__init__(synthetic)
+        self.files = {word: Path(file) for word, file in (("arrays", path), ("x", x), ("y", y)) if file}
+        if not synthetic and set(self.files) not in ({"arrays"}, {"x", "y"}):
+            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.files) or 'neither'}")
+        self.scaling = check_choice("scaling", scaling, ("standard", "none"))
+        self.memory = check_nonnegative("memory", memory)
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of the files."""
+        return {file.name: sha256_of(file) for file in self.files.values()}
+
+    def changed(self, checksums: Mapping[str, str]) -> bool:
+        """Return whether the files hold something else; those that are gone say nothing of it."""
+        there = not self.synthetic and all(file.is_file() for file in self.files.values())
+        return bool(there and checksums and self.checksums != dict(checksums))
+
+    @cached_property
+    def arrays(self) -> dict[str, Any]:
+        """The arrays by their names, whose lengths and labels are checked."""
+        if self.synthetic:
+            x = np.random.default_rng(0).random((200, 6))
+            return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
+        if "x" in self.files:
+            arrays = {word: read_arrays(file, word)["x"] for word, file in self.files.items()}
+        else:
+            arrays = read_arrays(self.files["arrays"])
+        for name in ("x", "y"):
+            if name not in arrays:
+                raise InputError(f"{self.files['arrays']} has no array {name}; there are {', '.join(arrays) or 'none'}")
+        sizes = {name: arrays[name].shape[:1] for name in ("x", "y", "domain", "split") if name in arrays}
+        if len(set(sizes.values())) > 1 or sizes["x"] in ((), (0,)):
+            raise InputError(f"{self._source}: arrays must have as many rows, 1 or more, got {sizes}")
+        if len(arrays["x"].shape) < 2:
+            raise InputError(f"{self._source}: x must be (N, ...), got {tuple(arrays['x'].shape)}")
+        y = np.concatenate([block for _, block in chunks(arrays["y"], f"{self._source}: y")])
+        if y.ndim > 2 or (y := y.reshape(len(y), -1)).shape[1] == 0:
+            raise InputError(f"{self._source}: y must be (N,) or (N, d_y), got {tuple(arrays['y'].shape)}")
+        return {**arrays, "y": y}
+
+    @property
+    def _source(self) -> str:
+        return ", ".join(map(str, self.files.values()))
+
+    def load(self, seed: int) -> RegressionData:
+        """Split the rows by run seed; the first load looks through all of them."""
+        x, y, rng = self.arrays["x"], self.arrays["y"], np.random.default_rng(seed)
+        domain, words = self._words("domain"), self._words("split")
+        numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
+        if words is not None:
+            rows = split_named(words.tolist(), rng, f"{self._source}: split")
+        else:
+            grouped = domain is not None
+            rows = split_groups(numbers, rng, self._source) if grouped else split_rows(len(y), rng, self._source)
+        names = ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))
+        made = ArrayPreparation(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
+        lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
+        fits = 4 * math.prod(x.shape) <= self.memory * GB
+        train, val, test = (
+            self.make_split(part, of[torch.arange(len(of))] if fits else of, y[rows[part]], numbers[rows[part]])
+            for part, of in lazy.items()
+        )
+        data = self.assemble(seed, train, val, test, {} if self.synthetic else self.checksums)
+        return replace(data, worst=() if domain is None else ("rmse",), extras={PREPROCESSING: made.to_json()})
+
+    def _words(self, name: str) -> np.ndarray | None:
+        """Return an array of texts or numbers (N,), if it is there."""
+        if name not in self.arrays:
+            return None
+        array = np.asarray(self.arrays[name][:])
+        return np.array([word.decode() for word in array]) if array.dtype.kind in "SO" else array
+
+    def _moments(self, train: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return mean and standard deviation over the training rows, of each column of a table, else of all entries."""
+        x = self.arrays["x"]
+        trains = np.isin(np.arange(len(x)), train)
+        sums, over = np.zeros((2, x.shape[1] if x.ndim == 2 else 1)), 0 if x.ndim == 2 else None
+        for start, block in chunks(x, f"{self._source}: x"):
+            mine = block[trains[start : start + len(block)]]
+            sums += [mine.sum(axis=over), np.square(mine).sum(axis=over)]
+        if self.scaling == "none":
+            return (0.0,), (1.0,)
+        mean, square = sums / (len(train) * math.prod(x.shape[1:]) / sums.shape[1])
+        variance = square - mean**2
+        std = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
+        return tuple(mean.tolist()), tuple(std.tolist())

@@ -1,0 +1,96 @@
+"""A table whose rows are labels of images: which column names them, and which file each row means."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from cmixup.errors import InputError, format_value, nearest, shortened
+from cmixup.images import list_images
+from datasets.common.table.reading import Format, column_named, read_table
+
+ENOUGH = 0.5  # share of a column's values that are images, if it is to be found
+
+
+@dataclass(frozen=True)
+class ImageTable:
+    """A table with an image for each row.
+
+    Attributes:
+        frame: its columns; the index numbers the rows from 1.
+        column: the one that names images.
+        files: of the rows, in their order; None where there is none.
+        wrong: what is wrong with a row's image, by the row's place from 0.
+        unlabelled: how many images below the folder no row names.
+    """
+
+    frame: pd.DataFrame
+    column: str
+    files: list[Path | None]
+    wrong: dict[int, str]
+    unlabelled: int
+
+
+def read_image_table(path: Path, folder: Path, column: str = "") -> ImageTable:
+    """Read a table, and find an image below the folder for each row.
+
+    A row names its image by the path below the folder or by the file's name, with or without the ending.
+
+    Args:
+        path: any file that `read_table` reads.
+        folder: with the images.
+        column: that names them; "" finds it, as the one of which most values are images, at least half.
+
+    Raises:
+        InputError: no such file, folder or column, or no column whose values are images.
+    """
+    known = _spellings(folder)
+    frame = read_table(path, Format())
+    names = [str(name) for name in frame]
+    words = read_table(path, Format(), names)  # as they are written: 007 stays 007
+    if column and (column := column_named(column, names)) not in names:
+        raise InputError(f"image {format_value(column)} is no column of {path}{nearest(column, names)}")
+    found = {name: [_matches(value, known) for value in words[name]] for name in ([column] if column else names)}
+    most = max(found, key=lambda name: sum(map(bool, found[name])))
+    if sum(map(bool, found[most])) < (1 if column else ENOUGH * len(frame)):
+        values = {name: words[name].iloc[0] for name in found}
+        such = next(iter(known.values()))[0].relative_to(folder)
+        raise InputError(f"{path}: no column names the images below {folder}, such as {such}; its first row has "
+                         f"{shortened([f'{name}={value}' for name, value in values.items()])}")  # fmt: skip
+    files, wrong, first = list[Path | None](), dict[int, str](), dict[Path, int]()
+    for row, (value, matches) in enumerate(zip(words[most], found[most], strict=True)):
+        file = matches[0] if len(matches) == 1 else None
+        where = f"{path}, row {row + 1}, column {most}: "
+        if pd.isna(value):
+            wrong[row] = f"{where}no image is named"
+        elif file is None:
+            several = (
+                f"{len(matches)} images are called {format_value(value)}: {shortened(sorted(map(str, matches)), 2)}"
+            )
+            wrong[row] = where + (several if matches else f"there is no image {format_value(value)} below {folder}")
+        elif file in first:
+            wrong[row] = f"{where}{format_value(value)} is the image of row {first[file] + 1}, too"
+        else:
+            first[file] = row
+        files.append(None if row in wrong else file)
+    return ImageTable(frame, most, files, wrong, len({path for paths in known.values() for path in paths} - {*first}))
+
+
+def _spellings(folder: Path) -> Mapping[str, list[Path]]:
+    """Return the images below a folder by every text that names them, such as `b/c.png`, `b/c`, `c.png` and `c`."""
+    known = defaultdict[str, list[Path]](list)
+    for path in list_images(folder):
+        below = path.relative_to(folder)
+        spellings = {*(str(one.as_posix()) for one in (below, below.with_suffix(""))), path.name, path.stem}
+        for text in spellings | {f"{folder.name}/{below.as_posix()}", str(path)}:
+            known[text].append(path)
+    return known
+
+
+def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
+    text = str(value).strip().replace("\\", "/").removeprefix("./")
+    return known.get(text, ())

@@ -1,0 +1,74 @@
+"""How the rows of own data are split: at random, by whole groups, or as a column says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cmixup.errors import InputError, format_value
+from datasets.common.base import SPLITS, Indices, permuted
+
+TRAIN_SHARE, VAL_SHARE = 0.6, 0.2
+#: Words for the parts.
+PARTS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
+         "test": "test", "testing": "test"}  # fmt: skip
+
+
+def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:
+    """Permute the rows and cut them 60 / 20 / 20, one row at least to each.
+
+    Raises:
+        InputError: fewer than three rows.
+    """
+    if n < len(SPLITS):
+        raise InputError(f"{source}: rows with a target are {n}; train, val and test need one each")
+    held = max(1, round(VAL_SHARE * n))
+    return permuted(rng.permutation(n), (n - 2 * held, held, held))
+
+
+def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "table") -> Indices:
+    """Permute the domains and cut them where their rows are nearest to 60 / 20 / 20, one domain at least to each.
+
+    Rows of a part stay in the order of the table.
+
+    Raises:
+        InputError: fewer than three domains.
+    """
+    ids, counts = np.unique(domain, return_counts=True)
+    if len(ids) < len(SPLITS):
+        raise InputError(f"{source}: groups are {len(ids)}; train, val and test need one each")
+    order = rng.permutation(len(ids))
+    filled = np.cumsum(counts[order]) / len(domain)
+    first = 1 + int(np.argmin(np.abs(filled[:-2] - TRAIN_SHARE)))
+    second = first + 1 + int(np.argmin(np.abs(filled[first:-1] - TRAIN_SHARE - VAL_SHARE)))
+    parts = np.split(ids[order], [first, second])
+    return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
+
+
+def split_named(words: Sequence[object], rng: np.random.Generator, source: str = "table") -> Indices:
+    """Return the rows of each part as their words say; without any for validation a fifth of training validates.
+
+    Args:
+        words: of each row, one of `PARTS` in any case.
+        rng: draws the validation rows.
+        source: how errors call the column.
+
+    Raises:
+        InputError: another word, or no row to train or to test on.
+    """
+    parts = [PARTS.get(str(word).strip().lower(), "") for word in words]
+    if "" in parts:
+        row = parts.index("")
+        raise InputError(
+            f"{source}, row {row + 1}: the part must be train, val or test, got {format_value(words[row])}"
+        )
+    rows = {part: np.flatnonzero(np.array(parts) == part) for part in SPLITS}
+    if not len(rows["val"]) and len(rows["train"]) > 1:
+        drawn = rng.permutation(rows["train"])
+        held = max(1, round(VAL_SHARE * len(drawn)))
+        rows |= {"val": np.sort(drawn[:held]), "train": np.sort(drawn[held:])}
+    for part, mine in rows.items():
+        if not len(mine):
+            raise InputError(f"{source}: no row is of {part}; train, val and test need one each")
+    return rows

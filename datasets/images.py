@@ -1,0 +1,308 @@
+"""Images of your own: a folder, and a table with their labels."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cmixup.data import RegressionData
+from cmixup.done import PREPROCESSING
+from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
+from cmixup.files import sha256_of
+from cmixup.images import CHANNELS, IMAGENET, ImageFiles, ImagePreparation, ImageRows, is_deep, list_images, read_image
+from cmixup.tables.columns import as_words, label_column
+from cmixup.threads import in_threads
+from cmixup.vision import import_torchvision
+from datasets.common.base import SPLITS, Dataset, Indices
+from datasets.common.table.image_table import ImageTable, read_image_table
+from datasets.common.table.problems import labels_seen
+from datasets.common.table.reading import column_named
+from datasets.common.table.splits import split_groups, split_named, split_rows
+from datasets.common.table.user import as_names, unit_of
+
+AUGMENTS = ("none", "flip", "crop+flip")
+LEAST_AREA = 0.5  # of an image that a random crop keeps
+SYNTHETIC_ROWS, SYNTHETIC_SIZE = 120, 24
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The images that can be used, and what their table says of them.
+
+    Attributes:
+        files: their pixels.
+        y: `(N, d_y)` float64 labels.
+        domain: `(N,)` int64 domain of each, 0 without a group.
+        parts: the word of each that names its part, if a column does.
+        mean, square: `(N, 3)` float64 mean of the pixels of each image, and of their squares; the largest is 1.
+        units: of the labels.
+        source: how errors call the table.
+        checksums: of the table, and of the list of images.
+        notes: what was left out.
+    """
+
+    files: ImageFiles
+    y: np.ndarray
+    domain: np.ndarray
+    parts: list[object]
+    mean: np.ndarray
+    square: np.ndarray
+    units: tuple[str, ...]
+    source: str
+    checksums: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+class Images(Dataset):
+    """Images in a folder with labels in a table: `images=photos labels=labels.csv target=age`.
+
+    Origin: the user's. y: the columns named by `target`, in their own units. x: red, green and blue, for each channel
+    minus the mean and over the standard deviation. Every image is decoded once before training, so that what is broken
+    is known by then; all stay in memory where `memory` allows that, else worker processes read them.
+    Shapes: x (N, 3, size, size), y (N, targets); split 60 / 20 / 20 anew for every run seed, by whole domains if
+    `group` names a column, or as the column `split` says.
+    Licence: the user's to know. Citation: the user's to give.
+
+    Args:
+        path: the folder.
+        labels: the table, any file that `table=` reads.
+        target: the label's column, or a list of several. Rows without one of them are left out and counted.
+        image: the column that names images, by path or name with or without the ending; "" finds it.
+        size: pixels a side: the shorter side of an image becomes that, and the centre is cut out.
+        normalise: by mean and standard deviation of the training images ("train"), or of ImageNet ("weights"), as
+            torchvision's weights were trained.
+        augment: what training sees: "none", "flip" (half of the time mirrored, left for right) or "crop+flip" (also a
+            random square of half the area or more). A flip changes a label that knows left from right, as a pose does,
+            and a crop one that counts or measures.
+        group: a column of domains; whole domains go to training, validation and test.
+        split: a column that names each row's part; without validation a fifth of training validates.
+        skip_broken: go on without rows whose image is missing, broken or another row's, too.
+        memory: GB that decoded images may take.
+        synthetic: use the synthetic stand-in, whose images are 24 x 24.
+
+    Raises:
+        InputError: a value of another kind or range.
+    """
+
+    name: ClassVar[str] = "images"
+    unit: ClassVar[str] = "the table's own"
+    place: ClassVar[str] = "a folder of your own: images="
+    x_shape: ClassVar[tuple[int, ...]] = (CHANNELS, 224, 224)
+    user_files: ClassVar[tuple[str, ...]] = ("path", "labels")
+
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        labels: str = "",
+        target: str | int | list = "",
+        image: str | int = "",
+        size: int = 224,
+        normalise: str = "train",
+        augment: str = "none",
+        group: str | int = "",
+        split: str | int = "",
+        skip_broken: bool = False,
+        memory: float = 4.0,
+        synthetic: bool = False,
+    ):
+        super().__init__(synthetic)
+        self.path, self.labels, self.targets, self.image = Path(path), Path(labels), as_names(target), str(image)
+        self.size, self.memory = check_count("size", size, 1), check_positive("memory", memory)
+        self.normalise = check_choice("normalise", normalise, ("train", "weights"))
+        self.augment = check_choice("augment", augment, AUGMENTS)
+        self.group, self.split, self.skip_broken = str(group), str(split), skip_broken
+        if self.group and self.split:
+            raise InputError(f"group and split both say what is split, got {self.group!r} and {self.split!r}")
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of the table, and of names and sizes of the images."""
+        listed = [f"{p.relative_to(self.path).as_posix()} {p.stat().st_size}" for p in list_images(self.path)]
+        digest = hashlib.sha256("\n".join(listed).encode()).hexdigest()
+        return {self.labels.name: sha256_of(self.labels), f"{self.path.name}/ (names and sizes)": digest}
+
+    def changed(self, checksums: Mapping[str, str]) -> bool:
+        """Return whether table or folder hold something else; those that are gone say nothing of it."""
+        there = not self.synthetic and self.labels.is_file() and self.path.is_dir()
+        return bool(there and checksums and set(self.checksums.values()) != set(checksums.values()))
+
+    def problems(self) -> tuple[str, ...]:
+        """Return where the pixels are."""
+        files = self.labelled.files
+        gb, budget = files.shape.numel() * (4 if files.deep else 1) / GB, f"{self.memory:g} GB (dataset.memory)"
+        what = f"{len(files.files)} images of {files.size} x {files.size} pixels"
+        if files.kept is None:
+            return (f"{what} would take {gb:.3g} GB, more than {budget}: they are read again for every batch",)
+        return (f"{what} are kept in memory: {gb:.3g} of {budget}",)
+
+    @cached_property
+    def labelled(self) -> Labelled:
+        """The images that can be used; the stand-in's, if that is asked for."""
+        return self._synthetic() if self.synthetic else self._read()
+
+    def load(self, seed: int) -> RegressionData:
+        """Split the images by run seed; they are decoded once."""
+        one, rng = self.labelled, np.random.default_rng(seed)
+        rows: Indices
+        if self.split:
+            rows = split_named(one.parts, rng, f"{one.source}, column {self.split}")
+        elif self.group:
+            rows = split_groups(one.domain, rng, one.source)
+        else:
+            rows = split_rows(len(one.y), rng, one.source)
+        mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
+        targets = self.targets or ("y",)
+        made = ImagePreparation(targets, one.units, one.files.size, one.files.deep, mean, std)
+        splits = []
+        for part in SPLITS:
+            x = ImageRows(one.files, torch.from_numpy(rows[part]), mean, std)
+            if part == "train" and self.augment != "none":
+                x = AugmentedRows(x, crops="crop" in self.augment)
+            splits.append(self.make_split(part, x, one.y[rows[part]], one.domain[rows[part]]))
+        data = self.assemble(seed, *splits, one.checksums, *one.notes)
+        worst = ("rmse",) if self.group else ()
+        return replace(data, unit=made.labels, worst=worst, extras={PREPROCESSING: made.to_json()})
+
+    def _read(self) -> Labelled:
+        """Read the table, decode all images, and leave out rows without a label or, if asked, without an image."""
+        for option, value in (("path", self.path), ("labels", self.labels)):
+            if value == Path():
+                raise InputError(f"{option} must be given: images=photos labels=labels.csv target=age")
+        table = read_image_table(self.labels, self.path, self.image)
+        columns, source = self._columns(table), str(self.labels)
+        signs = (table.frame.attrs.get("thousands", "auto"), table.frame.attrs.get("decimal", "."))
+        labels, readings = zip(*(label_column(table.frame[c], source, *signs) for c in columns["target"]), strict=True)
+        y, wrong = np.column_stack(labels), dict(table.wrong)
+        files = [Path() if file is None else file for file in table.files]
+        deep = any(in_threads(is_deep, [file for file in table.files if file]))
+        pixels, mean, square = self._decoded(files, deep, table, wrong)
+        if wrong and not self.skip_broken:
+            more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+            raise InputError(f"{wrong[min(wrong)]}{more} (dataset.skip_broken=true goes on without)")
+        unknown, there = np.isnan(y).any(axis=1), np.array([row not in wrong for row in range(len(y))])
+        notes = (
+            [f"{len(wrong)} rows have no image that can be used and are left out: {wrong[min(wrong)]}"] if wrong else []
+        )
+        notes += [f"{table.unlabelled} images below {self.path.name} have no row"] * bool(table.unlabelled)
+        domain = np.zeros(len(y), dtype=np.int64)
+        for column in columns["group"]:
+            domain, words = as_words(table.frame[column])
+            unknown |= domain < 0
+            ranks = np.argsort(np.argsort([str(word) for word in words]))
+            domain = np.append(ranks, -1)[domain]
+        if (left := unknown & there).any():
+            notes.append(f"{int(left.sum())} of {len(y)} rows lack a target or a group and are left out")
+        rows = np.flatnonzero(there & ~unknown)
+        parts = [table.frame[column].iloc[row] for column in columns["split"] for row in rows]
+        labels_seen(columns["target"], y[rows], source, log=True)
+        kept = ImageFiles([files[row] for row in rows], self.size, deep=deep)
+        if pixels is not None:
+            kept.keep(pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)])
+        units = tuple(unit_of(reading.form) for reading in readings)
+        return Labelled(kept, y[rows], domain[rows], parts, mean[rows], square[rows], units, source, self.checksums,
+                        tuple(notes))  # fmt: skip
+
+    def _columns(self, table: ImageTable) -> dict[str, tuple[str, ...]]:
+        """Return the columns that the options name, as the table spells them; they must be there."""
+        known = [str(name) for name in table.frame]
+        if not self.targets:
+            raise InputError(f"target must name a column of {self.labels}{nearest('', known)}")
+        self.targets = tuple(column_named(name, known) for name in self.targets)
+        options = {"target": self.targets, "group": as_names(self.group), "split": as_names(self.split)}
+        columns = {option: tuple(column_named(name, known) for name in names) for option, names in options.items()}
+        for option, names in columns.items():
+            for name in names:
+                if name not in known or name == table.column:
+                    what = "is the column of images" if name in known else f"is no column of {self.labels}"
+                    raise InputError(f"{option} {format_value(name)} {what}{nearest(name, known)}")
+        return columns
+
+    def _decoded(
+        self, paths: list[Path], deep: bool, table: ImageTable, wrong: dict[int, str]
+    ) -> tuple[Tensor | None, np.ndarray, np.ndarray]:
+        """Decode every image: return all pixels if they may stay, and mean and mean square of each; note the broken."""
+        n, shape = len(paths), (len(paths), CHANNELS, self.size, self.size)
+        fits = math.prod(shape) * (4 if deep else 1) <= self.memory * GB
+        kept = torch.zeros(shape, dtype=torch.int32 if deep else torch.uint8) if fits else None
+        moments, largest = np.zeros((2, n, CHANNELS)), 65535 if deep else 255
+
+        def decode(row: int) -> None:
+            try:
+                pixels = read_image(paths[row], self.size, deep=deep)
+            except InputError as error:
+                wrong[row] = f"{self.labels}, row {row + 1}, column {table.column}: {error}"
+                return
+            if kept is not None:
+                kept[row] = torch.from_numpy(pixels)
+            values = pixels.reshape(CHANNELS, -1) / largest
+            moments[:, row] = values.mean(axis=1), np.square(values).mean(axis=1)
+
+        in_threads(decode, [row for row in range(n) if row not in wrong])
+        return kept, *moments
+
+    def _synthetic(self) -> Labelled:
+        """Return discs on noise, whose label is their radius; the other labels are the centre."""
+        rng, n, size = np.random.default_rng(0), SYNTHETIC_ROWS, SYNTHETIC_SIZE
+        truth = rng.uniform(4, 10, (n, max(len(self.targets), 1)))
+        across = np.arange(size)
+        far = np.hypot(*np.meshgrid(across - size / 2, across - size / 2))
+        pixels = rng.integers(0, 60, (n, CHANNELS, size, size)) + 150 * (far < truth[:, :1, None])[:, None]
+        files = ImageFiles([Path()] * n, size, deep=False)
+        files.keep(torch.from_numpy(pixels.astype(np.uint8)))
+        moments = [(pixels / 255.0) ** power for power in (1, 2)]
+        domain = rng.integers(0, 12 if self.group else 1, n)
+        parts: list[object] = [SPLITS[k % 3] for k in range(n)]
+        mean, square = (values.mean(axis=(2, 3)) for values in moments)
+        return Labelled(files, truth, domain, parts, mean, square, ("",) * truth.shape[1], "the stand-in", {}, ())
+
+
+class AugmentedRows:
+    """Training images, of which every epoch sees another view: see `Images.augment`.
+
+    Args:
+        images: as they are.
+        crops: whether a view is a random square of the image, too.
+    """
+
+    def __init__(self, images: ImageRows, *, crops: bool):
+        self.images, self.crops, self.shape, self.workers = images, crops, images.shape, images.workers
+        self.pictures = images.pictures
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """Return the images `index: (B,)` int64 as they are, `(B, 3, size, size)` float32."""
+        return self.images[index]
+
+    def sample(self, index: Tensor, draw: Tensor) -> Tensor:
+        """Return views `(B, 3, size, size)` of the images `index`, each a pure function of the image and its draw."""
+        transforms, size = import_torchvision("torchvision.transforms.v2.functional"), self.shape[-1]
+        views = []
+        for image, seed in zip(self[index], draw.tolist(), strict=True):
+            rng, view = np.random.default_rng(seed), image
+            if self.crops:
+                side = max(1, round(size * rng.uniform(LEAST_AREA, 1) ** 0.5))
+                top, left = rng.integers(size - side + 1, size=2).tolist()
+                view = transforms.resized_crop(view, top, left, side, side, [size, size], antialias=True)
+            views.append(transforms.horizontal_flip(view) if rng.random() < 0.5 else view)
+        return torch.stack(views)
+
+
+def _moments(one: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and standard deviation of each channel over images; one that is constant is divided by 1."""
+    mean = one.mean[rows].mean(axis=0)
+    variance = one.square[rows].mean(axis=0) - mean**2
+    std = np.sqrt(np.where(variance > 1e-10, variance, 1.0))
+    return tuple(mean.tolist()), tuple(std.tolist())

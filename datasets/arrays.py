@@ -54,8 +54,6 @@ class Arrays(Dataset):
     ):  # fmt: skip
         super().__init__(synthetic)
         self.files = {word: Path(file) for word, file in (("arrays", path), ("x", x), ("y", y)) if file}
-        if not synthetic and set(self.files) not in ({"arrays"}, {"x", "y"}):
-            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.files) or 'neither'}")
         self.scaling = check_choice("scaling", scaling, ("standard", "none"))
         self.memory = check_nonnegative("memory", memory)
 
@@ -75,6 +73,8 @@ class Arrays(Dataset):
         if self.synthetic:
             x = np.random.default_rng(0).random((200, 6))
             return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
+        if set(self.files) not in ({"arrays"}, {"x", "y"}):
+            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.files) or 'neither'}")
         if "x" in self.files:
             arrays = {word: read_arrays(file, word)["x"] for word, file in self.files.items()}
         else:

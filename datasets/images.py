@@ -97,7 +97,6 @@ class Images(Dataset):
     name: ClassVar[str] = "images"
     unit: ClassVar[str] = "the table's own"
     place: ClassVar[str] = "a folder of your own: images="
-    x_shape: ClassVar[tuple[int, ...]] = (CHANNELS, 224, 224)
     user_files: ClassVar[tuple[str, ...]] = ("path", "labels")
 
     def __init__(

@@ -109,7 +109,7 @@ def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tupl
 
 BAD = {
     "nothing": ([], "run must name"),
-    "no table": (["run={run}"], "table= must name"),
+    "no table": (["run={run}"], "must name new data to predict, such as table=new.csv"),
     "no file": (["run={run}", "table=/nowhere.csv"], "no such file"),
     "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
     "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),

@@ -24,6 +24,7 @@ NARROW = dict.fromkeys(
 ) | {
     "echo": ("dataset.frames=4", "dataset.size=16", "model.width=4", "train.batch_size=8"),
     "rcf_mnist": ("model.width=2", "train.batch_size=32"),
+    "images": ("model.width=2", "train.batch_size=32"),
     "poverty_map": ("model.width=2", "dataset.groups=4", "train.batch_size=16"),
     **dict.fromkeys(
         ("dti", "dti_davis", "dti_kiba"), ("dataset.drug_length=20", "dataset.protein_length=40", "train.batch_size=16")
@@ -72,7 +73,8 @@ def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_
     assert written == [job.run_folder(seed) for seed in seeds]
     assert len(heard) == epochs
     for seed, folder in zip(seeds, written, strict=True):
-        absent = set() if isinstance(job.dataset, (UserTable, TabularDataset)) else {PREPROCESSING}
+        kept = isinstance(job.dataset, (UserTable, TabularDataset)) or job.dataset.user_files
+        absent = set() if kept else {PREPROCESSING}
         assert set(os.listdir(folder)) == set(FILES) - absent  # noqa: PTH208
         report = report_of(folder)
         assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)

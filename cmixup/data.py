@@ -118,6 +118,8 @@ class RegressionData:
         checksums: SHA-256 of every file it was read from; empty for synthetic data.
         notes: facts for a reader of its results (a stand-in, a split of our own).
         extras: texts that a run keeps beside its report, by file name (how features were made of a table).
+        naive: predictions that need no training, `(N, d_y)` by name and part, "val" or "test" (a series' last value);
+            their scores stand beside the run's, as `<metric>_naive_<name>`.
     """
 
     name: str
@@ -131,6 +133,7 @@ class RegressionData:
     checksums: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     extras: Mapping[str, str] = field(default_factory=dict)
+    naive: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         reported = (*METRICS, *(f"worst_{metric}" for metric in self.worst))

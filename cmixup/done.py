@@ -22,6 +22,7 @@ DONE = "DONE"
 PREPROCESSING = "preprocessing.json"  # of a run on data whose new rows it can predict
 #: First key of PREPROCESSING, by the kind of data.
 TABLE_FORMAT, IMAGES_FORMAT, ARRAYS_FORMAT = "cmixup table preprocessing 1", "cmixup images 1", "cmixup arrays 1"
+SERIES_FORMAT = "cmixup series 1"
 FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
 
 

@@ -2,9 +2,12 @@
 
 `Linear(d,128) LeakyReLU(0.1) | Linear(128,128) LeakyReLU(0.1) | Linear(128,d_y)`, PyTorch's default initialisation,
 neither BatchNorm nor dropout. The released code mixes hidden states after the first block. Width and depth are options.
+Inputs of several dimensions, such as windows of a series, are laid flat.
 """
 
 from __future__ import annotations
+
+import math
 
 from torch import Tensor
 from torch.nn.functional import leaky_relu
@@ -18,19 +21,22 @@ class FCN3(TableNetwork):
     """Three fully connected layers.
 
     Args:
-        in_shape: shape of one input, `(d,)`.
+        in_shape: shape of one input, `(d,)` or of more dimensions.
         out_features: label width d_y.
         width, depth: of the hidden layers, see `TableNetwork`.
     """
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, width: int = WIDTH, depth: int = 2):
-        super().__init__(in_shape, width, depth)
-        for k, fan_in in enumerate([*in_shape, *[width] * (depth - 1)], 1):
+        super().__init__((math.prod(in_shape),), width, depth)
+        self.dimensions = len(in_shape)
+        for k, fan_in in enumerate([math.prod(in_shape), *[width] * (depth - 1)], 1):
             setattr(self, f"linear{k}", StackLinear(fan_in, width))
         self.out = StackLinear(width, out_features)
 
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
         """Run the blocks after the first `first` up to the one numbered `last`, `(..., B, width)`."""
+        if first == 0 < last and self.dimensions > 1:
+            state = state.flatten(-self.dimensions)
         for k in range(first + 1, last + 1):
             linear = getattr(self, f"linear{k}")
             state = leaky_relu(linear(state), SLOPE, inplace=True)  # nothing else reads the sums

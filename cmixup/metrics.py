@@ -56,6 +56,7 @@ class Metric:
 METRICS: dict[str, Metric] = {}
 HALF_LOG = 0.5 * math.log(2 * math.pi)
 NINETY = 1.6448536269514722  # standard deviations to either side that hold 90 % of a normal distribution
+NAIVE = "naive_"  # begins the predictor of a score that needs no training (`cmixup.data.RegressionData.naive`)
 RESCALED = "rescaled"  # ends the name of a score after one factor on all standard deviations, from validation
 
 

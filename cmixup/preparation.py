@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -25,8 +26,7 @@ class Preparation:
     @property
     def labels(self) -> str:
         """The targets with their units, in words."""
-        both = zip(self.targets, self.units, strict=True)
-        return ", ".join(f"{name} in {unit}" if unit else name for name, unit in both)
+        return with_units(self.targets, self.units)
 
     def to_json(self) -> str:
         """Return it as JSON text."""
@@ -49,3 +49,8 @@ class Preparation:
             return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise InputError(f"{source} does not hold what a run keeps there ({cls.format})") from None
+
+
+def with_units(names: Sequence[str], units: Sequence[str]) -> str:
+    """Return names of columns with their units, in words."""
+    return ", ".join(f"{name} in {unit}" if unit else name for name, unit in zip(names, units, strict=True))

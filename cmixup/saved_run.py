@@ -24,7 +24,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.done import ARRAYS_FORMAT, DONE, IMAGES_FORMAT, PREPROCESSING, TABLE_FORMAT, checked, read_tensors
+from cmixup.done import (
+    ARRAYS_FORMAT,
+    DONE,
+    IMAGES_FORMAT,
+    PREPROCESSING,
+    SERIES_FORMAT,
+    TABLE_FORMAT,
+    checked,
+    read_tensors,
+)
 from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
 from cmixup.seeding import torch_seed
 
@@ -42,6 +51,7 @@ READERS = {
     TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
     IMAGES_FORMAT: "cmixup.images.ImagePreparation",
     ARRAYS_FORMAT: "cmixup.arrays.ArrayPreparation",
+    SERIES_FORMAT: "cmixup.tables.series.SeriesPreparation",
 }
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 

@@ -20,6 +20,7 @@ from cmixup.errors import InputError, check_choice, check_count, check_positive,
 from cmixup.files import sha256_of
 from cmixup.images import CHANNELS, IMAGENET, ImageFiles, ImagePreparation, ImageRows, is_deep, list_images, read_image
 from cmixup.tables.columns import as_words, label_column
+from cmixup.tables.written import unit_of
 from cmixup.threads import in_threads
 from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS, Dataset, Indices
@@ -27,7 +28,7 @@ from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.reading import column_named
 from datasets.common.table.splits import split_groups, split_named, split_rows
-from datasets.common.table.user import as_names, unit_of
+from datasets.common.table.user import as_names
 
 AUGMENTS = ("none", "flip", "crop+flip")
 LEAST_AREA = 0.5  # of an image that a random crop keeps

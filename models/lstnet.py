@@ -8,11 +8,13 @@ The paper names LST-Attn, the released code runs the skip variant; both are here
 after the convolution, so the highway, which is linear, gets the mixed input.
 
 The highway carries recent values to the output by one weight a step for all series, so the output's unit must be the
-input's, up to a scale that all series share. Labels divided by the standard deviation of each series
-(`train.label_scaling=standard`) need a weight for each, which it does not have: use `none` or `centre`.
+input's, up to a scale that all series share. Where inputs are divided by their maxima (Exchange-Rate, Electricity),
+labels divided by the standard deviation of each series (`train.label_scaling=standard`) need a weight for each, which
+it does not have: use `none` or `centre`. Inputs of `dataset=series` are standardised, and so must be its labels.
 
 Differences from the original code: the convolution is one-dimensional over m channels instead of two-dimensional over
-one channel, the same sums with the weight's axes in another order; where the convolution's output is a multiple of 24
+one channel, the same sums with the weight's axes in another order; inputs may hold series that are not predicted, and
+several steps may be, each with a highway of its own; where the convolution's output is a multiple of 24
 steps long (not for the paper's window of 168), the skip branch reads all its days, where the original leaves the oldest
 out; attention (not in the original code) looks back over all GRU states of the window, the last one included.
 
@@ -121,11 +123,12 @@ class LSTNet(Backbone):
 
     Args:
         in_shape: shape of one input, `(window, m)` for m series.
-        out_features: label width; LSTNet predicts every series, so this is m, too.
+        out_features: label width, `steps` times the number of predicted series, which are the first of the m.
         channels: width C of the convolution.
         hidden: width R of the GRU.
         variant: "skip" (released code) or "attention" (named in the paper).
         score: how attention compares two states, see `Attention`.
+        steps: that are predicted; labels of the first step come first.
 
     Raises:
         InputError: a window too short for the network, labels of another width, an unknown variant or score.
@@ -145,6 +148,7 @@ class LSTNet(Backbone):
         *,
         variant: str = "skip",
         score: str = "dot",
+        steps: int = 1,
     ):
         super().__init__()
         if len(in_shape) != 2:
@@ -152,8 +156,12 @@ class LSTNet(Backbone):
         window, series = in_shape
         if window < HIGHWAY:
             raise InputError(f"window must be {HIGHWAY} or more for LSTNet, got {window}")
-        if out_features != series:
-            raise InputError(f"out_features must be {series}, the number of series, for LSTNet, got {out_features}")
+        check_count("steps", steps, 1)
+        if out_features % steps or out_features > steps * series:
+            most = (
+                f"at most {series}, the number of series" if steps == 1 else f"{steps} steps of at most {series} series"
+            )
+            raise InputError(f"out_features must be {most}, for LSTNet, got {out_features}")
         check_count("channels", channels, 1)
         check_count("hidden", hidden, 1)
         check_choice("variant", variant, ("skip", "attention"))
@@ -161,18 +169,19 @@ class LSTNet(Backbone):
         self.conv = StackConv1d(series, channels, KERNEL)
         self.gru = StackGRU(channels, hidden)
         self.branch = Skip(channels, window - KERNEL + 1) if variant == "skip" else Attention(hidden, score)
-        self.out = StackLinear(hidden + self.branch.width, series)
-        self.highway = StackLinear(HIGHWAY, 1)
+        self.out = StackLinear(hidden + self.branch.width, out_features)
+        self.highway = StackLinear(HIGHWAY, steps)
+        self.predicted = out_features // steps
         self.dropout = Dropout(DROPOUT)
 
     def encode(self, x: Tensor, layer: str) -> Tensor | tuple[Tensor, Tensor]:
-        """Run inputs `(B, window, m)` to `layer`; "conv" gives (conv map `(B, C, T)`, highway input `(B, 24, m)`)."""
+        """Run inputs `(B, window, m)` to `layer`; "conv" gives (conv map `(B, C, T)`, highway input `(B, 24, ...)`)."""
         if layer == "conv":
-            return self._convolve(x), x[..., -HIGHWAY:, :]
+            return self._convolve(x), x[..., -HIGHWAY:, : self.predicted]
         return super().encode(x, layer)
 
     def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
-        """Run from `layer` to predictions `(B, m)`."""
+        """Run from `layer` to predictions `(B, d_y)`."""
         if layer == "conv":
             convolved, recent = state
             return self.head(self._summarise(convolved)) + self._autoregress(recent)
@@ -183,11 +192,11 @@ class LSTNet(Backbone):
         return self._summarise(self._convolve(x))
 
     def head(self, features: Tensor) -> Tensor:
-        """Return `(B, m)`: the prediction without its highway, which does not pass through the features."""
+        """Return `(B, d_y)`: the prediction without its highway, which does not pass through the features."""
         return self.out(features)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return predictions `(B, m)` for inputs `(B, window, m)`: `head(features(x))` plus the highway."""
+        """Return predictions `(B, d_y)` for inputs `(B, window, m)`: `head(features(x))` plus the highway."""
         return self.decode(self.encode(x, "conv"), "conv")
 
     def _convolve(self, x: Tensor) -> Tensor:
@@ -200,4 +209,5 @@ class LSTNet(Backbone):
 
     def _autoregress(self, recent: Tensor) -> Tensor:
         series = recent.mT
-        return self.highway(series.flatten(-3, -2)).reshape(series.shape[:-1])
+        steps = self.highway(series.flatten(-3, -2)).unflatten(-2, series.shape[-3:-1])
+        return steps.mT.flatten(-2)

@@ -19,7 +19,7 @@ import pandas as pd
 import yaml
 
 from cmixup.arrays import read_arrays
-from cmixup.done import ARRAYS_FORMAT, IMAGES_FORMAT, TABLE_FORMAT, checked
+from cmixup.done import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked
 from cmixup.errors import InputError, nearest
 from cmixup.files import write_atomically
 from cmixup.saved_run import SavedRun, load_run
@@ -37,6 +37,7 @@ KEYS = {
     "images": "folder of images, or one; of a run on images",
     "arrays": "file with an array x, .npz, .npy or .h5; of a run on arrays",
     "labels": "table with a row for each of the images, of which id= names columns, and which may have the targets",
+    "series": "the same, whose rows end where the forecast begins; of a run on series",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
@@ -51,7 +52,7 @@ def run_options(run: SavedRun) -> dict[str, Any]:
 def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table as the run read its own: decimal sign, encoding, unknown values; columns `text` stay text."""
     if not path.is_file():
-        raise InputError(f"table must be a text file with a header, got {path}: no such file")
+        raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
     config = run_options(run)
     options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
     given = config.get("missing") or []
@@ -117,7 +118,7 @@ class Kind(NamedTuple):
     Attributes:
         format: of the run's `preprocessing.json`.
         read: returns a frame with a row for each prediction, and what `run.predict` takes. None instead of a frame
-            stands for the index of the predictions.
+            stands for the index of the predictions, all of which is written.
         columns: of the frame, that are written whatever `id` says.
     """
 
@@ -126,11 +127,17 @@ class Kind(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
+def read_series(run: SavedRun, given: Args) -> tuple[None, pd.DataFrame]:
+    """Return the rows of series; the predictions have an index of times of their own."""
+    return None, read_new(given.path("series"), run)
+
+
 FILE = "file"  # column of the predictions of images
 KINDS = {
     "table": Kind(TABLE_FORMAT, read_rows),
     "images": Kind(IMAGES_FORMAT, read_images, (FILE,)),
     "arrays": Kind(ARRAYS_FORMAT, read_new_arrays),
+    "series": Kind(SERIES_FORMAT, read_series),
 }
 
 
@@ -155,9 +162,12 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
         predicted = run.predict(rows, source=str(new))
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
-    frame = predicted.index.to_frame() if frame is None else frame
+    columns = kind.columns
+    if frame is None:
+        frame = predicted.index.to_frame()
+        columns = tuple(frame)
     predicted = predicted.set_axis(frame.index)
-    first = [name for name in dict.fromkeys([*kind.columns, *ids]) if name not in predicted]
+    first = [name for name in dict.fromkeys([*columns, *ids]) if name not in predicted]
     kept = pd.concat([frame[first].map(plain_cell), predicted], axis=1).rename(columns=plain_cell)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(predicted)} rows: {made.labels} -> {out}")

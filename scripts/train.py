@@ -12,8 +12,10 @@ import multiprocessing
 import os
 import statistics
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
+from typing import Any
 
 import hydra
 import numpy as np
@@ -23,7 +25,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
-from cmixup.metrics import METRICS
+from cmixup.metrics import METRICS, NAIVE, parse_score
 from scripts.config.compose import (
     CONFIG_DIR,
     TUNED_PRESETS,
@@ -70,18 +72,42 @@ def run_job(job: Job) -> float:
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
     for seed, report in zip(job.seeds, reports, strict=True):
         folder = job.run_folder(seed)
-        scores = "  ".join(format_score(metric, value) for metric, value in report["scores"]["test"].items())
+        scores = "  ".join(format_score(metric, value) for metric, value in own_scores(report).items())
         unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         if again and os.environ.get("WANDB_SWEEP_ID") and job.config["logger"] == "wandb":
             WandbLogger(job.config, job.options, seed).replay(folder)  # wandb's agent waits for the score
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
-        tests = [report["scores"]["test"] for report in reports]
+        tests = [own_scores(report) for report in reports]
         means = "  ".join(format_score(metric, *(scores[metric] for scores in tests)) for metric in tests[0])
         print(f"{label} mean of {len(reports)} seeds: test {means}  (± std)")
+    if line := naive_line(reports):
+        print(f"{name}: {line}")
     print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
+
+
+def own_scores(report: Mapping[str, Any]) -> dict[str, float]:
+    """Return the test scores of a run without those of naive predictions."""
+    scores: dict[str, float] = report["scores"]["test"]
+    return {metric: value for metric, value in scores.items() if not parse_score(metric)[2].startswith(NAIVE)}
+
+
+def naive_line(reports: Sequence[Mapping[str, Any]]) -> str:
+    """Return the test scores of predictions that need no training in words, and whether the runs are better."""
+    scores, selection, by_name = reports[0]["scores"]["test"], reports[0]["selection"], dict[str, list[str]]()
+    for score, value in scores.items():
+        _, metric, predictor = parse_score(score)
+        if predictor.startswith(NAIVE):
+            by_name.setdefault(predictor.removeprefix(NAIVE).replace("_", " "), []).append(format_score(metric, value))
+    errors = [value for score, value in scores.items() if score.startswith(f"{selection}_{NAIVE}")]
+    if not errors:
+        return ""
+    mine = statistics.fmean(report["scores"]["test"][selection] for report in reports)
+    better = "better than all of them" if mine < min(errors) else f"no better than the best of them by {selection}"
+    listed = "; ".join(f"{name} {'  '.join(values)}" for name, values in by_name.items())
+    return f"naive forecasts: test {listed}; training was {better}"
 
 
 def format_score(metric: str, *values: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import MAX_TEXT, InputError, format_value, shortened
+from cmixup.errors import MAX_TEXT, InputError, format_value, nearest, shortened
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
 from cmixup.tables.levels import LOGICAL, places_of, unknown_line
 from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
@@ -219,6 +219,22 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
     if large.any():
         raise InputError(f"{cell(values, int(np.argmax(large)), source)} is too large: numbers become float32")
     return numbers
+
+
+def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> pd.DataFrame:
+    """Return a table with texts as names of columns, after looking for those that are read.
+
+    Raises:
+        InputError: one is not there, or several have its name.
+    """
+    known = [str(name) for name in frame]
+    if missing := [name for name in names if name not in known]:
+        more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
+        raise InputError(f"{source} has no column {format_value(missing[0])}{more}{nearest(missing[0], known)}")
+    for name in names:
+        if known.count(name) > 1:
+            raise InputError(f"{source} has {known.count(name)} columns {format_value(name)}, expected one")
+    return frame.set_axis(known, axis=1)
 
 
 def cell(values: pd.Series, place: int, source: str) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from cmixup.done import PREPROCESSING, TABLE_FORMAT
-from cmixup.errors import InputError, format_value, nearest, shortened
-from cmixup.tables.columns import Category, Number, fit_category, fit_number
+from cmixup.errors import InputError
+from cmixup.preparation import with_units
+from cmixup.tables.columns import Category, Number, checked_columns, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Category)}
 
@@ -43,8 +44,7 @@ class TablePreprocessing:
     @property
     def labels(self) -> str:
         """The targets with their units, in words."""
-        units = self.units or ("",) * len(self.targets)
-        return ", ".join(f"{name} in {unit}" if unit else name for name, unit in zip(self.targets, units, strict=True))
+        return with_units(self.targets, self.units or ("",) * len(self.targets))
 
     @property
     def in_shape(self) -> tuple[int]:
@@ -76,16 +76,8 @@ class TablePreprocessing:
             InputError: a column that is not there, or a cell that is no number where one belongs.
         """
         x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
-        start, known = 0, [str(name) for name in frame]
-        frame = frame.set_axis(known, axis=1)
-        if missing := [column.name for column in self.columns if column.name not in known]:
-            more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
-            raise InputError(f"{source} has no column {format_value(missing[0])}{more}{nearest(missing[0], known)}")
+        frame, start = checked_columns(frame, [column.name for column in self.columns], source), 0
         for column in self.columns:
-            if known.count(column.name) > 1:
-                raise InputError(
-                    f"{source} has {known.count(column.name)} columns {format_value(column.name)}, expected one"
-                )
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

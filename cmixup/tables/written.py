@@ -132,6 +132,11 @@ def signs_of(form: str) -> tuple[str, str, str]:
     return match[1], match[2], match[3] or ""
 
 
+def unit_of(form: str) -> str:
+    """Return the unit of a column of a form; nothing where none is known."""
+    return signs_of(form)[2] if form[:1] == "1" else "days" if form else ""
+
+
 def _numerals(words: Sequence[str], thousands: str, decimal: str) -> Iterator[tuple[str, Floats]]:
     """Yield the forms of numbers by which all words are of one unit, with their values, preferred first."""
     written = set("".join(words).translate(SIGNS))

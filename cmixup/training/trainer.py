@@ -14,7 +14,7 @@ from cmixup.handle import SearchCallback
 from cmixup.label_scaling import check_label_scaling
 from cmixup.losses import joined, mean_names
 from cmixup.methods.base import check_alike, check_data
-from cmixup.metrics import evaluate, evaluate_normal, metric_of
+from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
 from cmixup.model_stack import unstack_modules
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.settings import TrainSettings
@@ -255,4 +255,7 @@ def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tens
         for name in mean_names(by_predictor):
             values = evaluate(by_predictor[name], split.y, split.domain, data.metrics, data.worst)
             scores[part] |= {f"{metric}_{name}" if name else metric: value for metric, value in values.items()}
+        for name, by_part in data.naive.items():
+            values = evaluate(by_part[part], split.y, split.domain, data.metrics)
+            scores[part] |= {f"{metric}_{NAIVE}{name}": values[metric] for metric in data.metrics}
     return scores

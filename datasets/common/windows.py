@@ -17,12 +17,11 @@ WINDOW = 168  # a week of hours; paper and released code
 
 
 class Windows:
-    """Consecutive windows of a series, gathered when they are asked for; nothing is copied before.
+    """Windows of a series, gathered when they are asked for; nothing is copied before.
 
     Args:
         series: `(n, m)`, one row a time step. All windows read this tensor, wherever it lives.
-        start: row at which window 0 begins.
-        count: number of windows; window i begins at row `start + i`.
+        starts: `(N,)` int64, the row at which each begins.
         window: rows in each.
 
     Raises:
@@ -31,23 +30,22 @@ class Windows:
 
     stackable: ClassVar[bool] = True
 
-    def __init__(self, series: Tensor, start: int, count: int, window: int):
+    def __init__(self, series: Tensor, starts: Tensor, window: int):
         n, m = series.shape
-        if start < 0 or start + count + window - 1 > n:
-            last = start + count + window - 1
-            raise InputError(f"windows must lie in the {n} rows of the series, got rows {start} to {last} (exclusive)")
-        self.series, self.start, self.window = series.contiguous(), start, window
-        self.shape = torch.Size((count, window, m))
-        # Row i of this view is window i laid flat; neighbours overlap in memory, and it is only ever read.
-        offset = self.series.storage_offset() + start * m
-        self._flat = self.series.as_strided((count, window * m), (m, 1), offset)
+        first, last = (int(starts.min()), int(starts.max()) + window) if len(starts) else (0, 0)
+        if first < 0 or last > n:
+            raise InputError(f"windows must lie in the {n} rows of the series, got rows {first} to {last} (exclusive)")
+        self.series, self.starts, self.window = series.contiguous(), starts.to(series.device), window
+        self.shape = torch.Size((len(starts), window, m))
+        # Row i of this view is the window from row i on, laid flat; they overlap in memory, and it is only ever read.
+        self._flat = self.series.as_strided((max(n - window + 1, 0), window * m), (m, 1), self.series.storage_offset())
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the windows `index: (B,)` int64 as `(B, window, m)`."""
-        rows = self._flat.index_select(0, index.to(self.series.device))
+        rows = self._flat.index_select(0, self.starts[index.to(self.starts.device)])
         return rows.view(len(index), *self.shape[1:])
 
 
@@ -120,5 +118,5 @@ class SeriesDataset(Dataset):
 
     def _split(self, series: Tensor, part: str, targets: range) -> Split:
         first = targets.start - self.horizon - self.window + 1
-        x = Windows(series, first, len(targets), self.window)
+        x = Windows(series, torch.arange(first, first + len(targets)), self.window)
         return self.make_split(part, x, series[targets.start : targets.stop].numpy())

@@ -63,7 +63,8 @@ BAD: Bad = [
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
     *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
     (partial(Scaling.fit, HOLES, "minmax"), "column 1 of x"),
-    *bad(lambda place: Windows(torch.rand(20, 3), *place), ((0, 17, 5), (-1, 3, 5), (18, 1, 3), (0, 1, 21)),
+    *bad(lambda place: Windows(torch.rand(20, 3), torch.arange(*place[:2]), place[2]),
+          ((0, 17, 5), (-1, 2, 5), (18, 19, 3), (0, 1, 21)),
           "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
 ]  # fmt: skip

@@ -44,7 +44,7 @@ def parts(data: RegressionData) -> list[Any]:
 @pytest.mark.parametrize(("start", "count", "window"), [(0, 16, 5), (3, 7, 5), (0, 20, 1), (0, 1, 20), (9, 1, 4)])
 def test_windows_equal_a_naive_loop(start: int, count: int, window: int) -> None:
     series = torch.rand(20, 3)
-    windows = Windows(series, start, count, window)
+    windows = Windows(series, torch.arange(start, start + count), window)
     naive = torch.stack([series[start + i : start + i + window] for i in range(count)])
     assert len(windows) == count
     assert windows.shape == naive.shape

@@ -25,7 +25,7 @@ from cmixup.tables.columns import (
     read_column,
 )
 from cmixup.tables.preprocessing import TablePreprocessing, fit
-from cmixup.tables.written import Reading, signs_of
+from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
 from datasets.common.table.reading import column_named
@@ -277,11 +277,6 @@ class UserTable(Dataset):
 def _in_numbers(table: Table) -> pd.DataFrame:
     """Return a table's features, those of text that holds numbers or times as numbers."""
     return table.features.assign(**{c: as_numbers(table.features[c], form)[0] for c, form in table.forms.items()})
-
-
-def unit_of(form: str) -> str:
-    """Return the unit of a column of a form; nothing where none is known."""
-    return signs_of(form)[2] if form[:1] == "1" else "days" if form else ""
 
 
 def as_names(given: Any) -> tuple[str, ...]:

@@ -1,0 +1,58 @@
+"""A table in a file of the user's, for every dataset that reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from cmixup.errors import InputError
+from datasets.common.base import Dataset
+from datasets.common.fetch import sha256_of
+from datasets.common.table.reading import Format, read_table
+from datasets.common.table.user import Source, as_names
+
+
+class TextFile(Dataset):
+    """A dataset whose rows are those of a file.
+
+    Args:
+        path: the file; `datasets.common.table.reading` says by which rules it is read.
+        separator, decimal, encoding, missing, thousands, skip: see `Format`.
+        options: of the other classes that the dataset is made of.
+    """
+
+    place: ClassVar[str] = "a file of your own: dataset.path="
+    user_files: ClassVar[tuple[str, ...]] = ("path",)
+
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        separator: str = "auto",
+        decimal: str = "auto",
+        encoding: str = "utf-8",
+        missing: str | int | list | None = None,
+        thousands: str = "auto",
+        skip: str | int = "auto",
+        **options: Any,
+    ):
+        super().__init__(**options)
+        self.path = path
+        self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip)
+
+    @cached_property
+    def _checksum(self) -> str:
+        return sha256_of(Path(self.path)) if Path(self.path).is_file() else ""
+
+    def changed(self, checksums: Mapping[str, str]) -> bool:
+        """Return whether the file holds another table; one that is gone says nothing of it."""
+        return bool(not self.synthetic and checksums and self._checksum and {self._checksum} != set(checksums.values()))
+
+    def read_file(self, text: Sequence[str], example: str) -> Source:
+        """Read the file, columns `text` as text, so that 007 stays 007; an error shows the command of `example`."""
+        if not self.path:
+            raise InputError(f"path must name the table's file: {example}")
+        path = Path(self.path)
+        return Source(read_table(path, self.format, text), str(path), {path.name: sha256_of(path)})

@@ -1,0 +1,317 @@
+"""A series of your own, or several, from a table in a file with a time in every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+
+from cmixup.data import RegressionData
+from cmixup.done import PREPROCESSING
+from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
+from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
+from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreparation, steps_ahead, text_of
+from cmixup.tables.written import unit_of
+from datasets.common.base import SPLITS
+from datasets.common.table.problems import reading_lines
+from datasets.common.table.reading import column_named
+from datasets.common.table.text_file import TextFile
+from datasets.common.table.user import Source, as_names
+from datasets.common.windows import WINDOW, Windows
+
+SYNTHETIC_ROWS = 600
+FAR = 10.0  # times the spread of another target: it decides the error, and who is mixed with whom
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The series of a file, and how they become windows.
+
+    Attributes:
+        made: without scales.
+        every: the series.
+        source: what they were read from.
+        readings: a line on each way in which text was read.
+        left_out: columns that are no numbers.
+    """
+
+    made: SeriesPreparation
+    every: list[OneSeries]
+    source: Source
+    readings: Sequence[str]
+    left_out: Sequence[str]
+
+
+class Series(TextFile):
+    """Windows of series in a file: `dataset=series dataset.path=load.csv dataset.time=date`.
+
+    Origin: the user's. y: the columns named by `target`, `horizon` steps ahead, in their own units; with all steps
+    those of the first step come first. x: the last `window` rows of all numeric columns, targets first, scaled by the
+    training rows to mean 0 and standard deviation 1.
+    Shapes: x (N, window, columns), y (N, targets or horizon x targets); split by time, the same for every run seed:
+    targets of training lie in the first 60 % of all times, those of validation in the next 20 %, and so do all steps
+    that a window forecasts. Windows of val and test reach back into the part before. No domains.
+    Licence: the user's to know. Citation: the user's to give.
+
+    Args:
+        time: the column of times; by default the only one.
+        id: the column that names the series of a row, where the file has several; no window holds rows of two.
+        target: the columns to forecast; by default all numeric ones.
+        known: columns that are known ahead, such as holidays: a window has their values up to the row it forecasts.
+        drop: columns to leave out.
+        window, horizon, steps, fill: see `SeriesPreparation`.
+        synthetic: use the synthetic stand-in, whose columns have the names given.
+        file: see `TextFile`.
+
+    Raises:
+        InputError: a value of another kind or range.
+    """
+
+    name: ClassVar[str] = "series"
+    unit: ClassVar[str] = "the columns' own"
+    metrics: ClassVar[tuple[str, ...]] = ("rmse", "mae", "mape")
+
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        time: str = "",
+        id: str | int = "",  # noqa: A002, the word of a command line
+        target: str | int | list | None = None,
+        known: str | int | list | None = None,
+        drop: str | int | list | None = None,
+        window: int = WINDOW,
+        horizon: int = 24,
+        steps: str = "last",
+        fill: str = "none",
+        **file: Any,
+    ):
+        super().__init__(path, **file)
+        self.time, self.id = str(time), str(id)
+        self.targets, self.known, self.drop = as_names(target), as_names(known), as_names(drop)
+        self.window, self.horizon = check_count("window", window, 1), check_count("horizon", horizon, 1)
+        self.steps, self.fill = check_choice("steps", steps, STEPS), check_choice("fill", fill, FILLS)
+        named = [self.time, self.id, *self.targets, *self.known, *self.drop]
+        for name in filter(None, named):
+            if named.count(name) > 1:
+                raise InputError(f"column {name!r} is named twice by time, id, target, known and drop")
+        if self.known and steps == "all" and window < horizon:
+            raise InputError(f"window must be {horizon} or more to hold what is known of all steps, got {window}")
+
+    @cached_property
+    def placed(self) -> Placed:
+        """The series of the file on their grids; the stand-in's, if that is asked for."""
+        source = (
+            self._synthetic()
+            if self.synthetic
+            else self.read_file((self.id,), "dataset=series dataset.path=load.csv dataset.time=date")
+        )
+        frame = source.frame
+        names = [str(name) for name in frame]
+        frame = frame.set_axis(names, axis=1)
+        signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
+        readings = {name: read_column(frame[name], *signs) for name in names}
+        dates = [name for name in names if _holds_dates(readings[name].form)]
+        given = {"time": as_names(self.time), "id": as_names(self.id), "target": self.targets, "known": self.known,
+                 "drop": self.drop}  # fmt: skip
+        chosen = {option: [column_named(name, names) for name in columns] for option, columns in given.items()}
+        for option, columns in chosen.items():
+            for name in columns:
+                if name not in names:
+                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in name else ""
+                    hint = f"{nearest(name, names)}{several}"
+                    raise InputError(f"{option} {format_value(name)} is no column of {source.name}{hint}")
+        time = chosen["time"] or dates
+        if len(time) != 1 or time[0] not in dates:
+            hold = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"
+            got = f", got {format_value(time[0])}" if self.time else ""
+            raise InputError(f"time must name a column of {source.name}: {shortened(dates) or 'none'} {hold}{got}")
+        taken = {name for option in ("id", "drop") for name in chosen[option]} | {*time}
+        named = [*chosen["target"], *chosen["known"]]
+        numeric = [
+            name for name in names
+            if name in named or (name not in taken and _is_numeric(frame[name], readings[name].form, source.name))
+        ]  # fmt: skip
+        for name in named:
+            if _holds_dates(readings[name].form):
+                raise InputError(
+                    f"column {format_value(name)} of {source.name} holds dates; targets and known are numbers"
+                )
+        targets = chosen["target"] or [name for name in numeric if name not in chosen["known"]]
+        if not targets:
+            raise InputError(f"target must name a column of {source.name}: none beside {time[0]} holds numbers")
+        columns = [*targets, *(name for name in numeric if name not in named and name not in targets), *chosen["known"]]
+        ahead = steps_ahead(self.steps, self.horizon)
+        labels = targets if len(ahead) == 1 else [f"{name} +{step}" for step in ahead for name in targets]
+        units = tuple(unit_of(readings[name].form) for name in targets)
+        made = SeriesPreparation(
+            tuple(labels), units, time[0], readings[time[0]].form, "".join(chosen["id"]), tuple(columns),
+            tuple(readings[name].form for name in columns), len(self.known), self.window, self.horizon,
+            self.steps, self.fill,
+        )  # fmt: skip
+        every = made.series(frame, source.name)
+        used = {name: readings[name] for name in (made.time, *columns)}
+        left_out = [name for name in names if name not in taken and name not in columns]
+        return Placed(
+            replace(made, step=every[0].times.freqstr), every, source, reading_lines(used, frame.attrs), left_out
+        )
+
+    def problems(self) -> tuple[str, ...]:
+        """Return how text was read, and a line for each problem that the series seem to have; the stand-in has none."""
+        if self.synthetic:
+            return ()
+        placed, lines = self.placed, list(self.placed.readings)
+        if placed.left_out:
+            lines.append(f"left out, since they hold no numbers: {', '.join(placed.left_out)}")
+        targets = placed.made.columns[: placed.made.n_targets]
+        values = np.concatenate([one.values[: one.observed, : len(targets)] for one in placed.every])
+        spread = dict(zip(targets, values.std(axis=0), strict=True))
+        lines += [
+            f"{name} numbers the rows, it seems: dataset.drop=[{name}]"
+            for k, name in enumerate(targets) if numbers_rows(values[:, k])
+        ]  # fmt: skip
+        most, least = max(spread, key=spread.__getitem__), min(spread, key=spread.__getitem__)
+        if spread[most] > FAR * spread[least]:
+            lines.append(
+                f"{most} varies more than {FAR:g} times as much as {least}, so it decides the error and who is mixed "
+                f"with whom: dataset.target={least} forecasts that one alone"
+            )
+        return tuple(lines)
+
+    def load(self, seed: int) -> RegressionData:
+        """Cut windows, split them by time and scale them; every run seed gets the same rows."""
+        placed, made = self.placed, self.placed.made
+        every, m = placed.every, made.n_targets
+        times = np.unique(np.concatenate([one.times[: one.observed] for one in every]))
+        cuts = [times[int(share * len(times))] for share in (0.6, 0.8)]
+        training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
+        std = training.std(axis=0)
+        made = replace(
+            made, shift=tuple(training.mean(axis=0).tolist()), scale=tuple(np.where(std > 0, std, 1.0).tolist())
+        )
+        for k, name in enumerate(made.columns[:m]):
+            if all((one.values[: one.observed, k] == every[0].values[0, k]).all() for one in every):
+                value = every[0].values[0, k]
+                raise InputError(
+                    f"target {name!r} of {placed.source.name} is {value:g} in every row: there is nothing to forecast"
+                )
+        x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
+        rows = {part: list[np.ndarray]() for part in SPLITS}  # after each window, of the concatenated series
+        begins = np.cumsum([0, *(len(one.times) for one in every)])
+        for one, begin in zip(every, begins, strict=False):
+            for part, ends in self._split(one, cuts).items():
+                rows[part].append(ends + begin)
+        after = {part: np.concatenate(ends) for part, ends in rows.items()}
+        for part, ends in after.items():
+            if not len(ends):
+                raise InputError(
+                    f"window {self.window} with horizon {self.horizon} is too long for {placed.source.name}: its "
+                    f"{len(times)} times leave nothing for {part}"
+                )
+        values = np.concatenate([one.values[:, :m] for one in every])
+        ahead = np.array(made.ahead) - 1
+        splits = [
+            self.make_split(
+                part, Windows(x, torch.from_numpy(after[part] - self.window), self.window),
+                values[after[part][:, None] + ahead].reshape(len(after[part]), -1),
+            )
+            for part in SPLITS
+        ]  # fmt: skip
+        data = self.assemble(seed, *splits, placed.source.checksums, *self._notes(cuts, after))
+        naive = _naive_forecasts(values, begins[:-1], {part: after[part] for part in SPLITS[1:]}, ahead, every[0].times)
+        return replace(data, unit=made.labels, extras={PREPROCESSING: made.to_json()}, naive=naive)
+
+    def _split(self, one: OneSeries, cuts: Sequence[np.datetime64]) -> dict[str, np.ndarray]:
+        """Return the row after each window, by part: all that it forecasts lies there."""
+        val, test = np.searchsorted(one.times, cuts)
+        ends = np.arange(self.window, one.observed - self.horizon + 1)
+        first, last = ends + self.placed.made.ahead[0] - 1, ends + self.horizon - 1
+        inside = {"train": last < val, "val": (first >= val) & (last < test), "test": first >= test}
+        return {part: ends[mask] for part, mask in inside.items()}
+
+    def _notes(self, cuts: Sequence[np.datetime64], after: Mapping[str, np.ndarray]) -> list[str]:
+        placed = self.placed
+        first, last = (
+            min(one.times[0] for one in placed.every),
+            max(one.times[one.observed - 1] for one in placed.every),
+        )
+        val, test = (text_of(pd.Timestamp(cut)) for cut in cuts)
+        counts = ", ".join(f"{len(ends)} of {part}" for part, ends in after.items())
+        split = f"trains on times from {text_of(first)}, validates from {val}, tests from {test} to {text_of(last)}"
+        filled = sum(one.filled for one in placed.every)
+        return [
+            f"{split} (steps of {placed.made.step}; windows: {counts})",
+            *[f"{filled} missing values were filled (fill={self.fill})"] * bool(filled),
+        ]
+
+    def _synthetic(self) -> Source:
+        """Return made-up hours with a daily and a weekly cycle."""
+        rng, hours = np.random.default_rng(0), np.arange(SYNTHETIC_ROWS)
+        columns: dict[str, Any] = {self.time or "time": pd.date_range("2024-01-01", periods=len(hours), freq="h")}
+        columns |= {self.id: "a"} if self.id else {}
+        for name in self.targets or ("load",):
+            daily, weekly = (np.sin(2 * np.pi * hours / period + rng.uniform(0, 6)) for period in (24, 168))
+            columns[name] = 10 + 3 * daily + weekly + 0.3 * rng.normal(size=len(hours))
+        columns |= dict.fromkeys(self.known, hours % 24)
+        return Source(pd.DataFrame(columns, index=hours + 1), "the stand-in", {})
+
+
+def _holds_dates(form: str) -> bool:
+    return bool(form) and form[0] in "%Iq"  # a form of strptime, ISO, or quarters
+
+
+def _is_numeric(values: pd.Series, form: str, source: str) -> bool:
+    """Return whether a column holds numbers; a few other values among them are refused."""
+    wrong = as_numbers(values, form)[1]
+    if form[:1] == "1" or not wrong.any():
+        return form[:1] in ("", "1")
+    if wrong.sum() < (~wrong & values.notna()).sum():
+        what = f"dataset.missing=[...] or dataset.drop=[{shortened([str(values.name)])}]"
+        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; fix it, or give {what}")
+    return False
+
+
+def periods_of(times: pd.DatetimeIndex) -> dict[str, int]:
+    """Return the rows of the periods that a step is known to have: a day and a week, or a year."""
+    step = times.freq
+    if isinstance(step, pd.offsets.BusinessDay):
+        rows = {"week": 5.0}
+    elif isinstance(step, (pd.offsets.MonthBegin, pd.offsets.MonthEnd)):
+        rows = {"year": 12 / step.n}
+    else:
+        rows = {name: pd.Timedelta(days=days) / (times[1] - times[0]) for name, days in (("day", 1), ("week", 7))}
+    return {name: int(count) for name, count in rows.items() if count > 1 and count == int(count)}
+
+
+def _naive_forecasts(
+    values: np.ndarray, begins: np.ndarray, after: Mapping[str, np.ndarray], ahead: np.ndarray, times: pd.DatetimeIndex
+) -> dict[str, dict[str, torch.Tensor]]:
+    """Return forecasts that need no training, by name and part: the last value, and that at the same time before.
+
+    The latter is of the last period that ends before the forecast is made; it is left out where a series has none.
+
+    Args:
+        values: `(n, m)` targets of all series.
+        begins: the row at which each series begins.
+        after: the row after each window, by part.
+        ahead: the rows from there on that are forecast.
+        times: of a series, for their step.
+    """
+    naive = {}
+    for name, period in {
+        "last_value": 1,
+        **{f"{name}_before": rows for name, rows in periods_of(times).items()},
+    }.items():
+        back = ahead - (ahead // period + 1) * period  # of step 1: the row before; then as far as periods go
+        rows = {part: ends[:, None] + back for part, ends in after.items()}
+        firsts = {part: begins[np.searchsorted(begins, ends, side="right") - 1] for part, ends in after.items()}
+        if all((rows[part].min(axis=1) >= firsts[part]).all() for part in after):
+            naive[name] = {
+                part: torch.from_numpy(values[at].reshape(len(at), -1).astype(np.float32)) for part, at in rows.items()
+            }
+    return naive

@@ -215,14 +215,14 @@ class Series(TextFile):
                 )
         values = np.concatenate([one.values[:, :m] for one in every])
         ahead = np.array(made.ahead) - 1
-        splits = [
+        train, val, test = (
             self.make_split(
                 part, Windows(x, torch.from_numpy(after[part] - self.window), self.window),
                 values[after[part][:, None] + ahead].reshape(len(after[part]), -1),
             )
             for part in SPLITS
-        ]  # fmt: skip
-        data = self.assemble(seed, *splits, placed.source.checksums, *self._notes(cuts, after))
+        )  # fmt: skip
+        data = self.assemble(seed, train, val, test, placed.source.checksums, *self._notes(cuts, after))
         naive = _naive_forecasts(values, begins[:-1], {part: after[part] for part in SPLITS[1:]}, ahead, every[0].times)
         return replace(data, unit=made.labels, extras={PREPROCESSING: made.to_json()}, naive=naive)
 

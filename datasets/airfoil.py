@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 
 FILE = RawFile(
     path="airfoil/airfoil_self_noise.dat",
@@ -16,10 +16,7 @@ FILE = RawFile(
     urls=(
         "https://archive.ics.uci.edu/static/public/291/airfoil+self+noise.zip#airfoil_self_noise.dat",
         "https://archive.ics.uci.edu/ml/machine-learning-databases/00291/airfoil_self_noise.dat",
-        (
-            "https://raw.githubusercontent.com/d2l-ai/d2l-zh/a8a7b0721bcbccf57a366f4b31624913bd81faa9/"
-            "data/airfoil_self_noise.dat"
-        ),
+        github("d2l-ai/d2l-zh", "a8a7b0721bcbccf57a366f4b31624913bd81faa9", "data/airfoil_self_noise.dat"),
     ),
     page="https://archive.ics.uci.edu/dataset/291/airfoil+self+noise",
     licence="CC BY 4.0",

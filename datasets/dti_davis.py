@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.affinity_matrix import MatrixDrugTarget, deepdta_files
+from datasets.common.affinity import MatrixDrugTarget, deepdta_files
 from datasets.common.fetch import RawFile
 
 

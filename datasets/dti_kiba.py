@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.affinity_matrix import MatrixDrugTarget, deepdta_files
+from datasets.common.affinity import MatrixDrugTarget, deepdta_files
 from datasets.common.fetch import RawFile
 
 

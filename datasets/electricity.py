@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 from datasets.common.windows import WINDOW, SeriesDataset
 
+REPOSITORY = "laiguokun/multivariate-time-series-data"
 # SHA-256 and size as several public loaders of this address pin them; the file was not at hand when this was written.
 # It is git blob df158a9fff65428ece107200432a72c992d5e4e9.
 FILE = RawFile(
@@ -14,13 +15,10 @@ FILE = RawFile(
     sha256="3c4c069588198c1fcc95cace7bb69c99922129edfd673b7286661dad20badefa",
     size=17993794,
     urls=(
-        "https://github.com/laiguokun/multivariate-time-series-data/raw/master/electricity/electricity.txt.gz",
-        (
-            "https://raw.githubusercontent.com/laiguokun/multivariate-time-series-data/"
-            "7f402f185cc2435b5e66aed13a3b560ed142e023/electricity/electricity.txt.gz"
-        ),
+        f"https://github.com/{REPOSITORY}/raw/master/electricity/electricity.txt.gz",
+        github(REPOSITORY, "7f402f185cc2435b5e66aed13a3b560ed142e023", "electricity/electricity.txt.gz"),
     ),
-    page="https://github.com/laiguokun/multivariate-time-series-data/tree/master/electricity",
+    page=f"https://github.com/{REPOSITORY}/tree/master/electricity",
     licence="CC BY 4.0 (UCI)",
 )
 

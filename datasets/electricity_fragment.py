@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 from datasets.common.windows import WINDOW, SeriesDataset
 
+REPOSITORY = "suncy998/MELLM-DW-Suppression-Evaluation"
+COMMIT = "5c7c716d94a6b6fa5cf3ae5a0b092bee6264151e"
 FILE = RawFile(
     path="electricity/partial/electricity_first1000h_203ch.csv",
     sha256="aaefecee23313ce369d53b8f6bac69dcc688e7f86e93c44c3411e1ecf526987d",
     size=871259,
-    urls=(
-        (
-            "https://raw.githubusercontent.com/suncy998/MELLM-DW-Suppression-Evaluation/"
-            "5c7c716d94a6b6fa5cf3ae5a0b092bee6264151e/dataset/electricity/electricity.csv"
-        ),
-    ),
-    page="https://github.com/suncy998/MELLM-DW-Suppression-Evaluation/tree/5c7c716d94a6b6fa5cf3ae5a0b092bee6264151e/dataset/electricity",
+    urls=(github(REPOSITORY, COMMIT, "dataset/electricity/electricity.csv"),),
+    page=f"https://github.com/{REPOSITORY}/tree/{COMMIT}/dataset/electricity",
     licence="CC BY 4.0 (UCI); repository Apache 2.0",
 )
 

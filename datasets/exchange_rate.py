@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 from datasets.common.windows import SeriesDataset
 
+REPOSITORY = "laiguokun/multivariate-time-series-data"
 FILE = RawFile(
     path="exchange_rate/exchange_rate.txt.gz",
     sha256="6a4fbb561dcdee43f071a83badbeec9223a335552278348656738b556f1c2e9d",
     size=177142,
     urls=(
-        "https://github.com/laiguokun/multivariate-time-series-data/raw/master/exchange_rate/exchange_rate.txt.gz",
-        (
-            "https://raw.githubusercontent.com/laiguokun/multivariate-time-series-data/"
-            "7f402f185cc2435b5e66aed13a3b560ed142e023/exchange_rate/exchange_rate.txt.gz"
-        ),
+        f"https://github.com/{REPOSITORY}/raw/master/exchange_rate/exchange_rate.txt.gz",
+        github(REPOSITORY, "7f402f185cc2435b5e66aed13a3b560ed142e023", "exchange_rate/exchange_rate.txt.gz"),
     ),
-    page="https://github.com/laiguokun/multivariate-time-series-data/tree/master/exchange_rate",
+    page=f"https://github.com/{REPOSITORY}/tree/master/exchange_rate",
     licence="none stated",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 from datasets.common.pose.meshes import Mesh, read_mat
 from datasets.common.pose.rendered import RenderedDataset
 
@@ -28,7 +28,7 @@ def _category(name: str, sha256: str, size: int) -> RawFile:
         path=f"pascal1d/CAD/{name}.mat",
         sha256=sha256,
         size=size,
-        urls=(f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/CAD/{name}.mat",),
+        urls=(github(REPOSITORY, COMMIT, f"CAD/{name}.mat"),),
         page="https://cvgl.stanford.edu/projects/pascal3d.html (PASCAL3D+ release 1.1, folder CAD)",
         licence="none stated; published for research",
     )

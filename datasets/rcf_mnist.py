@@ -14,7 +14,7 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import RawFile, github
 
 NAME = "train-images-idx3-ubyte"
 FILE = RawFile(
@@ -23,10 +23,7 @@ FILE = RawFile(
     size=26421880,
     urls=(
         f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{NAME}.gz",
-        (
-            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/b2617bb6d3ffa2e429640350f613e3291e10b141/"
-            f"data/fashion/{NAME}.gz"
-        ),
+        github("zalandoresearch/fashion-mnist", "b2617bb6d3ffa2e429640350f613e3291e10b141", f"data/fashion/{NAME}.gz"),
     ),
     page="https://github.com/zalandoresearch/fashion-mnist",
     licence="MIT",

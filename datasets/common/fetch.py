@@ -101,6 +101,11 @@ class RawFolder:
         )
 
 
+def github(repository: str, commit: str, path: str) -> str:
+    """Return the address of a file of a repository of GitHub's, as it is at a commit."""
+    return f"https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+
+
 def data_root() -> Path:
     """Return the folder for raw files: `CMIXUP_DATA`, or `./data`."""
     return Path(os.environ.get("CMIXUP_DATA") or "data")

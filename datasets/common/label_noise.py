@@ -53,22 +53,17 @@ class LabelNoise:
             The split, and one number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
         """
         rng = np.random.default_rng(sequence(seed, "label_noise") if std is None else sequence(seed, "val_label_noise"))
-        if isinstance(split.x, Tasks):
-            old = split.x
-            labels, std = self._noisy(old.labels, old.labels.shape, rng, std)
-            tasks = Tasks(old.images, labels, old.objects, old.views, old.shots)
-            return replace(split, x=tasks, y=tasks.y), std
-        n, width = split.y.shape
-        labels, std = self._noisy(split.y.numpy(), (n, 1 if self.per == "example" else width), rng, std)
-        return replace(split, y=torch.from_numpy(labels)), std
-
-    def _noisy(
-        self, labels: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator, std: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        old = split.x if isinstance(split.x, Tasks) else None
+        labels = split.y.numpy() if old is None else old.labels
+        width = 1 if self.per == "example" and old is None else labels.shape[1]
         if std is None:
-            axis = 0 if self.per == "target" and labels.ndim == 2 and labels.shape[1] > 1 else None
-            std = self.ratio * np.atleast_1d(np.std(labels, axis=axis, dtype=np.float64))
-        return (labels + std * rng.standard_normal(shape)).astype(labels.dtype), std
+            apart = self.per == "target" and old is None and labels.shape[1] > 1
+            std = self.ratio * np.atleast_1d(np.std(labels, axis=0 if apart else None, dtype=np.float64))
+        noisy = (labels + std * rng.standard_normal((len(labels), width))).astype(labels.dtype)
+        if old is None:
+            return replace(split, y=torch.from_numpy(noisy)), std
+        tasks = Tasks(old.images, noisy, old.objects, old.views, old.shots)
+        return replace(split, x=tasks, y=tasks.y), std
 
     def note(self, std: np.ndarray) -> str:
         """Return what a reader of the results must know, with the standard deviation in the labels' unit."""

@@ -12,8 +12,15 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from datasets.common.affinity import DRUG_SYMBOLS, PROTEIN_SYMBOLS, DrugProteinInputs, PairTable, encode
-from datasets.common.affinity_matrix import balanced_groups, families
+from datasets.common.affinity import (
+    DRUG_SYMBOLS,
+    PROTEIN_SYMBOLS,
+    DrugProteinInputs,
+    PairTable,
+    balanced_groups,
+    encode,
+    families,
+)
 from datasets.dti import DTI, FOLDER
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba

@@ -17,35 +17,35 @@ from datasets.common.pose.views import Views, read_views, write_views
 SIDE = 128  # pixels of the released images
 
 
-class ArrayUnpickler(pickle.Unpickler):
-    """Rebuilds NumPy arrays and Python's containers, numbers and strings; every other name stops it.
-
-    A pickle calls whatever it names. Here only the functions that NumPy's own pickles name can be called.
-    """
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what an array's pickle needs, else raise `UnpicklingError`."""
-        function = _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))
-        if function is None:
-            raise pickle.UnpicklingError(f"it names {module}.{name}: only arrays, tuples and lists are read")
-        return function
-
-
 def _latin1(text: str, encoding: str) -> bytes:
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"it names encoding {encoding!r}: only latin1 is read")
     return text.encode("latin1")
 
 
-# NumPy says itself which functions rebuild its arrays and scalars.
-_ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): np.empty(1).__reduce__()[0],
-    ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
-    ("numpy.core.numeric", "_frombuffer"): np.empty(1).__reduce_ex__(5)[0],
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): _latin1,
-}  # fmt: skip
+#: What NumPy's own pickles of arrays and scalars name, and nothing else; NumPy says itself by which functions.
+ALLOWED: dict[str, Any] = {
+    "numpy.core.multiarray._reconstruct": np.empty(1).__reduce__()[0],
+    "numpy.core.multiarray.scalar": np.float64(0).__reduce__()[0],
+    "numpy.core.numeric._frombuffer": np.empty(1).__reduce_ex__(5)[0],
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype,
+    "_codecs.encode": _latin1,
+}
+
+
+class ArrayUnpickler(pickle.Unpickler):
+    """Rebuilds NumPy arrays and Python's containers, numbers and strings; every other name stops it.
+
+    A pickle calls whatever it names.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what an array's pickle needs, else raise `UnpicklingError`."""
+        known = f"{module.replace('numpy._core', 'numpy.core')}.{name}"
+        if known not in ALLOWED:
+            raise pickle.UnpicklingError(f"it names {module}.{name}: only arrays, tuples and lists are read")
+        return ALLOWED[known]
 
 
 def read_pickle(content: bytes, source: str) -> tuple[np.ndarray, np.ndarray]:

@@ -81,10 +81,6 @@ def azimuths(name: str, n: int) -> np.ndarray:
 
 def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> list[np.ndarray]:
     workers = min(workers or core_count(), len(meshes))
-    bar = tqdm(total=len(meshes), desc=f"rendering {name}", unit=" objects", ncols=79)
-    with bar, ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
-        images = []
-        for image in (pool.map if pool else map)(rendering.render, meshes, y):
-            images.append(image)
-            bar.update()
-        return images
+    with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+        images = (pool.map if pool else map)(rendering.render, meshes, y)
+        return list(tqdm(images, f"rendering {name}", len(meshes), unit=" objects", ncols=79))

@@ -24,7 +24,7 @@ from cmixup.tables.columns import (
     level_codes,
     read_column,
 )
-from cmixup.tables.preprocessing import TablePreprocessing, fit
+from cmixup.tables.preprocessing import fit
 from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
@@ -185,7 +185,9 @@ class UserTable(Dataset):
             self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
             for part in SPLITS
         )
-        data = self.assemble(seed, train, val, test, table.source.checksums, *table.notes, *notes_on(made))
+        dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
+        notes = (*table.notes, f"dropped: {dropped}") if dropped else table.notes
+        data = self.assemble(seed, train, val, test, table.source.checksums, *notes)
         unit = "log " * self.log_target + made.labels
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
 
@@ -283,9 +285,3 @@ def as_names(given: Any) -> tuple[str, ...]:
     """Return names of columns as they come from a command line: one or a list, numbers too."""
     every = given if isinstance(given, (list, tuple)) else [given]
     return tuple(str(name) for name in every if name not in ("", None))
-
-
-def notes_on(made: TablePreprocessing) -> list[str]:
-    """Return what a reader of the results must know of the features."""
-    dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
-    return [f"dropped: {dropped}"] * bool(dropped)

@@ -119,16 +119,11 @@ class ConvMAML(Blockwise):
         self.encoder = Encoder((in_shape[1], in_shape[2]))
         self.decoder = Decoder(width)
 
-    def forward(self, x: Tensor, start: str = "input", stop: str = "") -> Tensor:
-        """Run from mix point `start` to mix point `stop`, or to the prediction `(B, 1)` if that is empty."""
-        if stop == start:
-            return x
-        code = self.encoder(x) if start == "input" else x
-        return code if stop == "encoder" else self.decoder(code, "encoder" if start == "input" else start, stop)
-
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
         """Run from one mix point to another."""
-        return self(state, POINTS[first], POINTS[last])
+        if first == 0 < last:
+            state, first = self.encoder(state), 1
+        return self.decoder(state, POINTS[first], POINTS[last]) if first < last else state
 
     def pool(self, state: Tensor) -> Tensor:
         """Return the means over pixels of the last block, `(B, width)`; they depend on the batch's statistics."""

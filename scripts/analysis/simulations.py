@@ -15,7 +15,6 @@ import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints
 from scripts.analysis.estimators import (
-    Rows,
     Sample,
     distance_spread,
     draw_partners,
@@ -73,19 +72,12 @@ def index_rows(n: int, p: int, rng: np.random.Generator, scale: float = 1.0, rat
 
 
 def _chosen_partners(
-    method: str,
-    rows: Sample,
-    among: Sample,
-    bandwidth: float,
-    level: Floats,
-    *,
-    spread: float = 0,
-    others: bool = False,
+    method: str, rows: Sample, among: Sample, bandwidth: float, level: Floats, *, others: bool = False
 ) -> Ints:
-    """Return the partners (C, N) that a method chooses for rows among other rows; `spread` is s_d where it is known."""
+    """Return the partners (C, N) that a method chooses for rows among other rows; see `draw_partners` for `others`."""
     (x, y), (other_x, other_y) = rows, among
     if method in FEATURE:
-        width = np.sqrt(FEATURE[method] * (spread or distance_spread(x, other_x)))
+        width = np.sqrt(FEATURE[method] * distance_spread(x, other_x, others=others))
         return draw_partners(x, other_x, width, level, others=others)
     width = np.inf if method == "mixup" else bandwidth
     return draw_partners(y[:, None], other_y[:, None], width, level, others=others)
@@ -126,13 +118,11 @@ class Theorem1:
         test = index_rows(self.test, self.p, named_stream(seed, "test"))
         level = named_stream(seed, "partners").random((COPIES, self.n))
         lam = named_stream(seed, "lam").beta(ALPHA, ALPHA, (COPIES, self.n))
-        pool = rows.x.astype(np.float32), rows.y
-        spread = distance_spread(rows.x, rows.x, others=True) if set(FEATURE) & set(methods) else 0.0
         findings = []
         for method in methods:
             sample: Sample = rows.x, rows.y
             if method != "erm":
-                partner = _chosen_partners(method, pool, pool, self.bandwidth, level, spread=spread, others=True)
+                partner = _chosen_partners(method, sample, sample, self.bandwidth, level, others=True)
                 sample = mixed_sample(sample, sample, partner, lam)
                 findings.append(Finding(method, "", "same_cluster", np.mean(rows.cluster[partner] == rows.cluster)))
             findings += _link_errors(method, sample, [(sample, test)], sparse_theta(self.p), self.width)
@@ -251,7 +241,6 @@ class Theorem3:
         half = np.full((1, self.n), 0.5)
         findings = [Finding("", "", "gap", float(away.min() / paired.max()) if paired.max() else np.inf)]
         for method in methods:
-            x: Rows
             x, y = first
             if method == "erm":
                 x, y = np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])

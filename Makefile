@@ -67,7 +67,7 @@ reproduce-table-spurious: $(VENV)/.ready ## RCF-MNIST's ERM at three ratios (GPU
 	    logger=none seeds=$(or $(SEEDS),3) preset=$(or $(PRESET),paper) device=$(or $(DEVICE),auto) out=$(or $(OUT),outputs)
 	$(PY) -m scripts.analysis spurious $(MEASURED)
 
-reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (6 minutes)
+reproduce-theory: $(VENV)/.ready ## Theorems 1 to 3, simulated (8 minutes)
 	$(PY) -m scripts.analysis theory "seeds=$(SEEDS)" "results=$(RESULTS)"
 
 reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance

@@ -205,19 +205,14 @@ def invariance_figures(results: Path = RESULTS) -> dict[str, Figure]:
     return {f"figures/invariance_{preset}.png": invariance_figure(rows, order) for preset, rows in presets}
 
 
-def runs_on(dataset: str, preset: str, given: Args) -> list[dict[str, Any]]:
-    """Return the runs of a dataset that follow a preset."""
-    make = f"make reproduce-{EXPERIMENT} DATASETS={dataset} PRESET={preset} trains them"
-    cell: tuple[Any, ...] = (dataset, preset, {})
-    about = f"{EXPERIMENT} on {dataset}, preset {preset!r}; {make}"
-    return runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) == cell, about)
-
-
 def run(given: Args) -> None:
-    """Measure the runs of the datasets."""
+    """Measure the runs of the datasets that follow the preset."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
-    datasets = filter(None, given.get("datasets", DATASETS).split(","))
-    reports = [report for dataset in datasets for report in runs_on(dataset, preset, given)]
+    datasets = given.get("datasets") or DATASETS
+    cells = [(dataset, preset, {}) for dataset in datasets.split(",")]
+    make = f"make reproduce-{EXPERIMENT} DATASETS={datasets} PRESET={preset} trains them"
+    about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {make}"
+    reports = runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)
     new = [row for report in reports for row in measure_run(report, given.out, device)]
     rows = merge_rows(results / FILE, new, "dataset", "preset")
     rows.sort(key=lambda r: ([str(r[c]) for c in ORDER], int(r["seed"])))

@@ -37,37 +37,30 @@ TASK_KEY = ("seed", "task", "object")
 CONSTANT, CONSTANT_TITLE = "constant", "mean training label"  # what predicts that of the training objects everywhere
 
 
-def score_runs(reports: Sequence[Report], out: Path, old: pd.DataFrame | None = None) -> pd.DataFrame:
+def score_runs(reports: Sequence[Report], out: Path) -> pd.DataFrame:
     """Return one row a seed and test task of one dataset, as text: its object, and the error of each method.
 
-    An error is the mean square of a run's predictions on the query of the task. Other runs may be on another machine:
-    what rows `old` of an earlier call hold of them stays, but for errors on other tasks than these, which the
-    constant's tell.
+    An error is the mean square of a run's predictions on the query of the task.
     """
     configs = {json.dumps(r["config"]["dataset"], sort_keys=True) for r in reports}
     if len(configs) > 1:
         raise InputError(f"runs on {reports[0]['dataset']} must share its options, got {len(configs)} different ones")
     dataset: Any = dataset_of(reports[0]["config"]["dataset"])  # a TaskDataset
     objects = dataset.objects()[1].names
-    frames = {}
-    for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: str(r["seed"])):
-        data = dataset.load(int(seed))
+    frames = []
+    for seed, group in groupby(sorted(reports, key=lambda r: r["seed"]), key=lambda r: r["seed"]):
+        data = dataset.load(seed)
         constant = _error_digits(data.test.y.numpy(), float(data.train.x.labels.mean()))
         columns = {
-            "seed": seed, "task": [str(k) for k in range(len(constant))],
+            "seed": seed, "task": range(len(constant)),
             "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: constant,
         }  # fmt: skip
         for report in group:
             one = read_predictions(out / "runs" / report["run"] / PREDICTIONS)["test"]
             columns[report["method"]] = _error_digits(one.target, one.prediction[""])
-        frames[seed] = pd.DataFrame(columns).set_index([*TASK_KEY, CONSTANT])
-    merged = pd.concat(frames.values())
-    if old is not None:
-        before = old.set_index([*TASK_KEY, CONSTANT]).groupby("seed")
-        kept = [rows for seed, rows in before if seed not in frames or rows.index.equals(frames[seed].index)]
-        merged = merged.combine_first(pd.concat([merged[:0], *kept]).dropna(axis="columns", how="all"))
-    merged = merged.reset_index().sort_values(["seed", "task"], key=lambda column: column.astype(int))
-    return merged[[*TASK_KEY, *methods_of(merged)]]
+        frames.append(pd.DataFrame(columns))
+    frame = pd.concat(frames)
+    return frame[[*TASK_KEY, *methods_of(frame)]]
 
 
 def _error_digits(y: np.ndarray, prediction: np.ndarray | float) -> list[str]:
@@ -127,7 +120,7 @@ def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = 
     return f"[{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval else "—"
 
 
-def saved_frames(results: Path = RESULTS) -> dict[tuple[str, str], pd.DataFrame]:
+def saved_frames(results: Path) -> dict[tuple[str, str], pd.DataFrame]:
     """Return every file of task errors by dataset and preset."""
     paths = {path.stem.rpartition("_"): path for path in sorted((results / FOLDER).glob("*.csv"))}
     return {(dataset, preset): pd.read_csv(path) for (dataset, _, preset), path in paths.items()}
@@ -192,7 +185,6 @@ def run(given: Args) -> None:
     reports.sort(key=lambda r: (r["dataset"], r["preset"]))
     for (dataset, of), group in groupby(reports, key=lambda r: (r["dataset"], r["preset"])):
         name = f"{FOLDER}/{dataset}_{of}.csv"
-        old = pd.read_csv(results / name, dtype=str) if (results / name).is_file() else None
-        frame = score_runs(list(group), given.out, old)
+        frame = score_runs(list(group), given.out)
         write_analysis(given, {name: frame.to_csv(index=False, lineterminator="\n")})
     write_analysis(given, render_tables(results), task_figures(results))

@@ -1,4 +1,4 @@
-"""The clock of all benchmarks: seconds of alternatives that take turns, and the files that keep them."""
+"""The clock of all benchmarks, and the files that keep what it measures."""
 
 from __future__ import annotations
 
@@ -16,25 +16,15 @@ from scripts.driver.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 
-Work = Callable[[], object]
-FOLDER, PAGE, MACHINES = "results/benchmarks", "results/benchmarks.md", "machines.json"
+PAGE, MACHINES = "results/benchmarks.md", "machines.json"
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
 
 
-def measured_seconds(work: Work) -> float:
+def measured_seconds(work: Callable[[], object]) -> float:
     """Return the process seconds that `work` takes."""
     start = time.process_time()
     work()
     return time.process_time() - start
-
-
-def in_turn(ways: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of each way, `repeats` of them, after a call that warms up.
-
-    The ways take turns, so that a change of the machine's speed meets all of them.
-    """
-    rounds = [{name: measured_seconds(work) for name, work in ways.items()} for _ in range(repeats + 1)]
-    return {name: [one[name] for one in rounds[1:]] for name in ways}
 
 
 def stored_rows(name: str) -> list[dict[str, str]]:

@@ -62,14 +62,13 @@ def run(given: Args) -> None:
 def list_cases(largest: int) -> list[dict[str, Any]]:
     """Return the cases of at most `largest` rows; `kind` says how the labels of one are made."""
     sizes = [*(n for e in range(3, 7) for n in (10**e, 3 * 10**e)), 10**7, 10**8]
-    cases = [
-        {"case": f"normal, N = {n:.0e}".replace("e+0", "e"), "kind": "normal", "n": n, "curve": "cells"} for n in sizes
-    ]
-    cases.append({"case": "float32, N = 1e7", "kind": "float32", "n": 10**7})
-    cases += [
-        {"case": f"normal, N = {n}", "kind": "normal", "n": n, "method": ORIGINAL, "curve": ORIGINAL}
-        for n in (300, 1000, 3000, 10_000)
-    ]
+    cases: list[dict[str, Any]] = [
+        *({"case": f"normal, N = {n:.0e}".replace("e+0", "e"), "kind": "normal", "n": n, "curve": "cells"}
+          for n in sizes),
+        {"case": "float32, N = 1e7", "kind": "float32", "n": 10**7},
+        *({"case": f"normal, N = {n}", "kind": "normal", "n": n, "method": ORIGINAL, "curve": ORIGINAL}
+          for n in (300, 1000, 3000, 10_000)),
+    ]  # fmt: skip
     if "CMIXUP_MIRROR" in os.environ:
         cases += [{"case": "Airfoil", "kind": "airfoil"}, {"case": "Exchange-Rate", "kind": "exchange_rate"}]
     wide = {"case": "15,591 x 321", "kind": "electricity", "n": 15_591}
@@ -90,12 +89,10 @@ class Original:
     def __init__(self, labels: Any, bandwidth: float) -> None:
         from sklearn.neighbors import KernelDensity
 
-        column, table = labels[:, None], []
-        for i in range(len(labels)):
-            density = KernelDensity(kernel="gaussian", bandwidth=bandwidth).fit(column[i : i + 1])
-            row = np.exp(density.score_samples(column))
-            table.append(row / row.sum())
-        self.rows = np.array(table)
+        column = labels[:, None]
+        densities = (KernelDensity(bandwidth=bandwidth).fit(column[i : i + 1]) for i in range(len(labels)))
+        table = np.array([np.exp(density.score_samples(column)) for density in densities])
+        self.rows = table / table.sum(axis=1, keepdims=True)
         self.nbytes = self.rows.nbytes
 
     def epoch(self, rng: np.random.Generator) -> Any:
@@ -110,7 +107,7 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     way: Any = Original if case.get("method") == ORIGINAL else partial(PartnerSampler, **options)
     rng, n = np.random.default_rng(1), len(labels)
     way(labels[:64], bandwidth).epoch(rng)  # load everything before memory is counted
-    base = reset_peak()
+    base = peak_bytes(reset=True)
     start = time.perf_counter()
     sampler = way(labels, bandwidth)
     setup = time.perf_counter() - start
@@ -152,14 +149,10 @@ def call_seconds(action: Callable[[], object]) -> float:
     return float(np.median(timer.repeat(3, number))) / number
 
 
-def reset_peak() -> int:
-    """Forget the peak of resident memory (Linux), and return the bytes that are resident now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak_bytes()
-
-
-def peak_bytes() -> int:
-    """Return the peak of resident memory since `reset_peak`."""
+def peak_bytes(*, reset: bool = False) -> int:
+    """Return the peak of resident memory since it was last `reset` to what is resident (Linux)."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 

@@ -8,6 +8,8 @@ Example: python -m scripts.bench train
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import nn
@@ -21,7 +23,7 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
-from scripts.bench.clock import PAGE, SHORT, Work, in_turn, store_rows, stored_rows, with_machine
+from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_table
@@ -37,14 +39,12 @@ def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
     rng = np.random.RandomState(seed)
     assert isinstance(data.train.x, torch.Tensor)
     x, y = data.train.x.numpy(), data.train.y.numpy()
-    squared = (y.astype(np.float64) - y.T) ** 2
-    table = np.exp(-squared / (2 * BANDWIDTH**2))
+    table = np.exp(-((y.astype(np.float64) - y.T) ** 2) / (2 * BANDWIDTH**2))
     table /= table.sum(axis=1, keepdims=True)
     with torch_seed(seed):
         first = nn.Sequential(nn.Linear(x.shape[1], 128), nn.LeakyReLU(0.1))
         rest = nn.Sequential(nn.Linear(128, 128), nn.LeakyReLU(0.1), nn.Linear(128, 1))
-    both = nn.ModuleList([first, rest])
-    optimizer = torch.optim.Adam(both.parameters(), lr=LR)
+    optimizer = torch.optim.Adam([*first.parameters(), *rest.parameters()], lr=LR)
     best, test = float("inf"), float("nan")
     for _ in range(epochs):
         order = rng.permutation(len(x))
@@ -52,9 +52,9 @@ def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
             i = order[start : start + BATCH]
             j = np.array([rng.choice(len(x), p=table[a]) for a in i])
             lam = rng.beta(ALPHA, ALPHA)
-            x_i, x_j = torch.tensor(x[i]), torch.tensor(x[j])
+            hidden = lam * first(torch.tensor(x[i])) + (1 - lam) * first(torch.tensor(x[j]))
             mixed = torch.tensor(lam * y[i] + (1 - lam) * y[j], dtype=torch.float32)
-            loss = (rest(lam * first(x_i) + (1 - lam) * first(x_j)) - mixed).square().mean()
+            loss = (rest(hidden) - mixed).square().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -78,19 +78,21 @@ def train_stack(data: list[RegressionData], seeds: list[int], epochs: int) -> li
 
 
 def run(given: Args) -> None:
-    """Measure training of Airfoil in three ways."""
+    """Measure training of Airfoil in three ways; they take turns, so that a slow minute of the machine meets all."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
-    ways: dict[str, tuple[Work, int]] = {
+    ways: dict[str, tuple[Callable[[], object], int]] = {
         "straightforward loop": (lambda: train_plainly(data[0], 0, epochs), 1),
         "ours, one model": (lambda: train_stack(data[:1], [0], epochs), 1),
         f"ours, a stack of {STACK} seeds": (lambda: train_stack(data, list(range(STACK)), epochs), STACK),
     }
-    taken = in_turn({name: work for name, (work, _) in ways.items()}, repeats)
-    times = {name: [t / models for t in taken[name]] for name, (_, models) in ways.items()}
-    base = min(times["straightforward loop"])
-    rows = [(name, f"{min(t):.2f}", f"{max(t):.2f}", f"{base / min(t):.1f}") for name, t in times.items()]
-    store_rows(given, "train", [dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS)
+    rounds = [[measured_seconds(work) / models for work, models in ways.values()] for _ in range(repeats + 1)]
+    ends = [(min(times), max(times)) for times in zip(*rounds[1:], strict=True)]  # the first warms up
+    rows = [
+        dict(zip(COLUMNS, (way, f"{low:.2f}", f"{high:.2f}", f"{ends[0][0] / low:.1f}"), strict=True))
+        for way, (low, high) in zip(ways, ends, strict=True)
+    ]
+    store_rows(given, "train", rows, COLUMNS)
 
 
 @fills

@@ -11,7 +11,7 @@ import importlib.util
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
@@ -37,11 +37,7 @@ from scripts.driver.runs import scored_predictions
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import (
-    cell_name,
-    predictions_file,
-    published_reports,
-)
+from scripts.records.published import cell_name, predictions_file, published_reports
 from scripts.records.rescored import store_runs
 from scripts.records.run_tables import UNROUNDED, read_frame
 from scripts.stats.effects import BASE
@@ -76,7 +72,12 @@ def train_missing(
 
     `jobs` processes train at a time, 0 is one a core; `stored` is the store with ERM's runs, where it is another.
     """
-    check_packages(cells, rules)
+    for method in dict.fromkeys(cell.method for cell in cells):
+        package = rules.methods[method].get("model", "torch").partition(".")[0]
+        if importlib.util.find_spec(package) is None:
+            raise InputError(
+                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
+            )
 
     def cost(group: Sequence[StudyCell]) -> float:  # in rows that are trained on; every cell costs as much as 400 more
         table, condition = group[0].table, group[0].condition
@@ -90,16 +91,6 @@ def train_missing(
     call = partial(train_group, store, rules=rules, stored=stored or store)
     items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group)) for group in todo]
     return train_items(items, "study", workers=jobs or core_count(), unit="cells")
-
-
-def check_packages(cells: Sequence[StudyCell], rules: Rules) -> None:
-    """Raise `InputError` for models whose package is not installed."""
-    for method in dict.fromkeys(cell.method for cell in cells):
-        package = rules.methods[method].get("model", "torch").partition(".")[0]
-        if importlib.util.find_spec(package) is None:
-            raise InputError(
-                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
-            )
 
 
 def train_group(
@@ -307,8 +298,7 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
     return set(run_keys(read_store(rules, store, entries=True)))
 
 
-def write_cells(store: Path, runs: Iterable[tuple[Report, Parts | None]]) -> None:
-    """Write reports of runs and trials, a table's together, with the predictions that some have, into a store."""
-    for table, group in itertools.groupby(runs, key=lambda run: run[0]["dataset"]):
-        with holding_locks(store, [f"study {table}"], wait=True):
-            store_runs(store, group)
+def write_cells(store: Path, runs: Runs) -> None:
+    """Write reports of a table's runs and trials, with the predictions that some have, into a store."""
+    with holding_locks(store, [f"study {runs[0][0]['dataset']}"], wait=True):
+        store_runs(store, runs)

@@ -180,24 +180,16 @@ class Rules:
         Raises:
             InputError: a name that the rules do not have.
         """
-        known = {
-            "tables": (tables, [t.name for t in self.tables]),
-            "conditions": (conditions, [c.name for c in self.conditions]),
-            "methods": (methods, list(self.methods)),
-        }
-        for what, (given, names) in known.items():
+        every = [t.name for t in self.tables], [c.name for c in self.conditions], list(self.methods)
+        chosen = [given or names for given, names in zip((tables, conditions, methods), every, strict=True)]
+        for what, given, names in zip(("tables", "conditions", "methods"), chosen, every, strict=True):
             if wrong := [name for name in given if name not in names]:
                 raise InputError(f"{what} must be among {', '.join(names)}, got {wrong[0]!r}")
+        every_cell = (StudyCell(t, c, method) for t in self.tables for c in self.conditions for method in c.methods)
         return [
-            StudyCell(table, condition, method)
-            for table in self.tables
-            for condition in self.conditions
-            for method in condition.methods
-            if (not tables or table.name in tables)
-            and (not conditions or condition.name in conditions)
-            and (not methods or method in methods)
-            and self.fits(table, condition)
-        ]
+            cell for cell in every_cell if self.fits(cell.table, cell.condition)
+            and all(name in given for name, given in zip(cell.key, chosen, strict=True))
+        ]  # fmt: skip
 
     def fits(self, table: StudyTable, condition: Condition) -> bool:
         """Return whether a table has the domains and more training rows than the condition takes."""
@@ -209,8 +201,7 @@ class Rules:
         many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
         weights = 1 if self.search == "none" else self.ensemble["weights"] if many else self.weights
         seeds = [WEIGHTS * split for split in self.split_numbers]
-        numbers = range(1, weights + 1)
-        return [Tuning(self._competing(cell, s // WEIGHTS), s, [s + number for number in numbers]) for s in seeds]
+        return [Tuning(self._competing(cell, s // WEIGHTS), s, [*range(s + 1, s + weights + 1)]) for s in seeds]
 
     def _competing(self, cell: StudyCell, split: int) -> list[list[str]]:
         if self.search == "none":

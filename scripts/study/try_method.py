@@ -41,6 +41,7 @@ from scripts.study.rules import Rules, StudyCell
 
 LITE, ALL = "lite", "all"
 PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed
+WIDTH = 80  # columns of a verdict's lines
 
 
 def try_method(
@@ -56,7 +57,13 @@ def try_method(
     file = Path(entry.methods[name].get("file", ""))
     digest = sha256_of(file) if file.name else None
     store = out / "entries" / (f"{name}-{digest[:8]}" if digest else name)
-    if not (cells := entry.cells(table_names(rules, tables), conditions, [name])):
+    every = [table.name for table in rules.tables]
+    groups = {LITE: rules.lite_tables(), ALL: every}
+    chosen = groups.get(tables) or tables.split(",")
+    if wrong := next((table for table in chosen if table not in every), ""):
+        raise InputError(f"tables must be {LITE}, {ALL} or names among {', '.join(every)}, got {wrong!r}"
+                         f"{near_hint(wrong, [*groups, *every])}")  # fmt: skip
+    if not (cells := entry.cells(chosen, conditions, [name])):
         raise InputError(f"conditions must fit the tables, got {','.join(conditions)} of {tables}")
     places = {cell.key[:2] for cell in cells}
     stored = read_store(entry, results, entries=True)
@@ -85,43 +92,28 @@ def try_method(
     return []
 
 
-def table_names(rules: Rules, tables: str) -> list[str]:
-    """Return names of tables: the small ones, all, or those given."""
-    every = [table.name for table in rules.tables]
-    groups = {LITE: rules.lite_tables(), ALL: every}
-    names = groups.get(tables) or tables.split(",")
-    for name in names:
-        if name not in every:
-            raise InputError(f"tables must be {LITE}, {ALL} or names among {', '.join(every)}, got {name!r}"
-                             f"{near_hint(name, [*groups, *every])}")  # fmt: skip
-    return names
-
-
 def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
     """Return how many times ERM's an epoch of a method takes, on one of its tables; refuse one that does not repeat."""
     cell = min(cells, key=lambda c: (c.table.rows > PROBE_ROWS, abs(c.table.rows - PROBE_ROWS)))
     load = cache(plan_job(compose_train(rules.words(cell))).dataset.load)
-    short = [f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
+    load(0)
+    torch.set_num_threads(1)
 
     def timed(method: str) -> tuple[float, list[RunResult]]:
         trials = rules.trials(method, 0, cell.table.name)[rules.shared :]
-        commands = [rules.command(cell, [*rules.final_words(method, words), *short]) for words in trials]
-        runs = [(plan_job(compose_train(words)), 0) for words in commands]
+        words = [[*rules.final_words(method, trial), f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
+                 for trial in trials]  # fmt: skip
+        runs = [(plan_job(compose_train(rules.command(cell, one))), 0) for one in words]
         started = time.perf_counter()
         results = train_runs(runs, load)
         return time.perf_counter() - started, results
 
-    load(0)
-    torch.set_num_threads(1)
-    first, again = timed(cell.method), timed(cell.method)
-    for one, other in zip(first[1], again[1], strict=True):
+    ours, erm = ([timed(method) for _ in range(2)] for method in (cell.method, BASE))
+    for one, other in zip(*(results for _, results in ours), strict=True):
         if not np.array_equal(one.predictions["val"][""], other.predictions["val"][""], equal_nan=True):
             raise InputError(f"method {cell.method} gives other predictions when it is trained again with the same "
                              "seed: all that is random must come from the generator that it is given")  # fmt: skip
-    return min(first[0], again[0]) / min(timed(BASE)[0] for _ in range(2))
-
-
-WIDTH = 80  # columns of a verdict's lines
+    return min(seconds for seconds, _ in ours) / min(seconds for seconds, _ in erm)
 
 
 def chance_text(p: float) -> str:
@@ -133,21 +125,6 @@ def mean_text(effect: Effect) -> str:
     """Return the mean effect by the hierarchical model and the unweighted mean, each with its interval."""
     model, plain = interval_text(effect.posterior.overall, 1), interval_text(effect.unweighted, 1)
     return f"{model} % by the hierarchical model, unweighted {plain} %"
-
-
-def direction_text(effect: Effect) -> str:
-    """Return in words which side of 0 the mean effect lies on."""
-    way = effect.direction()
-    return "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
-
-
-def counts_text(effect: Effect, equal: float) -> str:
-    """Return in words on how many tables the error improves, worsens, is equivalent, or is inconclusive."""
-    n = {verdict: count or "none" for verdict, count in effect.counts().items()}
-    return (
-        f"the error improves by {equal:g} % or more on {n[IMPROVES]} of the tables and worsens as much on "
-        f"{n[WORSENS]}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}"
-    )
 
 
 def new_text(effect: Effect, equal: float) -> str:
@@ -192,11 +169,16 @@ def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float
         f"  {table:<{width}}  {interval_text(interval, 1):>20}  {verdict}\n"
         for table, (interval, verdict) in effect.tables.items()
     )
-    counts, rank = counts_text(effect, equal), [name for name, _ in order].index(method) + 1
+    n = {verdict: count or "none" for verdict, count in effect.counts().items()}
+    way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
+    direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
+    counts = (
+        f"The error improves by {equal:g} % or more on {n[IMPROVES]} of the tables and worsens as much on {n[WORSENS]}"
+    )
     lines = [
         f"Verdict on {method}, setting {condition}, {len(effect.means)} tables",
-        f"Mean effect: {mean_text(effect)}; {direction_text(effect)}.",
-        f"{counts[0].upper()}{counts[1:]}.",
+        f"Mean effect: {mean_text(effect)}; {direction}.",
+        f"{counts}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}.",
         new_text(effect, equal),
         f"Rank by mean error {rank} of {len(order)}: {', '.join(f'{name} {mean:.4f}' for name, mean in order)}.",
         tuned,

@@ -17,13 +17,13 @@ from scripts.analysis.invariance import (
     Invariance,
     learned_invariance,
     measure_run,
-    runs_on,
 )
 from scripts.analysis.runs import dataset_of, merge_rows, runs_of
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.job import plan_job
+from scripts.records.experiment import RESULTS
 from scripts.records.records import to_csv
 from tests.helpers import CPU
 from tests.scripts.jobs import execute_job
@@ -168,10 +168,13 @@ def test_runs_are_those_of_the_experiment_that_follow_the_preset(monkeypatch: py
     others = ({"method": "cmixup", "options": {"method.bandwidth": 3.0}}, {"preset": "released"})
     reports = [report(run=str(k), **cell, **more) for k, more in enumerate(({}, *others))]
     monkeypatch.setattr(runs, "load_reports", lambda _: reports)
-    given = Args(out="outputs", results="elsewhere")
-    assert [r["run"] for r in runs_on("crime", "paper", given)] == ["0"]
+    measured = list[str]()
+    monkeypatch.setattr(divergence, "measure_run", lambda report, *_: measured.append(report["run"]) or [])
+    monkeypatch.setattr(divergence, "write_analysis", lambda *_, **__: None)
+    divergence.run(Args(out="outputs", results=str(RESULTS), datasets="crime", device="cpu"))
+    assert measured == ["0"]
     with pytest.raises(InputError, match="holds no finished run of table3 on skillcraft, preset 'paper'; make"):
-        runs_on("skillcraft", "paper", given)
+        divergence.run(Args(out="outputs", results="elsewhere", datasets="skillcraft", device="cpu"))
 
 
 @pytest.mark.parametrize(

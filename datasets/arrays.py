@@ -53,18 +53,18 @@ class Arrays(Dataset):
         synthetic: bool = False,
     ):  # fmt: skip
         super().__init__(synthetic)
-        self.files = {word: Path(file) for word, file in (("arrays", path), ("x", x), ("y", y)) if file}
+        self.places = {word: Path(file) for word, file in (("arrays", path), ("x", x), ("y", y)) if file}
         self.scaling = check_choice("scaling", scaling, ("standard", "none"))
         self.memory = check_nonnegative("memory", memory)
 
     @cached_property
     def checksums(self) -> dict[str, str]:
         """SHA-256 of the files."""
-        return {file.name: sha256_of(file) for file in self.files.values()}
+        return {file.name: sha256_of(file) for file in self.places.values()}
 
     def changed(self, checksums: Mapping[str, str]) -> bool:
         """Return whether the files hold something else; those that are gone say nothing of it."""
-        there = not self.synthetic and all(file.is_file() for file in self.files.values())
+        there = not self.synthetic and all(file.is_file() for file in self.places.values())
         return bool(there and checksums and self.checksums != dict(checksums))
 
     @cached_property
@@ -73,15 +73,17 @@ class Arrays(Dataset):
         if self.synthetic:
             x = np.random.default_rng(0).random((200, 6))
             return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
-        if set(self.files) not in ({"arrays"}, {"x", "y"}):
-            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.files) or 'neither'}")
-        if "x" in self.files:
-            arrays = {word: read_arrays(file, word)["x"] for word, file in self.files.items()}
+        if set(self.places) not in ({"arrays"}, {"x", "y"}):
+            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.places) or 'neither'}")
+        if "x" in self.places:
+            arrays = {word: read_arrays(file, word)["x"] for word, file in self.places.items()}
         else:
-            arrays = read_arrays(self.files["arrays"])
+            arrays = read_arrays(self.places["arrays"])
         for name in ("x", "y"):
             if name not in arrays:
-                raise InputError(f"{self.files['arrays']} has no array {name}; there are {', '.join(arrays) or 'none'}")
+                raise InputError(
+                    f"{self.places['arrays']} has no array {name}; there are {', '.join(arrays) or 'none'}"
+                )
         sizes = {name: arrays[name].shape[:1] for name in ("x", "y", "domain", "split") if name in arrays}
         if len(set(sizes.values())) > 1 or sizes["x"] in ((), (0,)):
             raise InputError(f"{self._source}: arrays must have as many rows, 1 or more, got {sizes}")
@@ -94,7 +96,7 @@ class Arrays(Dataset):
 
     @property
     def _source(self) -> str:
-        return ", ".join(map(str, self.files.values()))
+        return ", ".join(map(str, self.places.values()))
 
     def load(self, seed: int) -> RegressionData:
         """Split the rows by run seed; the first load looks through all of them."""
@@ -128,13 +130,14 @@ class Arrays(Dataset):
         """Return mean and standard deviation over the training rows, of each column of a table, else of all entries."""
         x = self.arrays["x"]
         trains = np.isin(np.arange(len(x)), train)
-        sums, over = np.zeros((2, x.shape[1] if x.ndim == 2 else 1)), 0 if x.ndim == 2 else None
+        width = x.shape[1] if x.ndim == 2 else 1
+        sums = np.zeros((2, width))
         for start, block in chunks(x, f"{self._source}: x"):
-            mine = block[trains[start : start + len(block)]]
-            sums += [mine.sum(axis=over), np.square(mine).sum(axis=over)]
+            mine = block[trains[start : start + len(block)]].reshape(-1, width)
+            sums += [mine.sum(axis=0), np.square(mine).sum(axis=0)]
         if self.scaling == "none":
             return (0.0,), (1.0,)
-        mean, square = sums / (len(train) * math.prod(x.shape[1:]) / sums.shape[1])
+        mean, square = sums / (len(train) * math.prod(x.shape[1:]) / width)
         variance = square - mean**2
         std = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
         return tuple(mean.tolist()), tuple(std.tolist())

@@ -164,13 +164,15 @@ class Images(Dataset):
         mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
         targets = self.targets or ("y",)
         made = ImagePreparation(targets, one.units, one.files.size, one.files.deep, mean, std)
-        splits = []
-        for part in SPLITS:
-            x = ImageRows(one.files, torch.from_numpy(rows[part]), mean, std)
-            if part == "train" and self.augment != "none":
-                x = AugmentedRows(x, crops="crop" in self.augment)
-            splits.append(self.make_split(part, x, one.y[rows[part]], one.domain[rows[part]]))
-        data = self.assemble(seed, *splits, one.checksums, *one.notes)
+        inputs = {part: ImageRows(one.files, torch.from_numpy(rows[part]), mean, std) for part in SPLITS}
+        views = (
+            {} if self.augment == "none" else {"train": AugmentedRows(inputs["train"], crops="crop" in self.augment)}
+        )
+        train, val, test = (
+            self.make_split(part, views.get(part, inputs[part]), one.y[rows[part]], one.domain[rows[part]])
+            for part in SPLITS
+        )
+        data = self.assemble(seed, train, val, test, one.checksums, *one.notes)
         worst = ("rmse",) if self.group else ()
         return replace(data, unit=made.labels, worst=worst, extras={PREPROCESSING: made.to_json()})
 

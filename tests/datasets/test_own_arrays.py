@@ -1,0 +1,116 @@
+"""Arrays in files: what they become, and the one line that says what cannot be."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from cmixup.arrays import ArrayPreparation
+from cmixup.errors import InputError
+from datasets.arrays import Arrays
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal([3, -5, 100], [1, 2, 30], (40, 3)), RNG.normal(size=40)
+PARTS = np.array(["train"] * 25 + ["val"] * 5 + ["test"] * 10)
+
+
+def write_npz(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **{name: array for name, array in {"x": X, "y": Y, **arrays}.items() if array is not None})
+    return path
+
+
+def test_arrays_of_every_file_are_the_same_data_in_memory_or_not(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.update({"x": X, "y": Y})
+    pair = {"x": str(tmp_path / "x.npy"), "y": str(tmp_path / "y.npy")}
+    one = Arrays(str(write_npz(tmp_path / "d.npz"))).load(4)
+    assert [len(part) for part in (one.train, one.val, one.test)] == [24, 8, 8]
+    assert isinstance(one.train.x, torch.Tensor)
+    torch.testing.assert_close(one.train.x.mean(dim=0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(one.train.x.std(dim=0, correction=0), torch.ones(3))
+    index = torch.tensor([5, 0, 5, 23])
+    for options in (pair, {"path": str(tmp_path / "d.h5")}):
+        for memory in (1.0, 0.0):
+            other = Arrays(**options, memory=memory).load(4)
+            assert isinstance(other.train.x, torch.Tensor) == bool(memory)
+            assert torch.equal(other.train.x[index], one.train.x[index])
+            assert torch.equal(other.test.y, one.test.y)
+
+
+def test_domains_and_parts_of_the_file_split_it(tmp_path: Path) -> None:
+    domain = np.repeat([7, 3, 9, 1], 10)
+    data = Arrays(str(write_npz(tmp_path / "d.npz", domain=domain))).load(0)
+    parts = [set(part.domain.tolist()) for part in (data.train, data.val, data.test)]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 4
+    assert data.worst == ("rmse",)
+    data = Arrays(str(write_npz(tmp_path / "d.npz", domain=domain, split=PARTS)), scaling="none").load(0)
+    np.testing.assert_array_equal(data.test.x, X[30:].astype(np.float32))
+    assert data.test.domain.tolist() == [0] * 10  # domains are numbered in order of their names
+
+
+def test_inputs_of_other_shapes_are_scaled_as_a_whole_and_labels_named(tmp_path: Path) -> None:
+    data = Arrays(str(write_npz(tmp_path / "d.npz", x=X.reshape(40, 3, 1), y=np.stack([Y, Y], 1)))).load(0)
+    made = ArrayPreparation.from_json(data.extras["preprocessing.json"], "it")
+    assert (made.targets, made.in_shape, len(made.mean)) == (("y1", "y2"), (3, 1), 1)
+    assert abs(float(data.train.x.mean())) < 1e-5
+    raw = X[:4].reshape(4, 3, 1)
+    np.testing.assert_allclose(made.apply(raw)[torch.arange(4)], (raw - made.mean) / made.std, rtol=1e-5)
+    for wrong, message in (
+        (X, r"new: x must have shape \(N, 3, 1\), got \(40, 3\)"),
+        (raw * np.nan, "row 1: a number"),
+    ):
+        with pytest.raises(InputError, match=message):
+            made.apply(wrong, "new")
+
+
+def spoilt(array: np.ndarray, row: int, value: float) -> np.ndarray:
+    array = array.copy()
+    array[row] = value
+    return array
+
+
+BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "no file": ({}, {"path": "{place}/other.npz"}, "arrays: no such file .*other.npz"),
+    "nothing": ({}, {"path": ""}, "give arrays=data.npz, or x=x.npy and y=y.npy; got neither"),
+    "x alone": ({}, {"path": "", "x": "a.npy"}, "got x"),
+    "both": ({}, {"x": "a.npy", "y": "b.npy"}, "got arrays, x, y"),
+    "no such x": ({}, {"path": "", "x": "a.npy", "y": "b.npy"}, "x: no such file a.npy"),
+    "no array x": ({"x": None}, {}, "d.npz has no array x; there are y"),
+    "no array y": ({"y": None}, {}, "d.npz has no array y; there are x"),
+    "no arrays": ({}, {"path": "{place}/text.npz"}, "text.npz holds no arrays"),
+    "no HDF5": ({}, {"path": "{place}/text.h5"}, "text.h5 holds no arrays"),
+    "objects": ({"y": np.array([{}] * 40)}, {}, "d.npz holds no arrays .*pickle"),
+    "words": ({"y": PARTS}, {}, "y must hold numbers, got dtype <U5"),
+    "complex": ({"x": X * 1j}, {}, "x must hold numbers, got dtype complex128"),
+    "lengths": ({"y": Y[1:]}, {}, r"as many rows, 1 or more, got {'x': \(40,\), 'y': \(39,\)}"),
+    "domains": ({"domain": np.zeros(3)}, {}, r"as many rows.*'domain': \(3,\)"),
+    "no rows": ({"x": X[:0], "y": Y[:0]}, {}, "as many rows, 1 or more"),
+    "few rows": ({"x": X[:2], "y": Y[:2]}, {}, "rows with a target are 2; train, val and test need one each"),
+    "one number": ({"x": np.float64(1)}, {}, "as many rows"),
+    "no entries": ({"x": Y}, {}, r"x must be \(N, ...\), got \(40,\)"),
+    "wide label": ({"y": np.zeros((40, 1, 1))}, {}, r"y must be \(N,\) or \(N, d_y\), got \(40, 1, 1\)"),
+    "NaN in x": ({"x": spoilt(X, 17, np.nan)}, {}, "d.npz: x, row 18: a number is not finite"),
+    "infinite y": ({"y": spoilt(Y, 3, np.inf)}, {}, "d.npz: y, row 4: a number is not finite"),
+    "one domain": ({"domain": np.zeros(40)}, {}, "groups are 1; train, val and test need one each"),
+    "split": ({"split": np.array(["train"] * 39 + ["rest"])}, {}, "split, row 40: the part must be .*got 'rest'"),
+    "no test": ({"split": np.array(["train"] * 40)}, {}, "split: no row is of test"),
+    "scaling": ({}, {"scaling": "minmax"}, "scaling must be one of standard, none, got 'minmax'"),
+    "memory": ({}, {"memory": -1.0}, "memory must be a finite number, 0 or more, got -1.0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_input_is_one_line_before_training(case: str, tmp_path: Path) -> None:
+    arrays, given, message = BAD[case]
+    options = {"path": str(write_npz(tmp_path / "d.npz", **arrays))} | given
+    for ending in ("npz", "h5"):
+        (tmp_path / f"text.{ending}").write_text("x,y\n1,2\n")
+    filled = {key: value.format(place=tmp_path) if isinstance(value, str) else value for key, value in options.items()}
+    with pytest.raises(InputError, match=message) as caught:
+        Arrays(**filled).load(0)
+    assert "\n" not in str(caught.value)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -33,6 +34,9 @@ from scripts.report.overfitting import read_curves
 from scripts.report.result_table import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.sweep import find_sweeps, grid_page, sweep_page
 from scripts.report.tables import make_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KEYS = {
     "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
@@ -66,8 +70,8 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def show_terminal(table: ResultTable, more: str = "") -> None:
-    """Print a table to the terminal, with what is bold on its page; `more` trains what is not in it."""
+def show_terminal(table: ResultTable) -> None:
+    """Print a table to the terminal, with what is bold on its page."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{table.title}[/bold]")
     console.print(table.legend, markup=False)
@@ -84,8 +88,6 @@ def show_terminal(table: ResultTable, more: str = "") -> None:
         console.print("\nNot in this table:")
         for line in table.missing:
             console.print(f"- {line}", markup=False, soft_wrap=True)
-        if more:
-            console.print(more, markup=False, soft_wrap=True)
 
 
 def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
@@ -94,16 +96,14 @@ def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned],
     Raises:
         InputError: no dataset has two values.
     """
-    from scripts.report.figures import to_png  # with matplotlib: over a second, which tables do without
-    from scripts.report.sweep_figure import draw_sweeps
+    from scripts.report.sweep_figure import draw_sweeps  # with matplotlib: over a second, which tables do without
 
     reports = [*collect_reports(cells), *published_lines(experiment, choice)]
     sweeps = find_sweeps(experiment, reports, choice.preset)
     if not sweeps:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
-    path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
-    write_atomically(path, to_png(draw_sweeps(sweeps, experiment.sweep["method"])))
+    path = _write_figure(draw_sweeps(sweeps, experiment.sweep["method"]), experiment, choice)
     _show_text(sweep_page(experiment, sweeps, choice.preset, missing), choice, path.stem, f", {path}")
 
 
@@ -113,51 +113,54 @@ def show_grid(experiment: Experiment, choice: Choice, cells: Sequence[Planned], 
     _show_text(text, choice, f"{experiment.name}_{choice.preset}")
 
 
-def _show_text(text: str, choice: Choice, stem: str, more: str = "", head: str = "") -> None:
-    path = Path(choice.out) / "tables" / f"{stem}.md"
-    write_atomically(path, head + text)
-    print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
-
-
 def show_variants(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write and print what each change of an ablation does, by all of its runs in the folder."""
     from scripts.report.variants import variant_tables
 
-    for line in missing:
-        print(f"- {line}")
     runs = Path(choice.out) / "runs"
     reports = load_reports(runs / experiment.name)
     tracked = [report for report in reports if report["config"]["train"].get("track")]
     text = variant_tables(experiment, records_frame(reports), read_curves(tracked, runs))
-    _show_text(f"{text}\n", choice, experiment.name, head=f"## {experiment.title}\n\n")
+    for line in missing:
+        print(f"- {line}")
+    _show_text(f"## {experiment.title}\n\n{text}\n", choice, experiment.name)
 
 
 def show_figure(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write the figure of an experiment's curves."""
-    from scripts.report.figures import to_png
     from scripts.report.overfitting import overfitting_figure
 
+    runs = Path(choice.out) / "runs"
+    figure = overfitting_figure(experiment, read_curves(collect_reports(cells), runs), choice.preset)
     for line in missing:
         print(f"- {line}")
-    path, runs = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png", Path(choice.out) / "runs"
-    curves = read_curves(collect_reports(cells), runs)
-    write_atomically(path, to_png(overfitting_figure(experiment, curves, choice.preset)))
-    print(f"\nWritten: {path}; runs in {runs}")
+    print(f"\nWritten: {_write_figure(figure, experiment, choice)}; runs in {runs}")
 
 
-def show_table(
-    experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str], more: str
-) -> None:
+def show_table(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
     """Write a table as Markdown and CSV, and print it."""
     trained = {job.config["method"]["name"] for _, job in cells}
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
-    texts = {".md": table_page(table), ".csv": to_table_csv(table)}
     path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
-    for suffix, text in texts.items():
+    for suffix, text in {".md": table_page(table), ".csv": to_table_csv(table)}.items():
         write_atomically(path.with_name(path.name + suffix), text)
-    show_terminal(table, more)
+    show_terminal(table)
     print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
+
+
+def _show_text(text: str, choice: Choice, stem: str, more: str = "") -> None:
+    path = Path(choice.out) / "tables" / f"{stem}.md"
+    write_atomically(path, text)
+    print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
+
+
+def _write_figure(figure: Figure, experiment: Experiment, choice: Choice) -> Path:
+    from scripts.report.figures import to_png
+
+    path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
+    write_atomically(path, to_png(figure))
+    return path
 
 
 # What shows an experiment that has this key; without any of them it is a table.
@@ -173,17 +176,15 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
     cells, missing = plan_cells(experiment, choice)
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
-    more = more if any(TOO_LONG in line for line in missing) else ""
+    too_long = any(TOO_LONG in line for line in missing)
     untrained = train_cells(experiment, cells)
     missing += untrained
     for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
-    show = next((printer for kind, printer in PRINTERS.items() if getattr(experiment, kind)), None)
-    if show is None:
-        show_table(experiment, choice, cells, missing, more)
-    else:
-        show(experiment, choice, cells, missing)
-        print(more, end="\n" if more else "")
+    show = next((printer for kind, printer in PRINTERS.items() if getattr(experiment, kind)), show_table)
+    show(experiment, choice, cells, missing)
+    if too_long:
+        print(more)
     if untrained:
         others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
         raise InputError(f"not trained: {untrained[0]}{others}")
@@ -204,15 +205,15 @@ def print_plan(experiment: Experiment, choice: Choice) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("experiment",))
+        given, failed = parse_args(argv, KEYS, __doc__, names=("experiment",)), list[str]()
         name = given.get("experiment", "")
         if name != "all":
-            reproduce_by_words(name, given)
+            reproduce_by_words(load_experiment(name), given)
             return
-        every, failed = all_experiments(), list[str]()
+        every = all_experiments()
         for experiment in every:
             try:
-                reproduce_by_words(experiment.name, given)
+                reproduce_by_words(experiment, given)
             except InputError as error:
                 failed.append(f"{experiment.name}: {error}")
                 print(failed[-1], file=sys.stderr)
@@ -220,17 +221,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise InputError(f"{len(failed)} of {len(every)} experiments are not whole: {'; '.join(failed)}")
 
 
-def reproduce_by_words(name: str, given: Args) -> None:
-    """Reproduce one experiment as the command line narrows it, or with `dry_run` print what is missing."""
-    experiment = load_experiment(name)
-    unlimited = given.get("budget") == "0"
-    budget = math.inf if unlimited else given.number("budget", experiment.budget_minutes)
+def reproduce_by_words(experiment: Experiment, given: Args) -> None:
+    """Reproduce an experiment as the command line narrows it, or with `dry_run` print what is missing."""
+    budget = math.inf if given.get("budget") == "0" else given.number("budget", experiment.budget_minutes)
     experiment, choice = replace(experiment, budget_minutes=budget), choice_of(experiment, given)
     if given.switch("dry_run"):
         print_plan(experiment, choice)
         return
     kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
-    more = f"python -m scripts.reproduce {shlex.join([name, *kept])} budget=0    trains all of these"
+    more = f"python -m scripts.reproduce {shlex.join([experiment.name, *kept])} budget=0    trains all of these"
     reproduce_experiment(experiment, choice, more)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, to_rows
+from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, narrowed_reports, to_rows
 from scripts.driver.runs import mark_done, write_run
 from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
@@ -162,29 +162,11 @@ def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     assert sorted(values) == sorted(["'" + hostile[0], hostile[1], hostile[2], "-0.5"])
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["{tmp}/nothing"], "folder must exist, got"),
-        (["{tmp}/runs/one/broken"], "no finished run below {tmp}/runs/one/broken; 1 are not finished"),
-        (
-            ["{tmp}/runs/one", "dataset=no2"],
-            "method.bandwidth has one value, 1.75, in 1 runs; 1 runs are not finished: they failed, or still train",
-        ),
-        (["{tmp}/runs", "dataset=crime"], "dataset must be one of airfoil, no2 in these runs, got 'crime'"),
-    ],
-)
-@pytest.mark.usefixtures("runs")
-def test_every_problem_is_one_line_and_exit_code_2(
-    words: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([*(word.format(tmp=tmp_path) for word in words), "over=method.bandwidth", f"out={tmp_path / 'o'}"])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert stop.value.code == 2
-    assert line.startswith("error: ")
-    assert named.format(tmp=tmp_path) in line
-    assert not (tmp_path / "o").exists()
+def test_what_is_not_there_is_named(runs: Path) -> None:
+    with pytest.raises(InputError, match=f"no finished run below {runs}/one/broken; 1 are not finished"):
+        find_reports([runs / "one" / "broken"])
+    with pytest.raises(InputError, match="dataset must be one of airfoil, no2 in these runs, got 'crime'"):
+        narrowed_reports(find_reports([runs])[0], {"dataset": "crime"})
 
 
 @pytest.mark.usefixtures("no_git")

@@ -159,23 +159,6 @@ def test_without_any_data_the_stand_in_is_planned(tmp_path):
     assert missing[-1] == "no dataset of this table could be had; Diabetes stands in"
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("offline")
-def test_without_any_data_the_stand_in_is_trained_and_it_says_so(tmp_path, capsys):
-    """The whole command, on the data that ships with scikit-learn."""
-    reproduce.main(["table1", "seeds=1", "methods=erm", f"out={tmp_path}", "device=cpu"])
-    printed = capsys.readouterr()
-    assert "Diabetes" in printed.out
-    assert "could not get airfoil" in printed.out
-    assert printed.out.count("could not get airfoil") == 1
-    assert "cells are not trained here; they are listed at the end" in printed.err
-    text = (tmp_path / "tables/table1_paper.md").read_text()
-    assert "| ERM | 1 |" in text
-    assert "Not in the paper" in text
-    done = sorted(p.parent.name for p in tmp_path.rglob("DONE"))
-    assert done == ["seed=0"]
-
-
 @pytest.mark.usefixtures("here")
 def test_what_could_not_be_trained_is_printed_and_the_command_exits_with_2(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
@@ -243,9 +226,9 @@ def test_all_goes_through_the_experiments_and_names_those_that_are_not_whole(mon
     monkeypatch.setattr(reproduce, "all_experiments", lambda: every)
     made = []
 
-    def reproduce_by_words(name, given):
-        made.append(name)
-        if name == "b":
+    def reproduce_by_words(experiment, given):
+        made.append(experiment.name)
+        if experiment.name == "b":
             raise InputError("not trained: NO2")
 
     monkeypatch.setattr(reproduce, "reproduce_by_words", reproduce_by_words)

@@ -142,21 +142,6 @@ def test_a_bad_value_is_one_line_and_exit_code_2_and_nothing_waits_for_reporting
     assert not {name for name in loaded if name.startswith("scripts.report")}
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["dataset=no2", "method=cmixp"], r"method must be one of .* got 'cmixp'; did you mean cmixup\?"),
-        (["dataset=no2", "method.bandwith=3"], r"method.bandwith is not known; did you mean bandwidth\?"),
-        (["dataset=no2", "traain.lr=3"], r"traain is not known; did you mean train\?"),
-        (["dataset=no2", "method/pairing=labl"], r"method/pairing must be one of .* did you mean label\?"),
-        (["dataset=no2", "method=maml"], "method.inner_lr has no value here, since there is no dataset.presets"),
-    ],
-)
-def test_a_misspelt_word_is_one_sentence(words: list[str], problem: str) -> None:
-    with pytest.raises(InputError, match=problem):
-        train_module.plan_job(compose_train(words))
-
-
 def test_scores_of_any_unit_are_printed_with_digits() -> None:
     scores = (0.0, 2.71828, 66781.08262, 1.5e-30, 8.853e29, -0.5, 0.001234567)
     printed = [train_module.format_score("rmse", value).split()[1] for value in scores]

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
@@ -34,9 +34,6 @@ from scripts.report.overfitting import read_curves
 from scripts.report.result_table import ResultTable, metric_rows, table_page, to_table_csv
 from scripts.report.sweep import find_sweeps, grid_page, sweep_page
 from scripts.report.tables import make_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KEYS = {
     "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
@@ -155,7 +152,7 @@ def _show_text(text: str, choice: Choice, stem: str, more: str = "") -> None:
     print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
 
 
-def _write_figure(figure: Figure, experiment: Experiment, choice: Choice) -> Path:
+def _write_figure(figure: Any, experiment: Experiment, choice: Choice) -> Path:
     from scripts.report.figures import to_png
 
     path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"

@@ -150,17 +150,6 @@ def test_missing_videos_are_named(root: Path) -> None:
         Echo(**SMALL).load(0)
 
 
-@pytest.mark.parametrize("damage", ["cut", "other"])
-def test_a_damaged_video_is_named_when_it_is_read(damage: str, root: Path) -> None:
-    path = root / "Videos" / "GENERATED_val_00001.avi"
-    path.write_bytes(path.read_bytes()[:-2000] if damage == "cut" else b"<html>sorry")
-    val = Echo(**SMALL).load(0).val.x
-    val[torch.tensor([0])]
-    problem = "is cut short" if damage == "cut" else "is no AVI file"
-    with pytest.raises(InputError, match=rf"GENERATED_val_00001\.avi {problem}"):
-        val[torch.tensor([0, 1])]
-
-
 @pytest.mark.parametrize(
     ("pattern", "new", "message"),
     [

@@ -8,14 +8,11 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
 from cmixup.tasks import Tasks
 from datasets.common.label_noise import LabelNoise
-from scripts.config.compose import compose_train, option_names
+from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
-from scripts.driver.execute import make_run
-from scripts.driver.job import Job, plan_job
 
 #: Stand-ins that need other options to stay small.
 SMALL: dict[str, dict[str, Any]] = {"echo": {"frames": 2, "size": 16}}
@@ -107,17 +104,3 @@ def test_an_example_of_training_tasks_has_one_noisy_label_in_support_and_query()
             assert seen.setdefault((int(obj), int(view)), float(label)) == float(label)
     difference = noisy.labels - clean.labels
     assert difference.std() == pytest.approx(0.3 * clean.labels.std(), rel=4 / math.sqrt(2 * difference.size))
-
-
-def planned(*words: str) -> Job:
-    return plan_job(compose_train(["dataset=airfoil", "dataset.synthetic=true", "logger=none", *words]))
-
-
-def test_partners_see_the_noisy_labels() -> None:
-    run = make_run(planned("dataset.label_noise=0.3", "method=cmixup"), 2)
-    noisy = synthetic("airfoil", 2, label_noise=0.3).train.y
-    assert torch.equal(run.data.train.y, noisy)
-    run.method.fit(run.data, run.model, run.streams)
-    pairing: Any = run.method.pairing
-    assert isinstance(pairing, LabelDistance)
-    np.testing.assert_array_equal(pairing._labels, noisy.numpy())

@@ -280,25 +280,6 @@ def test_without_the_package_one_line_says_how_to_install_it(monkeypatch: pytest
         Rdataset("MASS", "Boston", target="medv").load(0)
 
 
-@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y", "%Y-%m-%d %H:%M:%S", "%B %d, %Y"])
-def test_dates_become_days(tmp_path: Path, form: str) -> None:
-    days = pd.date_range("2019-12-20", periods=60)
-    frame = pd.DataFrame({"sold": days.strftime(form), "size": [k % 7 for k in range(60)], "price": range(60)})
-    frame.loc[3, "sold"] = None
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    dataset = Csv(str(tmp_path / "t.csv"), target="price", scaling="none")
-    data = dataset.load(0)
-    assert made(data).features[0] == "sold"
-    known = data.train.y[:, 0] != 3
-    expected = (days - pd.Timestamp(0)).days.to_numpy()[data.train.y[known, 0].long()]
-    np.testing.assert_allclose(data.train.x[known, 0], expected)
-    assert f"read as days: sold ({form})" in dataset.problems()
-    again = type(made(data)).from_json(made(data).to_json())
-    new = pd.DataFrame({"sold": ["2020-01-01 x"], "size": [1]})
-    with pytest.raises(InputError, match="is no date like"):
-        again.apply(new)
-
-
 def test_columns_that_only_look_like_dates_stay(tmp_path: Path) -> None:
     days = ["x", *(f"2024-01-0{k % 5 + 1}" for k in range(1, 60))]
     (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(f"{day},{k % 3},{k}\n" for k, day in enumerate(days)))

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.sampling.bandwidth import diagnose
 from datasets import exchange_rate, rcf_mnist
 from datasets.airfoil import Airfoil
 from datasets.common.base import TabularDataset
@@ -101,25 +100,6 @@ def compare(data: RegressionData, expected: list[np.ndarray]) -> None:
     """Every array equals the authors' row by row, as float32."""
     for split, array in zip((data.train, data.val, data.test), expected, strict=True):
         np.testing.assert_array_equal(torch.cat([split.x, split.y], dim=1).numpy(), array.astype(np.float32))
-
-
-@pytest.mark.parametrize(
-    ("dataset", "bandwidth", "fraction", "verdict"),
-    [
-        (Airfoil, 1.75, 0.27, "local"),
-        (Crime, 1.0, 0.995, "indistinguishable from mixup"),
-        (Crime, 4.0, 0.99998, "indistinguishable from mixup"),
-        (SkillCraft, 5e-4, 0.0005, "self-pairing only: this is ERM"),
-        (SkillCraft, 1.0, 0.070, "local"),
-        (ExchangeRate, 0.05, 0.070, "local"),
-    ],
-)
-def test_published_bandwidths_do_what_the_specification_says(
-    dataset: type, bandwidth: float, fraction: float, verdict: str
-) -> None:
-    diagnosis = diagnose(dataset().load(0).train.y, bandwidth)
-    assert diagnosis.effective_fraction == pytest.approx(fraction, rel=0.1)
-    assert diagnosis.verdict == verdict
 
 
 def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

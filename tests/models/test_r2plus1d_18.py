@@ -54,9 +54,6 @@ def test_random_weights_are_noted() -> None:
     assert "random weights instead of Kinetics-400" in model.notes[0]
 
 
-# ---- refusals
-
-
 # ---- importing torchvision
 
 

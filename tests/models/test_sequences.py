@@ -42,22 +42,6 @@ def test_the_gru_is_pytorchs(steps: int, batch: int, width: int, hidden: int, dt
         torch.testing.assert_close(mine.grad, theirs.grad, **same)
 
 
-@pytest.mark.parametrize("read", [0, 1])
-def test_gradients_by_finite_differences(read: int) -> None:
-    """Of all states, and of the last alone."""
-    torch.manual_seed(0)
-    gru = StackGRU(2, 3).double()
-    names = [name for name, _ in gru.named_parameters()]
-
-    def run(x: Tensor, *weights: Tensor) -> Tensor:
-        actual: Tensor = torch.func.functional_call(gru, dict(zip(names, weights, strict=True)), (x,))[read]
-        return actual
-
-    x = torch.randn(2, CHUNK + 2, 2, 2, dtype=torch.float64, requires_grad=True)
-    weights = [torch.randn(2, *p.shape, dtype=torch.float64, requires_grad=True) for p in gru.parameters()]
-    assert torch.autograd.gradcheck(run, (x, *weights), fast_mode=True)
-
-
 def test_second_derivatives_are_refused() -> None:
     """They would be wrong in silence where the gradient stands beside other terms."""
     x = torch.randn(4, 2, 2, requires_grad=True)

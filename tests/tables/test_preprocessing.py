@@ -93,14 +93,6 @@ def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
     assert fit_category(column([None, None]), 0.01) == "nothing known in training"
 
 
-def test_a_level_is_the_same_in_every_type() -> None:
-    fitted = fit_category(column(["7", "8"] * 5), 0.0)
-    for values in ([7, 8], [7.0, 8.0], ["7", "8 "]):
-        out = np.zeros((2, 2))
-        fitted.encode(column(values), out, "t.csv")
-        np.testing.assert_array_equal(out, np.eye(2))
-
-
 # ---- kinds
 
 

@@ -30,7 +30,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 from scripts.report.register import writes
-from scripts.report.result_table import Score, bullets, markdown_page, markdown_table, signed_text, summary_text
+from scripts.report.result_table import Score, bullets, markdown_page, markdown_table, summary_text
 from scripts.stats.intervals import Summary, summarise_values
 
 KEYS = COMMON
@@ -88,7 +88,7 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
         line = [f"{ratio:g}", str(epochs), str(len(mine))]
         for colour, setting in COLOURS.items():
             cell = Score(summarise_values(mine[colour].tolist()), paper[setting] if ratio == standard else None)
-            line += [summary_text(cell.ours, 3), summary_text(cell.paper, 3), signed_text(cell.difference, 3)]
+            line += [summary_text(cell.ours, 3), summary_text(cell.paper, 3), cell.difference_text]
         body.append(line)
     cell_title = f"{names.dataset_title(DATASET)}, {names.method_title(METHOD)}"
     parts = [f"## {cell_title}: strength of the spurious colour, preset {preset}", legend, markdown_table(head, body)]

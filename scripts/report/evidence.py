@@ -245,8 +245,8 @@ def require(condition: bool, what: str) -> None:
         raise Unsupported(f"not so: {what}")
 
 
-def sentence(page: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
-    """Register a function of the evidence that returns a sentence for the span of its name in a page.
+def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
+    """Register a function of the evidence that returns a sentence for the span of its name in some pages.
 
     Where the function raises `Unsupported` the page shows that instead, and `python -m scripts.render check=1` fails.
     """
@@ -259,7 +259,7 @@ def sentence(page: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evide
                 text = function(published_evidence())
             except Unsupported as error:
                 text = f"**[{function.__name__}: the records no longer support this sentence: {error}]**"
-            return {page: {function.__name__: text}}
+            return {page: {function.__name__: text} for page in pages}
 
         return function
 

@@ -1,13 +1,13 @@
-"""The map: every table, figure and theorem of the paper with its command, whether it reproduces, and what is missing.
+"""The map: every table, figure and theorem of the paper with its command, what our runs say of it, and what is missing.
 
-results/artefacts.yaml lists them; verdicts are computed from the published records, by `scripts.report.verdicts`.
+results/artefacts.yaml lists them; what is said is computed from the published records, by `scripts.report.verdicts`.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from scripts.config.compose import part_file
 from scripts.plan.selection import selected_methods
@@ -16,73 +16,55 @@ from scripts.records.experiment import RESULTS
 from scripts.report.evidence import Evidence, experiment_of, published_evidence
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_table
-from scripts.report.verdicts import (
-    EQUIVALENT,
-    IDLE,
-    INCOMPATIBLE,
-    OPEN,
-    SAME,
-    UNKNOWN,
-    Artefact,
-    Finding,
-    find_all,
-    load_artefacts,
-    recorded_query,
-)
+from scripts.report.verdicts import IDLE, Artefact, Finding, find_all, load_artefacts, recorded_query
 from scripts.stats.intervals import interval_text
 
-HEAD = ("in the paper", "what it shows", "command", "verdict", "decided by", "not run", "see")
-SHORT_HEAD = ("the paper says", "on", "paper's effect (standard error)", "ours, with its 95 % interval", "verdict")
-LEGEND = (
-    "**Verdict** on each statement of the paper on a dataset, tried in this order. It has the **same direction** if "
-    "the 95 % t interval of our paired difference excludes 0 on the published side, whatever its size; it is "
-    "**equivalent** if two one-sided tests (5 % each) put the difference within half of the gain over ERM that the "
-    "paper prints for C-Mixup on that dataset (Table 1's or Table 3's). It is **incompatible** if the 95 % interval "
-    "of our difference minus the paper's excludes 0 (the paper's standard error is that of two unpaired means, from "
-    "the standard deviations that it prints, and 0 where it prints none; degrees of freedom by Welch and "
-    "Satterthwaite), or, where the paper prints no number, if ours excludes 0 on the other side. Else it is "
-    "**inconclusive**. **Incomplete** is what has fewer seeds than the file of its experiment plans. Intervals of an "
-    "option's values are corrected by Bonferroni for how many there are on a dataset, no others. Runs in which every "
-    "row is its own partner mix nothing and are **degenerate** (equal ERM). Numbers beside the paper's are in the "
-    "tables."
-)
-ORDER = (SAME, EQUIVALENT, INCOMPATIBLE, UNKNOWN, OPEN, IDLE)
+HEAD = ("in the paper", "what it shows", "command", "not run", "see")
+SHORT_HEAD = ("the paper says", "our runs")
+STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
+SELF_PARTNERS = " (equals ERM: every row is its own partner)"
 
 
 @fills
 def map_parts() -> dict[str, dict[str, str]]:
-    """Return the map, and the short table of README: the paper's effects beside ours, a line a dataset."""
-    evidence, rows, short = published_evidence(), [], []
+    """Return the map, what our runs say of each statement, and both in short for README."""
+    evidence, rows, statements, short = published_evidence(), [], [], []
     for artefact in load_artefacts():
-        findings = find_all(artefact, evidence)
+        findings, number = find_all(artefact, evidence), artefact.paper.partition(" (")[0]
+        what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
         rows.append([
-            artefact.paper, artefact.what, f"`make {artefact.command}`",
-            artefact.words or verdict_words(findings), decided_by(artefact, findings),
+            artefact.paper, what, f"`make {artefact.command}`",
             ", ".join(missing_datasets(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
+        statements += statement_lines(findings, f"{number}, {artefact.what}: {decided_by(artefact, findings)}")
         if artefact.says:
-            says = f"{artefact.says} ({artefact.paper.partition(' (')[0]})"
-            lines = effect_lines(findings, artefact.decides)
-            short += [[first, *line] for first, line in zip([says, *[""] * len(lines)], lines, strict=False)]
+            short.append([f"{artefact.says} ({number})", outcome_words(findings)])
     return {
-        f"{RESULTS.name}/README.md": {"map": f"{markdown_table(HEAD, rows, left=len(HEAD))}\n\n{LEGEND}"},
+        f"{RESULTS.name}/README.md": {
+            "map": markdown_table(HEAD, rows, left=len(HEAD)),
+            "statements": markdown_table(STATEMENT_HEAD, statements, left=len(STATEMENT_HEAD)),
+        },
         "README.md": {"reproduces": markdown_table(SHORT_HEAD, short, left=len(SHORT_HEAD))},
     }
 
 
-def verdict_words(findings: Sequence[Finding]) -> str:
-    """Return the verdicts in words, each with what it is of: a dataset, its preset, or how many of its comparisons."""
-    parts = []
-    for word in ORDER:
+def outcome_words(findings: Sequence[Finding]) -> str:
+    """Return the outcomes in words, each with what it is of: a dataset, its preset, or what is compared on it.
+
+    Where the paper prints no number they are counted.
+    """
+    parts, printed = [], any(one.paper for one in findings)
+    for word in dict.fromkeys(one.outcome for one in findings):
         places = []
-        for (where,), mine in _grouped(findings, "where").items():
-            held = [f for f in mine if f.verdict == word]
-            presets = dict.fromkeys(f.preset for f in held)
-            whole = all(f.verdict == word for f in mine if f.preset in presets)
-            which = "" if len(held) == len(mine) else ", ".join(presets) if whole else f"{len(held)} of {len(mine)}"
-            places += [f"{where} ({which})" if which else where] if held else []
-        parts += [f"{_verdict_text(word)}: {', '.join(places)}"] if places else []
+        for where in dict.fromkeys(one.where for one in findings):
+            mine = [one for one in findings if one.where == where]
+            held = [one for one in mine if one.outcome == word]
+            which = dict.fromkeys(one.label or one.preset for one in held)
+            places += [f"{where} ({', '.join(which)})" if len(held) < len(mine) else where] if held else []
+        count = sum(one.outcome == word for one in findings)
+        what = ", ".join(places) if printed else f"{count} of {len(findings)}"
+        parts.append(f"**{word}**{SELF_PARTNERS * (word == IDLE)}: {what}")
     return "; ".join(parts) or "not run"
 
 
@@ -93,7 +75,7 @@ def decided_by(artefact: Artefact, findings: Sequence[Finding]) -> str:
         seconds.setdefault(names.method_title(first), []).append(names.method_title(second))
     pairs = [f"{first} minus {' and '.join(others)}" for first, others in seconds.items()]
     counts = ", ".join(map(str, sorted({f.n for f in findings}, reverse=True)))
-    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})" if findings else "—"
+    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})"
 
 
 def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
@@ -117,39 +99,26 @@ def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
     return lines
 
 
-def effect_lines(findings: Sequence[Finding], decides: str = "") -> list[list[str]]:
-    """Return the cells on a statement, a line for each dataset and pair of methods, with all its presets.
+def statement_lines(findings: Sequence[Finding], title: str = "") -> list[list[str]]:
+    """Return the cells on a statement, the first below its title: a dataset, preset and pair of methods each.
 
-    Where the paper prints no number one line has all: what `decides`, how many intervals lie below 0, and the verdicts.
+    Where the paper prints no number, a dataset and preset with several comparisons has one line that counts them.
     """
-    if not any(f.paper for f in findings):
-        below = sum(bool(f.ours and f.ours.high < 0) for f in findings)
-        counts = Counter(f.verdict for f in findings)
-        verdicts = [f"**{word}**: {counts[word]}" for word in ORDER if counts[word]]
-        return [[decides, "—", f"{below} of {len(findings)} intervals below 0", "; ".join(verdicts)]]
-    body = []
-    for key, mine in _grouped(findings, "where", "label").items():
-        paper, decimals = mine[0].paper, mine[0].decimals
-        theirs = f"{paper.mean:+.{decimals}f}" if paper else "—"
-        theirs += f" ({paper.error:.{decimals}f})" if paper and paper.error else ""
-        ours = {one.preset: interval_text(one.ours, one.decimals) for one in mine}
-        verdict_of = {one.preset: _verdict_text(one.verdict) for one in mine}
-        body.append([", ".join(filter(None, key)), theirs, _by_preset(ours), _by_preset(verdict_of)])
-    return body
-
-
-def _grouped(findings: Sequence[Finding], *by: str) -> dict[tuple[str, ...], list[Finding]]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for one in findings:
-        groups.setdefault(tuple(getattr(one, name) for name in by), []).append(one)
-    return groups
-
-
-def _by_preset(cells: Mapping[str, str]) -> str:
-    """Return the cell of every preset behind its name, or the cell alone where all are alike."""
-    alike = len(set(cells.values())) == 1
-    return next(iter(cells.values())) if alike else "; ".join(f"{preset}: {cell}" for preset, cell in cells.items())
-
-
-def _verdict_text(verdict: str) -> str:
-    return f"**{verdict}**" + " (equals ERM: every row is its own partner)" * (verdict == IDLE)
+        groups.setdefault((one.where, one.preset, one.label if one.paper else ""), []).append(one)
+    body: list[list[str]] = []
+    for (where, preset, label), mine in groups.items():
+        (one, *others), theirs = mine, "—"
+        ours, direction = interval_text(one.ours, one.decimals), one.direction or "—"
+        if one.paper:
+            theirs = f"{one.paper.mean:+.{one.decimals}f}"
+            theirs += f" ({one.paper.error:.{one.decimals}f})" if one.paper.error else ""
+        elif others:
+            below = sum(bool(each.ours and each.ours.high < 0) for each in mine)
+            ours = f"{below} of {len(mine)} intervals below 0"
+            counts = Counter(each.direction for each in mine)
+            direction = ", ".join(f"{word}: {count}" for word, count in counts.items())
+        on = ", ".join(filter(None, (where, label, preset and f"preset {preset}")))
+        body.append(["" if body else title, on, theirs, ours, direction, one.magnitude or "—"])
+    return body

@@ -14,7 +14,15 @@ import pandas as pd
 from cmixup.metrics import lower_is_better
 from scripts.records import names
 from scripts.records.records import select_records, values_by_seed
-from scripts.stats.intervals import FEW, Interval, Summary, compare_methods, interval_text, summarise_values
+from scripts.stats.intervals import (
+    FEW,
+    Interval,
+    Summary,
+    compare_methods,
+    interval_text,
+    summarise_values,
+    welch_interval,
+)
 
 
 @dataclass(frozen=True)
@@ -35,12 +43,11 @@ class Score:
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     @property
-    def z(self) -> float | None:
-        """Ours minus the paper's in standard errors of that difference; None where a spread is not known."""
-        if self.ours is None or self.paper is None:
-            return None
-        error = math.sqrt(sum(side.std**2 / side.n for side in (self.ours, self.paper)))
-        return (self.ours.mean - self.paper.mean) / error if error > 0 else None
+    def difference_text(self) -> str:
+        """Ours minus the paper's with Welch's 95 % t interval where both spreads are known, bold if it excludes 0."""
+        if self.ours and self.paper and (interval := welch_interval(self.ours, self.paper)):
+            return interval_text(interval, self.decimals, bold=True)
+        return "—" if self.difference is None else f"{self.difference:+.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
@@ -87,11 +94,8 @@ class ResultTable:
             "with the most seeds."
         )
         sentences = [ours]
-        if any(row[m].z is not None for block in self.blocks for row in block.cells.values() for m in block.metrics):
-            sentences.append(
-                "z: ours minus the paper's, in standard errors of that difference, sqrt(se² + se²), where se is the "
-                "standard deviation / sqrt(n), and n is 3 for the paper."
-            )
+        if any(row[m].paper for block in self.blocks for row in block.cells.values() for m in block.metrics):
+            sentences.append("Ours - paper: with Welch's 95 % t interval, bold where that excludes 0.")
         if any(block.intervals.get(m) for block in self.blocks for m in block.metrics):
             sentences.append(
                 "Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0."
@@ -157,11 +161,6 @@ def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
     return summary_text(summarise_values(list(values.values())) if values else None, decimals)
 
 
-def signed_text(value: float | None, decimals: int) -> str:
-    """Return a difference with its sign, or a dash."""
-    return "—" if value is None else f"{value:+.{decimals}f}"
-
-
 def table_page(table: ResultTable, *, linked: bool = False) -> str:
     """Return the whole table as Markdown, a table for each dataset and metric.
 
@@ -185,10 +184,10 @@ def missing_part(missing: Sequence[str]) -> list[str]:
 
 
 def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of one metric: ours, the paper's and z where it has any, and paired differences."""
+    """Return the head and the rows of one metric: ours, the paper's where it has any, and paired differences."""
     cells = {method: scores[metric] for method, scores in block.cells.items()}
     pairs, printed = block.intervals.get(metric, {}), any(cell.paper for cell in cells.values())
-    head = ["method", "n", f"{names.metric_title(metric)} ours"] + ["paper", "ours - paper", "z"] * printed
+    head = ["method", "n", f"{names.metric_title(metric)} ours"] + ["paper", "ours - paper"] * printed
     if pairs:
         n = max(interval.n for interval in pairs.values())
         head.append(f"{names.method_title(block.compare)} minus it, n = {n}")
@@ -197,8 +196,7 @@ def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
         ours = summary_text(cell.ours, cell.decimals)
         row = [names.method_title(method), str(cell.ours.n) if cell.ours else "—", f"**{ours}**" if cell.best else ours]
         if printed:
-            row += [summary_text(cell.paper, cell.decimals), signed_text(cell.difference, cell.decimals),
-                    signed_text(cell.z, 1)]  # fmt: skip
+            row += [summary_text(cell.paper, cell.decimals), cell.difference_text]
         row += [interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []
         rows.append(row)
     return head, rows

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scripts.records.names import method_title as config_title
+from scripts.report.effect_checks import mean_summaries, recalibrated, summaries_table
 from scripts.report.register import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import (
@@ -28,11 +29,11 @@ from scripts.report.study_evidence import (
     lite_runs,
     read_settings,
 )
-from scripts.stats.effects import BASE, HIGHER, LOWER, OVERLAP, Effect, errors_of, percent_differences
+from scripts.stats.effects import BASE, IMPROVES, OVERLAP, WORSENS, Effect, errors_of, percent_differences
 from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
-from scripts.study.try_method import chance_text, degenerate_splits, mean_text, method_verdict, new_text
+from scripts.study.try_method import chance_text, degenerate_splits, method_verdict
 
 PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
@@ -86,6 +87,8 @@ def study_parts() -> dict[str, dict[str, str]]:
     networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
     page = {
         "study": lead,
+        "summaries": summaries_table(leading_setting()),
+        "recalibration": recalibration_text(leading_setting()),
         "answers": answers_table(),
         "settings": effect_table(effect_rows(settings)),
         "controls": effect_table(control_rows(settings)),
@@ -125,14 +128,14 @@ def effect_table(rows: Iterable[Row]) -> str:
     """Return a Markdown table of effects, all in one unit, in the order of the rows."""
     rows = list(rows)
     unit, size = rows[0].unit, "1 %" if rows[0].unit == "%" else "0.01 nats"
-    head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}", "direction",
+    head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}",
             "tables: improves / worsens / equivalent / inconclusive",
             f"probability that a new table improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
         counts = " / ".join(map(str, row.effect.counts().values()))
         where, last = "" if row.where == last else row.where, row.where
-        body.append([where, row.method, *row.means, row.effect.direction(), counts, ", ".join(row.chances)])
+        body.append([where, row.method, *row.means, counts, ", ".join(row.chances)])
     return markdown_table(head, body, left=2)
 
 
@@ -142,12 +145,9 @@ def answers_table() -> str:
     for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
         rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
     rows.sort(key=lambda pair: -pair[1].effect.posterior.new.gain)
-    body = [
-        [part, row.where, row.method, f"{row.means[0]} {row.unit}", row.effect.direction(), *row.chances]
-        for part, row in rows
-    ]
-    head = ["part", "setting", "method", "mean effect", "direction", "new table improves by 1 % (0.01 nats)", "worsens"]
-    return markdown_table(head, body, left=3)
+    body = [[f"{part}: {row.where}", row.method, f"{row.means[0]} {row.unit}", *row.chances] for part, row in rows]
+    head = ["setting", "method", "mean effect", "probability that a new table improves by 1 % (0.01 nats)", "worsens"]
+    return markdown_table(head, body, left=2)
 
 
 def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
@@ -202,13 +202,28 @@ def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
     }
 
 
+def recalibration_text(lead: Setting) -> str:
+    """Return the predictive probabilities by the model, and after re-calibration on the tables left out."""
+    parts = []
+    for method in (METHOD, ENSEMBLE):
+        (row,), after = effect_rows([lead], [method]), map(chance_text, recalibrated(lead, method))
+        parts.append(f"those of {row.method} ({' and '.join(row.chances)}) become {' and '.join(after)}")
+    return "; ".join(parts)
+
+
 def short_answer() -> str:
-    """Return whether C-Mixup helps, in a sentence: the direction of its mean effect, and what to expect of a table."""
+    """Return whether C-Mixup helps: what all summaries of its mean effect say, and what to expect of a table."""
     lead = leading_setting()
-    effect = lead.effect(METHOD)
+    effect, means = lead.effect(METHOD), mean_summaries(lead, METHOD).values()
     assert effect is not None
-    way = {LOWER: "On average it lowers the error", HIGHER: "On average it raises the error"}.get(
-        effect.direction(), "On average that is inconclusive"
+    low, high = (end(mean.mean for mean in means) for end in (min, max))
+    way = "it raises the error" if low > 0 else "it lowers the error" if high < 0 else "the direction is inconclusive"
+    apart, counts = sum(not mean.low <= 0 <= mean.high for mean in means), effect.counts()
+    improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
+    gain, loss = map(chance_text, recalibrated(lead, METHOD))
+    return (
+        f"On average {way}: over {len(effect.means)} real tables, {lead.splits} splits each, {len(means)} summaries of "
+        f"its effect lie between {low:+.1f} and {high:+.1f} % of ERM's error, and {apart} of their 95 % intervals "
+        f"exclude 0. It surely improves {improves} of the tables by {lead.rules.equal:g} % and worsens {worsens} as "
+        f"much; the probability that a new table improves by {lead.rules.equal:g} % is {gain}, that it worsens {loss}"
     )
-    where = f"over {len(effect.means)} real tables, {lead.splits} splits each,"
-    return f"{way}: {where} {mean_text(effect)}. {new_text(effect, lead.rules.equal).rstrip('.')}"

@@ -1,9 +1,7 @@
 """What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
 
-Verdicts are tried in this order. "First is better than second" has the same direction where the interval of our
-difference lies on the published side of 0; "equivalent" where two one-sided tests put the difference within a margin.
-It is incompatible where the interval of ours minus the paper's excludes 0, or, where the paper prints no number, where
-ours lies on the other side of 0. Else it is inconclusive.
+"First is better than second" is judged twice by 95 % intervals: the direction by that of our difference, the magnitude
+by that of ours minus the paper's. "Both are equivalent" has no direction, and a margin for its magnitude.
 """
 
 from __future__ import annotations
@@ -22,11 +20,12 @@ from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
 from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
-from scripts.stats.intervals import LEVEL, Difference, Interval, of_interval, unpaired_difference
+from scripts.stats.intervals import Difference, Interval, of_interval, unpaired_difference
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
-SAME, EQUIVALENT, INCOMPATIBLE, UNKNOWN = "same direction", "equivalent", "incompatible", "inconclusive"
+SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the last is a magnitude, too
+COMPATIBLE, SMALLER, LARGER, EQUIVALENT = "compatible", "smaller", "larger", "equivalent"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 
@@ -72,31 +71,39 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     return artefacts
 
 
-def gain_verdict(ours: Difference, paper: Difference | None, *, lower: bool, level: float = LEVEL) -> str:
-    """Return the verdict of "first is better than second", at a confidence `level`.
+def judge_gain(ours: Difference, paper: Difference | None, *, lower: bool) -> tuple[str, str]:
+    """Return direction and magnitude of "first is better than second".
 
-    `ours` is our difference, `paper` the published one, if it is printed; `lower` is whether lower is better.
+    The direction is inconclusive where the interval of ours holds 0. The magnitude is smaller or larger where that of
+    ours minus the paper's excludes 0, and inconclusive where it holds both 0 and what no effect would give.
+
+    Args:
+        ours: our difference, first minus second.
+        paper: the published one; without it there is no magnitude.
+        lower: whether lower is better.
     """
-    side = _side_of_zero(ours, level) * (-1 if lower else 1)
-    if side > 0:
-        return SAME
-    return INCOMPATIBLE if (side < 0 if paper is None else _side_of_zero(ours.minus(paper), level)) else UNKNOWN
+    better = -1 if lower else 1
+    direction = (UNKNOWN, SAME, OPPOSITE)[better * _side_of_zero(ours)]
+    if paper is None:
+        return direction, ""
+    apart = ours.minus(paper)
+    low, high = apart.ends()
+    if side := better * _side_of_zero(apart):
+        return direction, LARGER if side > 0 else SMALLER
+    return direction, UNKNOWN if low <= -paper.mean <= high else COMPATIBLE
 
 
-def equivalence_verdict(ours: Difference, paper: Difference | None, margin: float) -> str:
-    """Return the verdict of "both are equivalent", which is that they are no further apart than `margin`.
-
-    The 90 % interval of ours must lie inside it, which is two one-sided tests at 5 %.
-    """
-    low, high = ours.ends(2 * LEVEL - 1)
+def judge_equivalence(ours: Difference, margin: float) -> str:
+    """Return the magnitude of "both are equivalent": on which side of `margin` the 95 % interval of ours lies."""
+    low, high = ours.ends()
     if -margin < low and high < margin:
         return EQUIVALENT
-    return INCOMPATIBLE if _side_of_zero(ours if paper is None else ours.minus(paper), LEVEL) else UNKNOWN
+    return LARGER if low > margin or high < -margin else UNKNOWN
 
 
-def _side_of_zero(effect: Difference, level: float) -> int:
-    """Return 1 where the whole interval lies above 0, -1 below, and 0 where it contains it."""
-    low, high = effect.ends(level)
+def _side_of_zero(effect: Difference) -> int:
+    """Return 1 where the whole 95 % interval lies above 0, -1 below, and 0 where it contains it."""
+    low, high = effect.ends()
     return int(low > 0) - int(high < 0)
 
 
@@ -106,7 +113,8 @@ class Finding:
 
     Attributes:
         where: a dataset's title, or what the statement is about.
-        verdict: `SAME`, `EQUIVALENT`, `INCOMPATIBLE`, `UNKNOWN`, `OPEN` or `IDLE`.
+        direction: `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged; empty of equivalence.
+        magnitude: `COMPATIBLE`, `SMALLER`, `LARGER`, `EQUIVALENT` or `UNKNOWN`; empty without a published number.
         n: how many seeds or clusters.
         label: which comparison, where there are several of one `where`.
         preset: whose runs; empty where no preset decides.
@@ -115,13 +123,24 @@ class Finding:
     """
 
     where: str
-    verdict: str = UNKNOWN
+    direction: str = UNKNOWN
+    magnitude: str = ""
     n: int = 0
     label: str = ""
     preset: str = ""
     ours: Interval | None = None
     paper: Difference | None = None
     decimals: int = 3
+
+    @property
+    def outcome(self) -> str:
+        """Both in a few words; what reproduces has the same direction and a compatible magnitude."""
+        if self.direction == SAME:
+            size = {COMPATIBLE: "reproduces", "": "same direction", UNKNOWN: "same direction, size inconclusive"}
+            return size.get(self.magnitude, f"same direction, {self.magnitude}")
+        if self.direction == UNKNOWN and self.magnitude in (SMALLER, LARGER):
+            return f"direction inconclusive, {self.magnitude}"
+        return "opposite direction" if self.direction == OPPOSITE else self.direction or self.magnitude
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
@@ -180,7 +199,7 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
 
 
 def _of_sweep(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
-    """Yield the finding of every value of a swept option against ERM; intervals are corrected for how many mix."""
+    """Yield the finding of every value of a swept option against ERM."""
     experiment = experiment_of(artefact.sweep)
     option, method = experiment.sweep["option"], experiment.sweep["method"]
     same = {"dataset": dataset, "preset": about.preset, "metric": experiment.metrics[0]}
@@ -190,15 +209,14 @@ def _of_sweep(artefact: Artefact, dataset: str, about: Finding, evidence: Eviden
         query = recorded_query(experiment.name, {**same, "method": method, "options": {option: value}})
         ours[value] = query if evidence.find(query) else {**query, "options": {}}  # the preset's own value
     planned = _planned_seeds(experiment.name, dataset)
-    tests = sum(not _is_idle([query], evidence) for query in ours.values())
     for value, query in ours.items():
         label = f"{option.rpartition('.')[2]} {value:g}"
-        yield _judge(replace(about, label=label), evidence, [query, erm], [query], planned, tests=max(tests, 1))
+        yield _judge(replace(about, label=label), evidence, [query, erm], [query], planned)
 
 
 def _judge(
     about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], planned: int, *,
-    paper: Sequence[Query] = (), margin: float | None = None, tests: int = 1,
+    paper: Sequence[Query] = (), margin: float | None = None,
 ) -> Finding | None:  # fmt: skip
     """Return the finding on two sides, or None where one has no runs.
 
@@ -210,7 +228,6 @@ def _judge(
         planned: how many seeds the experiment's file plans.
         paper: the queries of the paper's numbers; none where it prints none.
         margin: of equivalence; None where the first is said to be better.
-        tests: among how many its interval is corrected.
     """
     one, other = map(evidence.find, sides)
     if not (one and other):
@@ -218,19 +235,19 @@ def _judge(
     printed = [number for query in paper if (number := evidence.find(query))]
     theirs = unpaired_difference(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
+    judged: tuple[str, str] = UNKNOWN, ""
     if _is_idle(runs, evidence):
-        verdict = IDLE
+        judged = IDLE, ""
     elif min([shared, *(len(sample.values) for query in runs if (sample := evidence.find(query)))]) < planned:
-        verdict = OPEN
-    elif ours is None:
-        verdict = UNKNOWN
-    elif margin is not None:
-        verdict = equivalence_verdict(of_interval(ours), theirs, margin)
-    else:
+        judged = OPEN, ""
+    elif ours and margin is not None:
+        judged = "", judge_equivalence(of_interval(ours), margin)
+    elif ours:
         lower = "metric" not in sides[0] or lower_is_better(sides[0]["metric"])  # so it is of what is no score
-        verdict = gain_verdict(of_interval(ours), theirs, lower=lower, level=1 - 0.05 / tests)
+        judged = judge_gain(of_interval(ours), theirs, lower=lower)
     decimals, n = printed[0].decimals if theirs else about.decimals, ours.n if ours else shared
-    return replace(about, verdict=verdict, n=n, ours=ours, paper=theirs, decimals=decimals)
+    direction, magnitude = judged
+    return replace(about, direction=direction, magnitude=magnitude, n=n, ours=ours, paper=theirs, decimals=decimals)
 
 
 def _is_idle(runs: Sequence[Query], evidence: Evidence) -> bool:

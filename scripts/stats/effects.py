@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr
 
 from scripts.stats.hierarchical import Marginal, Posterior, fit_effects
-from scripts.stats.intervals import Interval, clustered_interval, of_interval
+from scripts.stats.intervals import Interval, clustered_interval
 
 BASE = "erm"  # the method that all others are compared with
 IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"
@@ -65,15 +64,12 @@ class Effect:
     def direction(self) -> str:
         """Return whether the mean effect is below 0 or above, or is inconclusive.
 
-        The hierarchical model and the unweighted mean must agree on it.
+        The 95 % intervals of the hierarchical model and of the unweighted mean must both lie on that side.
         """
-        below = [self.posterior.overall.below]
-        if (plain := self.unweighted) is not None:
-            error = of_interval(plain).error
-            below.append(float(stdtr(plain.n - 1, -plain.mean / error)) if error else float(plain.mean < 0))
-        if min(below) >= self.sure:
+        means = [mean for mean in (self.posterior.overall, self.unweighted) if mean]
+        if all(mean.high < 0 for mean in means):
             return LOWER
-        return HIGHER if max(below) <= 1 - self.sure else INCONCLUSIVE
+        return HIGHER if all(mean.low > 0 for mean in means) else INCONCLUSIVE
 
 
 def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> Errors:

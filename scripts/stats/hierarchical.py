@@ -75,11 +75,9 @@ class Marginal(Estimate):
     """The posterior of one effect: its mean with the central 95 % interval, and probabilities.
 
     Attributes:
-        below: that the effect is below 0.
         gain, within, loss: of a gain above a size, of a difference within it and of a loss above it.
     """
 
-    below: float
     gain: float
     within: float
     loss: float
@@ -215,9 +213,9 @@ class Mixture:
 
     def estimate(self, size: float) -> Marginal:
         """Return its summary; `size` is that of an effect that counts."""
-        gain, zero, least = (float(chance) for chance in self.below(np.array([-size, 0.0, size])))
+        gain, least = (float(chance) for chance in self.below(np.array([-size, size])))
         low, high = map(self.quantile, ENDS)
-        return Marginal(float(self.weight @ self.mean), low, high, zero, gain, least - gain, 1 - least)
+        return Marginal(float(self.weight @ self.mean), low, high, gain, least - gain, 1 - least)
 
 
 def of_tables(seen: Observed, grid: Grid) -> list[Mixture]:

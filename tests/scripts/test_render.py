@@ -1,7 +1,6 @@
 """What is published: the committed tables, README and records are what the reports render to."""
 
 import json
-import math
 import re
 import shutil
 from pathlib import Path
@@ -16,11 +15,9 @@ from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.rescored import published_records
-from scripts.report.agreement import against_paper
 from scripts.report.overfitting import published_curves
 from scripts.report.rendering import stale_texts
 from scripts.report.tables import make_table, missing_lines, standard_records
-from scripts.stats.intervals import Summary
 from scripts.stats.scored import Scored
 
 
@@ -187,14 +184,6 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
         (tmp_path / "paper/results.csv").write_text(text.replace(before, after))
         with pytest.raises(InputError, match=message):
             paper_rows(load_experiment("table1"), tmp_path)
-
-
-def test_means_agree_within_two_standard_errors():
-    ours = Summary(3.0, 0.2, 4)  # beside 0.3 over three: 2 sqrt(0.2^2 / 4 + 0.3^2 / 3) = 0.4
-    for mean, std, verdict in ((3.39, 0.3, "agrees"), (3.41, 0.3, "ours is lower"), (2.59, 0.3, "ours is higher"),
-                               (2.85, math.nan, "agrees"), (2.75, math.nan, "ours is higher")):  # fmt: skip
-        assert against_paper(ours, Summary(mean, std, 3)) == verdict
-    assert against_paper(Summary(3.0, math.nan, 1), Summary(9.0, 0.3, 3)) == "one seed: none"
 
 
 @pytest.mark.slow  # .ci/run runs the command

@@ -9,18 +9,8 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
-from scripts.report.paper_map import effect_lines, missing_datasets, verdict_words
-from scripts.report.verdicts import (
-    EQUIVALENT,
-    IDLE,
-    INCOMPATIBLE,
-    OPEN,
-    SAME,
-    UNKNOWN,
-    Artefact,
-    find_all,
-    load_artefacts,
-)
+from scripts.report.paper_map import missing_datasets, outcome_words, statement_lines
+from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("x", "Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -47,18 +37,18 @@ WIDE = [0.1, 2.0, 1.5, 0.4, 1.9, 0.3, 1.8, 0.6, 1.4, 1.5]
 
 @pytest.mark.parametrize(
     ("kind", "first", "second", "word"),
-    [("gain", LOWER, HIGHER, SAME), ("gain", HIGHER, LOWER, INCOMPATIBLE), ("gain", LOWER, EITHER, INCOMPATIBLE),
-     ("gain", LOWER, WIDE, UNKNOWN), ("equivalent", LOWER, EITHER, EQUIVALENT),
-     ("equivalent", LOWER, HIGHER, INCOMPATIBLE), ("equivalent", LOWER, WIDE, UNKNOWN),
-     ("gain", LOWER[:1], HIGHER[:1], OPEN),
+    [("gain", LOWER, [value + 0.18 for value in EITHER], "reproduces"),
+     ("gain", LOWER, HIGHER, "same direction, larger"), ("gain", HIGHER, LOWER, "opposite direction"),
+     ("gain", LOWER, EITHER, "direction inconclusive, smaller"), ("gain", LOWER, WIDE, "inconclusive"),
+     ("equivalent", LOWER, EITHER, "equivalent"), ("equivalent", LOWER, HIGHER, "larger"),
+     ("equivalent", LOWER, WIDE, "inconclusive"), ("gain", LOWER[:1], HIGHER[:1], OPEN),
      ("gain", LOWER[:9], HIGHER[:9], OPEN)],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(kind, first, second, word):
     methods = ("cmixup", "erm") if kind == "gain" else ("cmixup", "rc_mixup")  # of which the paper has no number
     artefact = replace(ARTEFACT, **{"gain": [], kind: [list(methods)], "margin": "table1"})
     (finding,) = find_all(artefact, evidence(first, second, methods=methods))
-    assert (finding.where, finding.verdict, finding.n) == ("Airfoil", word, len(first))
-    assert verdict_words([finding]) == f"**{word}**: Airfoil"
+    assert (finding.where, finding.outcome, finding.n) == ("Airfoil", word, len(first))
 
 
 def test_higher_is_better_for_r():
@@ -69,16 +59,17 @@ def test_higher_is_better_for_r():
         for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
     ]  # fmt: skip
     findings = find_all(artefact, Evidence(records_frame(reports)))
-    assert [f.verdict for f in findings] == [SAME, INCOMPATIBLE]
+    assert [(f.direction, f.magnitude) for f in findings] == [("same", "larger"), ("opposite", "smaller")]
     assert findings[1].where == f"worst domain of {findings[0].where}"
     assert (findings[0].paper.mean, findings[0].paper.error) == pytest.approx(
         (0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5)
     )
 
 
-def test_presets_that_disagree_stand_side_by_side():
+def test_every_preset_has_a_row():
     both = replace(ARTEFACT, presets=["paper", "released"])
-    assert verdict_words(find_all(both, evidence(LOWER, HIGHER, presets=both.presets))) == f"**{SAME}**: Airfoil"
+    alike = find_all(both, evidence(LOWER, HIGHER, presets=both.presets))
+    assert outcome_words(alike) == "**same direction, larger**: Airfoil"
     reports = [
         report(method=method, preset=preset, seed=seed, options={}, scores={"test": {"rmse": value}},
                run=f"{preset}/{method}/seed={seed}")
@@ -86,11 +77,12 @@ def test_presets_that_disagree_stand_side_by_side():
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
     findings = find_all(both, Evidence(records_frame(reports)))
-    assert verdict_words(findings) == "**same direction**: Airfoil (paper); **incompatible**: Airfoil (released)"
-    assert effect_lines(findings) == [
-        ["Airfoil", "-0.184 (0.055)", "paper: -1.030 [-1.065, -0.995]; released: +1.030 [+0.995, +1.065]",
-         "paper: **same direction**; released: **incompatible**"]
-    ]  # fmt: skip
+    words = "**same direction, larger**: Airfoil (paper); **opposite direction**: Airfoil (released)"
+    assert outcome_words(findings) == words
+    assert statement_lines(findings, "title") == [
+        ["title", "Airfoil, preset paper", "-0.184 (0.055)", "-1.030 [-1.065, -0.995]", "same", "larger"],
+        ["", "Airfoil, preset released", "-0.184 (0.055)", "+1.030 [+0.995, +1.065]", "opposite", "smaller"],
+    ]
 
 
 def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
@@ -100,8 +92,8 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
         for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
     ]  # fmt: skip
     (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
-    assert finding.verdict == IDLE
-    assert verdict_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
+    assert (finding.direction, finding.magnitude) == (IDLE, "")
+    assert outcome_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -112,10 +104,9 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     turned = {"of": {"from": "x.csv"}, "second": {"column": "mine"}, "first": {"column": "theirs"}}
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
     findings = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
-    assert verdict_words(findings) == "**same direction**: A; **incompatible**: B"
-    assert effect_lines(findings, "mine minus theirs") == [
-        ["mine minus theirs", "—", "1 of 2 intervals below 0", "**same direction**: 1; **incompatible**: 1"]
-    ]
+    assert outcome_words(findings) == "**same direction**: 1 of 2; **opposite direction**: 1 of 2"
+    both = [replace(one, where="A") for one in findings]
+    assert statement_lines(both) == [["", "A", "—", "1 of 2 intervals below 0", "same: 1, opposite: 1", "—"]]
 
 
 def test_what_has_no_runs_is_listed_with_its_reason():

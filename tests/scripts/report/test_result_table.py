@@ -46,8 +46,8 @@ def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
     rows = records() + records(metric="mean_rmse")
     both = block(rows, ("rmse", "mean_rmse"))
     head, body = metric_rows(both, "rmse")
-    assert head == ["method", "n", "RMSE ours", "paper", "ours - paper", "z"]
-    assert body[0][:5] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20"]
+    assert head == ["method", "n", "RMSE ours", "paper", "ours - paper"]
+    assert body[0][:5] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20 [-0.40, +0.80]"]
     head, body = metric_rows(both, "mean_rmse")
     assert head == ["method", "n", "mean RMSE over domains ours"]
     assert body[0] == ["ERM", "2", "3.100 ± 0.141"]
@@ -82,10 +82,10 @@ def test_two_seeds_mark_no_method_and_print_no_interval():
 
 def test_markdown_shows_ours_paper_and_difference():
     text = table_page(ResultTable("Title", [block(records())], ["Echo: needs a licence"]))
-    assert "| method | n | RMSE ours | paper | ours - paper | z |" in text
-    assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 | +1.7 |" in text  # 0.2 / sqrt(0.02 / 2 + 0.01 / 3)
-    assert "| mixup | — | — | — | — | — |" in text
-    assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 | — |" in text  # no spread is known of the paper's
+    assert "| method | n | RMSE ours | paper | ours - paper |" in text
+    assert "| ERM | 2 | 3.10 ± 0.14 | 2.90 ± 0.10 | +0.20 [-0.40, +0.80] |" in text  # by Welch
+    assert "| mixup | — | — | — | — |" in text
+    assert "| C-Mixup | 3 | **4.80 ± 3.64** | 2.70 | +2.10 |" in text  # no spread is known of the paper's
     assert "- Echo: needs a licence" in text
 
 

@@ -34,14 +34,14 @@ def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) ->
     return {"erm": erm, "mixup": {s: erm[s] + shift + spread * float(rng.normal()) for s in SPLITS}}
 
 
-def estimate(below: float = 0.5, gain: float = 0.0, within: float = 1.0) -> Marginal:
-    return Marginal(0.0, -1.0, 1.0, below, gain, within, round(1 - gain - within, 9))
+def estimate(mean: float = 0.0, gain: float = 0.0, within: float = 1.0) -> Marginal:
+    return Marginal(mean, mean - 1, mean + 1, gain, within, round(1 - gain - within, 9))
 
 
-def effect(below: float, means: Mapping[str, float], tables: Mapping[str, Marginal] | None = None) -> Effect:
-    """Return an effect whose mean the model finds below 0 with a probability."""
+def effect(mean: float, means: Mapping[str, float], tables: Mapping[str, Marginal] | None = None) -> Effect:
+    """Return an effect whose mean is, by the model, within 1 of this one."""
     every = tables or dict.fromkeys(means, estimate())
-    return Effect(Posterior(estimate(below), every, estimate()), means, 0.95)
+    return Effect(Posterior(estimate(mean), every, estimate()), means, 0.95)
 
 
 def negative(means: Mapping[str, float]) -> dict[str, float]:
@@ -49,18 +49,16 @@ def negative(means: Mapping[str, float]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("below", "means", "way"),
+    ("mean", "means", "way"),
     [
-        (0.95, SIDES, LOWER), (0.05, negative(SIDES), HIGHER), (0.94, SIDES, INCONCLUSIVE),
-        (0.06, negative(SIDES), INCONCLUSIVE), (0.99, MIXED, INCONCLUSIVE), (0.99, negative(SIDES), INCONCLUSIVE),
-        (0.01, SIDES, INCONCLUSIVE), (0.99, {"one": -1.0}, LOWER), (0.99, {"one": -1.0, "two": -1.0}, LOWER),
-        (0.5, {"one": 0.0, "two": 0.0}, INCONCLUSIVE),
+        (-1.1, SIDES, LOWER), (1.1, negative(SIDES), HIGHER), (-0.9, SIDES, INCONCLUSIVE),
+        (0.9, negative(SIDES), INCONCLUSIVE), (-2.0, MIXED, INCONCLUSIVE), (-2.0, negative(SIDES), INCONCLUSIVE),
+        (2.0, SIDES, INCONCLUSIVE), (-1.1, {"one": -1.0}, LOWER), (-1.1, {"one": -1.0, "two": -1.0}, LOWER),
+        (0.0, {"one": 0.0, "two": 0.0}, INCONCLUSIVE),
     ],
 )  # fmt: skip
-def test_a_direction_needs_the_model_and_the_unweighted_mean(
-    below: float, means: Mapping[str, float], way: str
-) -> None:
-    assert effect(below, means).direction() == way
+def test_a_direction_needs_both_intervals_on_one_side(mean: float, means: Mapping[str, float], way: str) -> None:
+    assert effect(mean, means).direction() == way
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_a_direction_needs_the_model_and_the_unweighted_mean(
     ],
 )  # fmt: skip
 def test_a_size_needs_the_probability(gain: float, within: float, verdict: str) -> None:
-    result = effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)})
+    result = effect(0.0, {"t": 0.0}, {"t": estimate(0.0, gain, within)})
     assert result.tables["t"][1] == verdict
     assert result.counts() == {word: int(word == verdict) for word in VERDICTS}
 

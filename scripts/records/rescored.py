@@ -129,7 +129,7 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
     """
     made = list[dict[str, Any]]()
     for report, parts in with_predictions(results, reports):
-        scores = {**report["scores"], **scores_again(report, parts)}
+        scores = scores_again(report, parts) if parts.keys() >= report["scores"].keys() else report["scores"]
         rounded = json.dumps(scores) != json.dumps(report["scores"])
         made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
     return made

@@ -26,7 +26,7 @@ from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS, Dataset, Indices
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
-from datasets.common.table.reading import column_named
+from datasets.common.table.reading import columns_named
 from datasets.common.table.splits import split_groups, split_named, split_rows
 from datasets.common.table.user import as_names
 
@@ -220,14 +220,12 @@ class Images(Dataset):
         known = [str(name) for name in table.frame]
         if not self.targets:
             raise InputError(f"target must name a column of {self.labels}{nearest('', known)}")
-        self.targets = tuple(column_named(name, known) for name in self.targets)
         options = {"target": self.targets, "group": as_names(self.group), "split": as_names(self.split)}
-        columns = {option: tuple(column_named(name, known) for name in names) for option, names in options.items()}
+        columns = columns_named(options, known, self.labels)
         for option, names in columns.items():
-            for name in names:
-                if name not in known or name == table.column:
-                    what = "is the column of images" if name in known else f"is no column of {self.labels}"
-                    raise InputError(f"{option} {format_value(name)} {what}{nearest(name, known)}")
+            if table.column in names:
+                raise InputError(f"{option} {format_value(table.column)} is the column of images{nearest('', known)}")
+        self.targets = columns["target"]
         return columns
 
     def _decoded(

@@ -13,13 +13,13 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
-from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
+from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
 from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreparation, steps_ahead, text_of
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
 from datasets.common.table.problems import reading_lines
-from datasets.common.table.reading import column_named
+from datasets.common.table.reading import columns_named
 from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import Source, as_names
 from datasets.common.windows import WINDOW, Windows
@@ -119,13 +119,7 @@ class Series(TextFile):
         dates = [name for name in names if _holds_dates(readings[name].form)]
         given = {"time": as_names(self.time), "id": as_names(self.id), "target": self.targets, "known": self.known,
                  "drop": self.drop}  # fmt: skip
-        chosen = {option: [column_named(name, names) for name in columns] for option, columns in given.items()}
-        for option, columns in chosen.items():
-            for name in columns:
-                if name not in names:
-                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in name else ""
-                    hint = f"{nearest(name, names)}{several}"
-                    raise InputError(f"{option} {format_value(name)} is no column of {source.name}{hint}")
+        chosen = columns_named(given, names, source.name)
         time = chosen["time"] or dates
         if len(time) != 1 or time[0] not in dates:
             hold = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"

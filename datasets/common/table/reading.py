@@ -25,7 +25,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError, check_choice, check_count, format_value
+from cmixup.errors import InputError, check_choice, check_count, format_value, nearest
 from cmixup.tables.columns import MISSING
 from cmixup.tables.written import THOUSANDS
 from datasets.common.table.files import open_file, packing, read_binary
@@ -128,6 +128,22 @@ def column_named(name: str, known: Sequence[str]) -> str:
     plain = " ".join(name.split())
     spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1])
     return next((spelling for spelling in spellings if spelling in known), name)
+
+
+def columns_named(
+    given: Mapping[str, Sequence[str]], known: Sequence[str], source: str | Path
+) -> dict[str, tuple[str, ...]]:
+    """Return the columns that options name, by option, as the table `source` spells them (`column_named`).
+
+    Raises:
+        InputError: a column that is not there.
+    """
+    chosen = {option: tuple(column_named(name, known) for name in names) for option, names in given.items()}
+    for option, name in ((option, name) for option, names in chosen.items() for name in names):
+        if name not in known:
+            several = f"; of several make a list, dataset.{option}=[a,b]" if "," in name else ""
+            raise InputError(f"{option} {format_value(name)} is no column of {source}{nearest(name, known)}{several}")
+    return chosen
 
 
 def _unknown(frame: pd.DataFrame, missing: Sequence[str], path: Path) -> pd.DataFrame:

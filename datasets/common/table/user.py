@@ -14,7 +14,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
-from cmixup.errors import InputError, check_choice, check_count, format_value, nearest, shortened
+from cmixup.errors import InputError, check_choice, check_count, shortened
 from cmixup.tables.columns import (
     as_numbers,
     cell,
@@ -28,7 +28,7 @@ from cmixup.tables.preprocessing import fit
 from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
-from datasets.common.table.reading import column_named
+from datasets.common.table.reading import columns_named
 from datasets.common.table.splits import split_groups, split_rows
 
 SYNTHETIC_ROWS = 400
@@ -207,7 +207,12 @@ class UserTable(Dataset):
         frame, name = source.frame, source.name
         known = [str(column) for column in frame]
         frame = frame.set_axis(known, axis=1)
-        self._find_columns(known, name)
+        if not self.targets:
+            raise InputError(f"target must name a column of {name}: {shortened(known)}")
+        given = {"target": self.targets, "group": as_names(self.group), "drop": self.drop,
+                 "categorical": self.categorical, "keep": self.keep}  # fmt: skip
+        self.targets, group, self.drop, self.categorical, self.keep = columns_named(given, known, name).values()
+        self.group = "".join(group)
         signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
         as_it_stands = [c for c in known if not self.reads_text or c in self.categorical]
         labels, readings = zip(
@@ -244,22 +249,6 @@ class UserTable(Dataset):
         lines = reading_lines(dict(zip(self.targets, readings, strict=True)) | read, frame.attrs)
         units = tuple(unit_of(reading.form) for reading in readings)
         return Table(features, y, domain[usable], kinds, source, tuple(notes), forms, tuple(lines), units)
-
-    def _find_columns(self, known: list[str], name: str) -> None:
-        """Take names of columns as the table `name` spells them, and check that all are there."""
-        for option in ("targets", "categorical", "drop", "keep"):
-            setattr(self, option, tuple(column_named(column, known) for column in getattr(self, option)))
-        self.group = self.group and column_named(self.group, known)
-        if not self.targets:
-            raise InputError(f"target must name a column of {name}: {shortened(known)}")
-        options = {"target": self.targets, "group": (self.group,) if self.group else (), "drop": self.drop,
-                 "categorical": self.categorical, "keep": self.keep}  # fmt: skip
-        for option, columns in options.items():
-            for column in columns:
-                if column not in known:
-                    several = f"; of several make a list, dataset.{option}=[a,b]" if "," in column else ""
-                    hint = f"{nearest(column, known)}{several}"
-                    raise InputError(f"{option} {format_value(column)} is no column of {name}{hint}")
 
     def _synthetic(self) -> Table:
         """Return made-up rows with every kind of column, whose targets and group have the names given."""

@@ -131,8 +131,8 @@ def _train_claimed(
             _write_result(jobs, job, run, result, made_by)
         whole = [folder for folder, result in zip(folders, results, strict=True) if not result.failure]
         mark_stack_done(first.out, whole)
-        for logger, folder in zip(followed_by, folders, strict=False):
-            logger.finish(folder)
+        for logger, folder, (_, run) in zip(followed_by, folders, training, strict=False):
+            logger.finish(folder, run.data.test.x)
 
     hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": log_epoch, "on_end": end}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None

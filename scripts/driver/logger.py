@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
@@ -34,6 +35,7 @@ RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on aft
 LONGEST_GROUP, LONGEST_TAG = 107, 64  # the server takes 128 and 64; a hash and a seed follow the group
 INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 MOST_ROWS = 1000  # of a scatter
+MOST_PICTURES = 16
 BINS = 10  # of the calibration: as many rows in each
 ADVICE = "WANDB_MODE=offline logs into a folder, logger=none does not log"
 #: Keys of a report that go into a run's summary.
@@ -155,9 +157,10 @@ class WandbLogger:
             self._metrics.add(name)
         self._run.log(logged, step=epoch)
 
-    def finish(self, folder: Path) -> None:
+    def finish(self, folder: Path, inputs: Any = None) -> None:
         """Put a run's report into the summary, and predictions into tables and plots, from its folder; close it.
 
+        Of test `inputs` that have `pictures` a few are shown with truth and prediction.
         Where somebody asked something of wandb, and it is offline, a line says how to upload.
         """
         if self._run is None:
@@ -168,7 +171,8 @@ class WandbLogger:
         record = {key: report[key] for key in SUMMARY if key in report}
         self._run.summary.update({**scores, **report["facts"], **options, **record})
         if report["status"] == "done":
-            self._run.log(prediction_plots(self._wandb, read_predictions(folder / PREDICTIONS)))
+            predictions = read_predictions(folder / PREDICTIONS)
+            self._run.log(prediction_plots(self._wandb, predictions) | pictures(self._wandb, predictions, inputs))
         self._run.finish()
         offline = self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun")
         if offline and self._folder not in self._synced:
@@ -182,6 +186,20 @@ class WandbLogger:
             for row in csv.DictReader(file):
                 self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
         self.finish(folder)
+
+
+def pictures(wandb: Any, predictions: Parts, inputs: Any) -> dict[str, Any]:
+    """Return a few images of the test rows with truth and prediction; nothing of inputs that are no images."""
+    if not hasattr(inputs, "pictures"):
+        return {}
+    test = predictions["test"]
+    rows = np.unique(np.linspace(0, len(test.target) - 1, min(len(test.target), MOST_PICTURES)).astype(np.int64))
+    words = [
+        f"truth {', '.join(f'{v:.4g}' for v in t)}; prediction {', '.join(f'{v:.4g}' for v in p)}"
+        for t, p in zip(test.target[rows], test.prediction[""][rows], strict=True)
+    ]
+    shown = zip(inputs.pictures(torch.from_numpy(rows)), words, strict=True)
+    return {"test/images": [wandb.Image(image, caption=caption) for image, caption in shown]}
 
 
 def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float,
     published = defaultdict[str, list[tuple[float, str]]](list)
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
-            published[names.part_spelling("dataset", r["dataset"])].append((float(r["value"]), r["source"]))
+            published[names.spelling("dataset", r["dataset"])].append((float(r["value"]), r["source"]))
     return dict(published)
 
 

@@ -7,8 +7,6 @@
 
 `all` (`make verify`) checks these in turn. What differs is named; the status is then 1, and also where nothing could be
 decided. Example: `python -m scripts.verify cells count=12 seed=5`.
-
-`rescore metric=mae` computes any metric of `cmixup.metrics` of all published runs from their stored predictions.
 """
 
 from __future__ import annotations
@@ -19,24 +17,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cmixup.errors import InputError, check_choice
-from cmixup.files import sha256_of, write_atomically
+from cmixup.files import sha256_of
 from datasets.common.fetch import data_root, mirror_folders
-from scripts.config.arguments import OUT, Args, parse_args
+from scripts.config.arguments import Args, parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.plan.rerun import QUICK, beyond_noise, draw_cells, published_cells, rerun_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.records import to_csv
-from scripts.records.rescored import NEAR, NEAR_R, rescore, verify_scores
+from scripts.records.rescored import NEAR, NEAR_R, verify_scores
 from scripts.report import rendering
 
 Checked = tuple[list[str], str]  # a line for everything that is wrong, and in words how much was compared
 CHECKS = ("data", "scores", "pages", "cells")
 KEYS = {
-    "what": f"all, {', '.join(CHECKS)}, or rescore",
-    "metric": "of rescore: the score that is computed of all published runs, such as mae or worst_mae",
-    "out": f"{OUT}; of rescore: rescored_<metric>.csv goes into it",
+    "what": f"all, or {', '.join(CHECKS)}",
     "count": "cells to draw; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
@@ -107,19 +102,11 @@ def check_cells(results: Path, given: Args) -> Checked:
     return lines if decided else ["nothing could be decided"], agree
 
 
-def write_scores(metric: str, results: Path, out: Path) -> None:
-    """Write one score of all published runs, computed from their predictions, as a CSV file below `out`."""
-    rows, path = rescore(metric, results), out / f"rescored_{metric}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, to_csv(rows, list(rows[0]) if rows else ()))
-    print(f"{metric} of {len({row['run'] for row in rows})} runs on validation and test: {path}")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
         given = parse_args(argv, KEYS, __doc__, names=("what",))
-        what = check_choice("what", given.get("what", ""), ("all", *CHECKS, "rescore"))
+        what = check_choice("what", given.get("what", ""), ("all", *CHECKS))
         results = Path(given.get("results") or RESULTS)
         checks: dict[str, Callable[[], Checked]] = {
             "data": check_data,
@@ -127,9 +114,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             "pages": lambda: check_pages(results),
             "cells": lambda: check_cells(results, given),
         }
-        if what == "rescore":
-            write_scores(given.get("metric", ""), results, given.out)
-            return
         for name in checks if what == "all" else [what]:
             wrong, line = checks[name]()
             for one in wrong:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,22 +124,17 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     Raises:
         InputError: a row names a dataset, method or metric that is none of ours.
     """
-    rows = [
-        r
-        for r in read_csv(results / "paper" / "results.csv")
-        if r["table"] == experiment.paper_table and r["setting"] in experiment.setting.split()
-    ]
-    return [{**r, **_our_spellings(experiment, r)} for r in rows]
-
-
-def _our_spellings(experiment: Experiment, row: Mapping[str, str]) -> dict[str, str]:
-    """Return which of our datasets, methods and metrics a row of the paper is about."""
-    dataset = names.part_spelling("dataset", row["dataset"], experiment.datasets)
-    here = experiment.methods_of.get(dataset, experiment.methods)
-    meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
-    method = str(meant[0]) if meant else names.part_spelling("method", row["method"], here)
-    metric = ("worst_" if row["setting"] == "ood-worst" else "") + names.metric_spelling(row["metric"])
-    return {"dataset": dataset, "method": stands_for(experiment, dataset, method), "metric": metric}
+    rows = []
+    for row in read_csv(results / "paper" / "results.csv"):
+        if row["table"] == experiment.paper_table and row["setting"] in experiment.setting.split():
+            dataset = names.spelling("dataset", row["dataset"], experiment.datasets)
+            here = experiment.methods_of.get(dataset, experiment.methods)
+            meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]
+            method = meant[0] if meant else names.spelling("method", row["method"], here)
+            metric = ("worst_" if row["setting"] == "ood-worst" else "") + names.spelling("metric", row["metric"])
+            ours = {"dataset": dataset, "method": stands_for(experiment, dataset, method), "metric": metric}
+            rows.append({**row, **ours})
+    return rows
 
 
 def stands_for(experiment: Experiment, dataset: str, method: str) -> str:

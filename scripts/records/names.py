@@ -39,36 +39,25 @@ def metric_title(name: str) -> str:
     return f"{title}, {predictor.replace('_', ' ')}" if predictor else title
 
 
-def metric_spelling(title: str) -> str:
-    """Return our spelling of a metric that the paper prints as `title`.
-
-    Raises:
-        InputError: no metric has this title.
-    """
-    return _the_one("metric", title, [name for name, metric in METRICS.items() if metric.title == title])
-
-
-def part_spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
-    """Return our spelling of a dataset or method that the paper prints as `title`; blanks around "+" do not count.
+def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
+    """Return our spelling of what the paper prints as `title`; blanks around "+" do not count.
 
     Args:
-        group: "dataset" or "method".
+        group: "dataset", "method" or "metric".
         title: as the paper prints it.
         among: names that are preferred where several have this title ("C-Mixup" of tables and of tasks).
 
     Raises:
-        InputError: no config has this title, or several have it and `among` does not say which is meant.
+        InputError: nothing has this title, or several have it and `among` does not say which is meant.
     """
-    wanted = title.replace(" + ", "+")
-    spellings = [name for name in option_names(group) if _part_title(group, name).replace(" + ", "+") == wanted]
-    return _the_one(group, title, [name for name in spellings if name in among] or spellings)
-
-
-def _the_one(group: str, title: str, spellings: list[str]) -> str:
-    if len(spellings) != 1:
-        which = f"several: {', '.join(spellings)}" if spellings else "none"
+    known = {name: metric.title for name, metric in METRICS.items()} if group == "metric" else {
+        name: _part_title(group, name) for name in option_names(group)}  # fmt: skip
+    titled = [name for name, one in known.items() if one.replace(" + ", "+") == title.replace(" + ", "+")]
+    names = [name for name in titled if name in among] or titled
+    if len(names) != 1:
+        which = f"several: {', '.join(names)}" if names else "none"
         raise InputError(f"{title!r} of the paper must be the title of one {group}, but it is that of {which}")
-    return spellings[0]
+    return names[0]
 
 
 def in_order(present: Iterable[str], order: Iterable[str]) -> list[str]:

@@ -19,7 +19,6 @@ RECORD_COLUMNS = (
     "experiment", "dataset", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "seed", "split",
     "metric", "value", "run",
 )  # fmt: skip
-RECORD_KEY = tuple(c for c in RECORD_COLUMNS if c not in ("value", "run"))
 Report = Mapping[str, Any]
 LAYER = "method.layer"
 VARIANTS = "_variants"  # ends the experiment of runs at the layer that was not chosen
@@ -86,14 +85,6 @@ def records_csv(records: pd.DataFrame) -> str:
     """Return tidy rows as the text of results/records.csv."""
     texts = records.assign(options=records["options"].map(options_text), value=records["value"].map(repr))
     return texts.to_csv(index=False, lineterminator="\n")
-
-
-def check_unique(records: pd.DataFrame) -> None:
-    """Raise `InputError` if two records share everything but value and run."""
-    keys = records[list(RECORD_KEY)].assign(options=records["options"].map(options_text)).map(str)
-    for _, key in keys[keys.duplicated()].head(1).iterrows():
-        first, second = records["run"][(keys == key).all(axis=1)].head(2)
-        raise InputError(f"runs {first} and {second} are the same but for their value: {tuple(key)}")
 
 
 def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:

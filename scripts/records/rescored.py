@@ -1,7 +1,7 @@
 """Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
 
 A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`published_records`), until they are
-published with it. Any metric is computed of all runs by `rescore`.
+published with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scripts.records.published import (
     with_predictions,
     write_reports,
 )
-from scripts.records.records import check_unique, choose_variants, options_text, records_frame
+from scripts.records.records import choose_variants, records_frame
 from scripts.records.run_tables import UNROUNDED
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores
 
@@ -165,37 +165,7 @@ def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any
     return list(filled.values())
 
 
-def rescore(metric: str, results: Path) -> list[dict[str, Any]]:
-    """Return one score of all published runs, the study's too, from their predictions: a row for each run and split.
-
-    Args:
-        metric: such as "mae" or "worst_mae".
-        results: the folder of the runs and predictions.
-
-    Raises:
-        InputError: no metric has that name.
-    """
-    _, name, predictor = parse_score(metric)
-    rows = list[dict[str, Any]]()
-    for report, kept in with_predictions(results, published_reports(results, ["*"])):
-        for part, one in kept.items():
-            if predictor not in one.prediction or (METRICS[name].normal and len(one.prediction) == 1):
-                continue
-            value = compute_score(metric, one, report.get("std", ()), kept.get("val"))
-            about = {key: report[key] for key in ("experiment", "dataset", "model", "method", "preset")}
-            options = options_text(report["options"])
-            rows.append({**about, "options": options, "seed": report["seed"], "split": part, "metric": metric,
-                         "value": value, "run": report["run"]})  # fmt: skip
-    return rows
-
-
 @functools.cache
 def published_records(results: Path = RESULTS) -> pd.DataFrame:
-    """Return the tidy records of all published runs with the metrics that every run has, read once a process.
-
-    Raises:
-        InputError: two runs that differ in nothing but their values.
-    """
-    records = records_frame(choose_variants(fill_metrics(published_reports(results), results)))
-    check_unique(records)
-    return records
+    """Return the tidy records of all published runs with the metrics that every run has, read once a process."""
+    return records_frame(choose_variants(fill_metrics(published_reports(results), results)))

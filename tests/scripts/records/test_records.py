@@ -1,15 +1,10 @@
 """Reports as tidy rows, and what tells one row from another."""
 
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from cmixup.errors import InputError
 from scripts.records.records import (
     RECORD_COLUMNS,
     by_seed,
-    check_unique,
     read_csv,
     records_csv,
     records_frame,
@@ -49,17 +44,6 @@ def test_csv_round_trip(tmp_path: Path) -> None:
 
 def test_csv_leaves_out_other_keys() -> None:
     assert to_csv([{"a": 1, "b": None, "c": 3}], ["b", "a"]) == "b,a\n,1\n"
-
-
-def test_records_that_differ_pass() -> None:
-    check_unique(records_frame([report(), report(seed=4), report(options={"train.lr": 1.0})]))
-
-
-@pytest.mark.parametrize("changes", [{}, {"run": "table1_again"}, {"scores": {"test": {"rmse": 9.0}}}])
-def test_records_that_share_all_but_value_and_run_are_refused(changes: dict[str, Any]) -> None:
-    again = report(**{"run": "elsewhere", **changes})
-    with pytest.raises(InputError, match=f"runs table1/airfoil/seed=3 and {again['run']} are the same"):
-        check_unique(records_frame([report(), again]))
 
 
 def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:

@@ -4,8 +4,7 @@
   spurious     one ERM model of RCF-MNIST on test images in two colourings; trains other ratios of colour first
   task_errors  methods of Table 2 on the same test tasks, with paired intervals
   theory       the simulations of Theorems 1 to 3
-  pairs        pictures of who is mixed with whom, as the paper's Figure 1
-  rcf_mnist    a picture of RCF-MNIST in the colours of every split
+  pictures     who is mixed with whom, as the paper's Figure 1, and RCF-MNIST in the colours of every split
 
 Example: python -m scripts.analysis invariance preset=paper datasets=crime
 """
@@ -14,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scripts.analysis import invariance, pairs, rcf_mnist, spurious, task_errors, theory
+from scripts.analysis import invariance, pictures, spurious, task_errors, theory
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
 ANALYSES = {
-    "invariance": invariance, "spurious": spurious, "task_errors": task_errors, "theory": theory, "pairs": pairs,
-    "rcf_mnist": rcf_mnist,
+    "invariance": invariance, "spurious": spurious, "task_errors": task_errors, "theory": theory, "pictures": pictures,
 }  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def recipes() -> str:
     """The Makefile with the words that several recipes share, as lines of commands."""
     text = re.sub(r"\\\n\s*", "", TEXTS["Makefile"])
     text = re.sub(r"\$\(or \$\(\w+\),([^)]*)\)", r"\1", text)
-    text = text.replace("analysis $(subst -,_,$*)", "analysis pairs").replace("bench $*", "bench train")
+    text = text.replace("bench $*", "bench train")
     for name, words in reversed(re.findall(r"^([A-Z_]+) += (.*)", text, re.MULTILINE)):
         text = text.replace(f"$({name})", words)
     return text.replace("$(PY)", "python").replace('"', "'")

@@ -9,15 +9,16 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from datasets.rcf_mnist import RCFMNIST
-from scripts.analysis import pairs
-from scripts.analysis.pairs import (
+from scripts.analysis import pictures
+from scripts.analysis.pictures import (
+    N_ANGLES,
     Pool,
     colour_pool,
+    image_mosaic,
     make_samplers,
     pairs_figure,
     partner_candidates,
 )
-from scripts.analysis.rcf_mnist import N_ANGLES, image_mosaic
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_candidates_are_the_nearest_to_the_angles_sorted_and_all_different(pool:
 
 
 def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "TURNS", (-20.0, 100.0))
+    monkeypatch.setattr(pictures, "TURNS", (-20.0, 100.0))
     axes = pairs_figure(pool, [[0], [1]]).axes
     images, bars = axes[:5], axes[5:]
     anchor, *chosen = (
@@ -72,7 +73,7 @@ def test_absent_renderings_are_an_error_that_says_how_to_get_them(
 ) -> None:
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     with pytest.raises(InputError, match=r"^no rendered views at .*: `python -m scripts.data render` makes them"):
-        pairs.draw_objects()
+        pictures.draw_objects()
 
 
 def test_a_column_of_rcf_mnist_holds_the_images_nearest_to_its_angle(data: RegressionData) -> None:

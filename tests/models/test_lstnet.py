@@ -1,5 +1,6 @@
 import copy
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -82,6 +83,13 @@ def test_it_is_the_network_of_the_spec() -> None:
     torch.testing.assert_close(model(x), expected)
 
 
+def test_several_steps_of_some_series_by_hand() -> None:
+    """Labels of the first step come first; each step has a highway of its own, from its series' recent values."""
+    model, x = LSTNet((WINDOW, M), 3 * (M - 1), channels=6, hidden=7, steps=3).eval(), torch.rand(N, WINDOW, M)
+    highway = torch.einsum("bts,kt->bks", x[:, -24:, :-1], model.highway.weight) + model.highway.bias[:, None]
+    torch.testing.assert_close(model(x), model.head(model.features(x)) + highway.flatten(1))
+
+
 # ---- mix points
 
 
@@ -142,14 +150,17 @@ def test_the_attention_variant_by_hand() -> None:
 # ---- stacks
 
 
-@pytest.mark.parametrize(("variant", "score"), [("skip", "dot"), ("attention", "dot"), ("attention", "mlp")])
-def test_a_stack_trains_as_its_models_alone(variant: str, score: str) -> None:
+@pytest.mark.parametrize(
+    ("variant", "score", "steps"), [("skip", "dot", 1), ("attention", "dot", 2), ("attention", "mlp", 1)]
+)
+def test_a_stack_trains_as_its_models_alone(variant: str, score: str, steps: int) -> None:
     """Three steps of Adam on mixed hidden states, without dropout; then predictions, features and mix points."""
     x, other, lam = torch.rand(3, N, WINDOW, M), torch.rand(3, N, WINDOW, M), torch.rand(3, N)
     models = []
     for e in range(3):
         torch.manual_seed(e)
-        models.append(LSTNet((WINDOW, M), M, channels=6, hidden=7, variant=variant, score=score).eval())
+        given: dict[str, Any] = {"variant": variant, "score": score, "steps": steps}
+        models.append(LSTNet((WINDOW, M), steps * M, channels=6, hidden=7, **given).eval())
     together = ModelStack([copy.deepcopy(model) for model in models], torch.device("cpu"))
     singles = [ModelStack([model], torch.device("cpu")) for model in models]
     for _ in range(3):

@@ -34,6 +34,12 @@ def test_parameter_counts(d: int, count: int) -> None:
     assert sum(p.numel() for p in FCN3((d,), 1).parameters()) == count
 
 
+def test_windows_are_laid_flat_in_a_stack_too() -> None:
+    model, flat, x = FCN3((4, 3), 2), FCN3((12,), 2), torch.randn(5, 7, 4, 3)
+    flat.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(x), flat(x.reshape(5, 7, 12)))
+
+
 @pytest.mark.parametrize(("width", "depth"), [(512, 2), (64, 1), (32, 4)])
 def test_width_and_depth_are_options(width: int, depth: int) -> None:
     torch.manual_seed(0)

@@ -1,0 +1,149 @@
+"""Own series by the commands: trained, taken up again, compared with naive forecasts, and forecast with."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cmixup import load_run
+from scripts import predict
+from scripts.config.compose import compose_train
+from scripts.driver.job import Job, plan_job
+from scripts.driver.runs import read_predictions, read_report
+from scripts.train import run_job
+from tests.scripts.jobs import execute_job
+
+pytestmark = pytest.mark.usefixtures("no_git_session")
+ROWS, HORIZON = 160, 3
+
+
+@pytest.fixture(scope="module")
+def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the first days of two exchange rates as a CSV with dates; without the mirror, made-up ones."""
+    real = Path(os.environ.get("CMIXUP_MIRROR", ""), "exchange_rate", "exchange_rate.txt.gz")
+    made_up = 1 + 0.01 * np.random.default_rng(0).normal(size=(ROWS, 2)).cumsum(axis=0)
+    values = np.loadtxt(real, delimiter=",", max_rows=ROWS, usecols=(0, 1)) if real.is_file() else made_up
+    frame = pd.DataFrame(values.round(6), columns=["australia", "britain"])
+    frame.insert(0, "day", pd.date_range("1990-01-01", periods=ROWS).strftime("%d.%m.%Y"))
+    path = tmp_path_factory.mktemp("series") / "rates.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def planned_series(out: Path, path: Path, *words: str) -> Job:
+    given = [f"series={path}", "window=24", f"horizon={HORIZON}", f"out={out}", "logger=none", "train.epochs=2"]
+    return plan_job(compose_train([*given, "model=fcn3", "seeds=0..1", *words]))
+
+
+@pytest.fixture(scope="module", params=["last", "all"])
+def trained(rates: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Job:
+    job = planned_series(tmp_path_factory.mktemp(request.param), rates, f"dataset.steps={request.param}")
+    execute_job(job)
+    return job
+
+
+def test_a_run_on_what_came_before_forecasts_what_it_did_in_the_test(trained: Job, rates: Path) -> None:
+    """The rows of a test window alone, without what follows them, give its prediction, at its dates."""
+    frame, test = pd.read_csv(rates), read_predictions(trained.run_folder(1) / "predictions.h5")["test"]
+    steps = HORIZON if trained.config["dataset"]["steps"] == "all" else 1
+    before = ROWS - HORIZON  # rows before the last forecast
+    run = load_run(trained.run_folder(1))
+    forecast = run.predict(frame[:before])
+    expected = test.prediction[""].reshape(-1, 2)[-steps:]
+    np.testing.assert_allclose(forecast.to_numpy()[-steps:], expected, rtol=1e-5)
+    assert forecast.index.strftime("%d.%m.%Y").tolist() == frame["day"][before:].tolist()
+    assert read_report(trained.run_folder(1))["stack_seeds"] == [0, 1]
+
+
+def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values, steps = pd.read_csv(rates)[["australia", "britain"]].to_numpy(), trained.config["dataset"]["steps"]
+    begin = 128 - (1 if steps == "all" else HORIZON)  # last row of the first test window
+    ahead = (1, 2, 3) if steps == "all" else (3,)
+    errors = np.array([values[row + step] - values[row] for row in range(begin, ROWS - HORIZON) for step in ahead])
+    scores = read_report(trained.run_folder(0))["scores"]["test"]
+    assert scores["rmse_naive_last_value"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
+    assert scores["mae_naive_last_value"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
+    assert {"rmse", "mae", "mape", "rmse_naive_week_before", "mape_naive_week_before"} <= scores.keys()
+    run_job(trained)
+    out = capsys.readouterr().out
+    mean = np.mean([read_report(trained.run_folder(seed))["scores"]["test"]["rmse"] for seed in (0, 1)])
+    better = mean < min(value for name, value in scores.items() if name.startswith("rmse_naive"))
+    assert f"naive forecasts: test last value rmse {scores['rmse_naive_last_value']:.4f}" in out
+    assert ("training was better than all of them" in out, "no better than the best" in out) == (better, not better)
+    assert "rmse_naive" not in out
+
+
+def test_the_command_writes_a_row_for_each_step_with_its_date(trained: Job, rates: Path, tmp_path: Path) -> None:
+    out = tmp_path / "forecast.csv"
+    predict.main([f"run={trained.run_folder(0)}", f"series={rates}", f"out={out}"])
+    written = pd.read_csv(out, parse_dates=["day"])
+    expected = load_run(trained.run_folder(0)).predict(pd.read_csv(rates))
+    assert written["day"].tolist() == pd.date_range("1990-06-10", periods=3).tolist()
+    np.testing.assert_allclose(written[["australia", "britain"]], expected, rtol=1e-6)
+
+
+def test_several_series_are_named_in_the_forecast(rates: Path, tmp_path: Path) -> None:
+    long = pd.read_csv(rates).melt("day", var_name="land", value_name="rate")
+    long["land"] = long["land"].map({"australia": "007", "britain": "8"})
+    long.to_csv(tmp_path / "long.csv", index=False)
+    job = planned_series(tmp_path, tmp_path / "long.csv", "dataset.id=land", "time=day", "seeds=null")
+    execute_job(job)
+    predict.main([f"run={job.run_folder(0)}", f"series={tmp_path / 'long.csv'}", f"out={tmp_path / 'p.csv'}"])
+    written = pd.read_csv(tmp_path / "p.csv", dtype={"land": str})
+    assert list(written) == ["land", "day", "rate"]
+    assert written["land"].tolist() == ["007"] * 3 + ["8"] * 3
+
+
+def test_an_interrupted_run_goes_on(trained: Job, rates: Path, tmp_path: Path) -> None:
+    steps = trained.config["dataset"]["steps"]
+    words = [f"dataset.steps={steps}", "checkpoint_every=1"]
+
+    def stop(epoch: int, _: object) -> None:
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute_job(planned_series(tmp_path, rates, *words), stop)
+    again, epochs = planned_series(tmp_path, rates, *words), list[int]()
+    execute_job(again, lambda epoch, _: epochs.append(epoch))
+    assert epochs == [2]
+    for seed in (0, 1):
+        one, other = (read_report(job.run_folder(seed))["scores"] for job in (again, trained))
+        assert one == other
+
+
+def test_a_straight_line_goes_on(tmp_path: Path) -> None:
+    """LSTNet's highway in the units of labels and inputs; the last value alone is 6.5 wrong."""
+    rows = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=200), "value": 3.0 * np.arange(200) + 7})
+    rows.to_csv(tmp_path / "line.csv", index=False)
+    small = ["model=lst_attn", "model.channels=4", "model.hidden=4", "train.batch_size=32", "train.lr=0.01"]
+    job = planned_series(tmp_path, tmp_path / "line.csv", "method=erm", "dataset.steps=all", "seeds=null", *small,
+                         "train.epochs=60")  # fmt: skip
+    execute_job(job)
+    assert read_report(job.run_folder(0))["scores"]["test"]["rmse"] < 1
+    np.testing.assert_allclose(load_run(job.run_folder(0)).predict(rows)["value"], [607, 610, 613], atol=1)
+
+
+BAD = {
+    "another word": (["table={rates}"], "was not trained on table=; give series="),
+    "too short": (["series={short}"], "short.csv has 5 rows with a target; a window needs 24"),
+    "another column": (["series={other}"], "other.csv has no column 'britain'"),
+    "no file": (["series=/nowhere.csv"], "no such file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_new_series_are_one_line(
+    case: str, trained: Job, rates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(rates)
+    frame[:5].to_csv(tmp_path / "short.csv", index=False)
+    frame.drop(columns="britain").to_csv(tmp_path / "other.csv", index=False)
+    places = {"rates": rates, "short": tmp_path / "short.csv", "other": tmp_path / "other.csv"}
+    words, message = BAD[case]
+    with pytest.raises(SystemExit):
+        predict.main([f"run={trained.run_folder(0)}", *(word.format(**places) for word in words)])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line

@@ -224,20 +224,12 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
 
 
 def normalize_arguments(words: Sequence[str]) -> list[str]:
-    """Return a command line as Hydra takes it: `table=` and `target=` as options of a dataset, which is chosen.
-
-    One that asks Hydra to show a configuration has the values that a tuned preset stands for.
-    """
+    """Return a command line as Hydra takes it: `table=` and `target=` as options of a dataset, which is chosen."""
     if out := os.environ.get("CMIXUP_OUT"):
         os.environ["CMIXUP_OUT"] = typed_path(out)
     words = hydra_words(take_folders(words))
     if folders := part_folders()[1:]:
         words.append(search_word(folders))
-    presets = [word.partition("=")[2] for word in words if word.startswith("preset=")]
-    if {"--cfg", "-c"} & set(words) and presets and presets[-1] in TUNED_PRESETS:
-        first = next(k for k, word in enumerate(words) if "=" in word)
-        cfg = compose_train([word for word in words if "=" in word and not word.startswith("preset=")])
-        return [*words[:first], *with_tuned(cfg, presets[-1], words[first:])]
     return words
 
 

@@ -35,25 +35,25 @@ KNOWN_TO_HYDRA = re.compile(r"[\w/\-\\+.$%*@?|: ]", re.ASCII)  # of a value with
 
 
 class OwnWord(NamedTuple):
-    """A word for the user's own data: the dataset that it chooses, if any, and what `--help` says of it."""
+    """A word for the user's own data: its option, the dataset that it chooses, if any, and what `--help` says of it."""
 
+    option: str
     dataset: str
     what: str
 
 
-#: Words that are short for `dataset.<word>=`, those that choose a dataset for `dataset.path=`, but for x and y.
 OWN = {
-    "table": OwnWord("csv", "a table of your own, a file"),
-    "images": OwnWord("images", "a folder with images of your own"),
-    "series": OwnWord("series", "a file with a series of your own"),
-    "arrays": OwnWord("arrays", "a file with arrays x and y of your own, .npz or .h5"),
-    "x": OwnWord("arrays", "a .npy file with inputs of your own"),
-    "y": OwnWord("arrays", "a .npy file with their labels"),
-    "labels": OwnWord("", "the table with the labels of images"),
-    "target": OwnWord("", "the column to predict"),
-    "time": OwnWord("", "the column of a series that holds times"),
-    "window": OwnWord("", "rows of a series that an input has"),
-    "horizon": OwnWord("", "rows of a series that are forecast"),
+    "table": OwnWord("dataset.path", "csv", "a table of your own, a file"),
+    "images": OwnWord("dataset.path", "images", "a folder with images of your own"),
+    "series": OwnWord("dataset.path", "series", "a file with a series of your own"),
+    "arrays": OwnWord("dataset.path", "arrays", "a file with arrays x and y of your own, .npz or .h5"),
+    "x": OwnWord("dataset.x", "arrays", "a .npy file with inputs of your own"),
+    "y": OwnWord("dataset.y", "arrays", "a .npy file with their labels"),
+    "labels": OwnWord("dataset.labels", "", "the table with the labels of images"),
+    "target": OwnWord("dataset.target", "", "the column to predict"),
+    "time": OwnWord("dataset.time", "", "the column of a series that holds times"),
+    "window": OwnWord("dataset.window", "", "rows of a series that an input has"),
+    "horizon": OwnWord("dataset.horizon", "", "rows of a series that are forecast"),
 }
 
 
@@ -84,7 +84,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
     made, keys = [], [word.partition("=")[0] for word in words]
     for word in words:
         key, sign, value = word.partition("=")
-        option = _option_of(key)
+        option = OWN[key].option if key in OWN else key
         names = sign and (option.lstrip("+") == "out" or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
     chosen = [OWN[key].dataset for key in keys if key in OWN and OWN[key].dataset]
@@ -103,12 +103,6 @@ def hydra_words(words: Sequence[str]) -> list[str]:
         if isinstance(given.value(), Glob) and "." in given.key_or_group:
             raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
     return made
-
-
-def _option_of(key: str) -> str:
-    if key not in OWN:
-        return key
-    return "dataset.path" if OWN[key].dataset and key not in ("x", "y") else f"dataset.{key}"
 
 
 def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:

@@ -115,7 +115,7 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             continue
         seeds = [seed for seed in cell.seeds if cell.swept or (cell.dataset, cell.method, seed) not in there]
         for change in cell.changes if seeds else []:
-            words = cell.command(choice, change, seeds)
+            words = [*cell.words, f"seeds={seeds}", *change]
             job = plan_job(compose_train(words))
             minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:

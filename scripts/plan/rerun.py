@@ -165,7 +165,9 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
         def on_finish(item: Item, problem: Problem | None) -> str:
             cell, (job,) = cell_of_item[item.name], item.jobs
             again = {seed: read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))}
-            pairs = [(_test_score(cell.reports[s]), _test_score(again[s])) for s in cell.reports if s in again]
+            both = [(cell.reports[seed], again[seed]) for seed in cell.reports if seed in again]
+            tests = [[float(unrounded_scores(r)["test"][r["selection"]]) for r in runs] for runs in both]
+            pairs = [(published, retrained) for published, retrained in tests]
             if problem or len(pairs) < len(cell.reports):
                 wrong[cell.name] = problem.text if problem else "some seeds gave no result"
             if pairs:
@@ -174,7 +176,3 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
 
         train_items(items, "verifying", workers=workers, on_finish=on_finish)
     return paired, wrong
-
-
-def _test_score(report: Report) -> float:
-    return float(unrounded_scores(report)["test"][report["selection"]])

@@ -141,8 +141,15 @@ def train_item(item: Item, report: Report) -> Problem | None:
     try:
         if item.call:
             item.call(report)
-        else:
-            _train_commands(item.commands, report)
+            return None
+        worker = multiprocessing.current_process().name
+        jobs = [plan_job(compose_train(worker_device(command, worker))) for command in item.commands]
+        epochs = jobs[0].settings.epochs
+        execute_together(
+            jobs,
+            lambda epoch, history: report(("epoch", epoch, epochs, history[0])),
+            lambda step, steps: report(("search", step, steps)),
+        )
     except FetchError as error:
         return Problem(NO_DATA, str(error))
     except OSError as error:
@@ -150,17 +157,6 @@ def train_item(item: Item, report: Report) -> Problem | None:
     except (Diverged, InputError) as error:
         return Problem(FAILED, str(error))
     return None
-
-
-def _train_commands(commands: Sequence[Sequence[str]], report: Report) -> None:
-    worker = multiprocessing.current_process().name
-    jobs = [plan_job(compose_train(worker_device(command, worker))) for command in commands]
-    epochs = jobs[0].settings.epochs
-
-    def on_epoch(epoch: int, history: list[dict[str, float]]) -> None:
-        report(("epoch", epoch, epochs, history[0]))
-
-    execute_together(jobs, on_epoch, lambda step, steps: report(("search", step, steps)))
 
 
 def train_items(

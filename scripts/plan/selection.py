@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,60 +79,41 @@ class SelectedCell:
 
     Attributes:
         dataset, method: their names.
-        recorded: the experiment that its runs are recorded under.
         seeds: those that are trained, unless they are published already.
-        changes: what each of its jobs changes of the preset, an override on each line; "" changes nothing.
+        words: of the command line of `scripts.train` that all of its jobs share.
+        changes: what each of its jobs changes of the preset, in words; a job without any changes nothing.
         swept: whether these are the values of a sweep.
-        shared: the options that all runs of the experiment change.
     """
 
     dataset: str
     method: str
-    recorded: str
     seeds: list[int]
-    changes: list[str]
+    words: list[str]
+    changes: list[list[str]]
     swept: bool
-    shared: list[str]
-
-    def command(self, choice: Choice, change: str = "", seeds: Sequence[int] = ()) -> list[str]:
-        """Return the command line of `scripts.train` for one of `changes`, by default for all seeds."""
-        return [
-            *self.shared,
-            f"dataset={self.dataset}", f"method={self.method}", f"preset={choice.preset}",
-            f"experiment={self.recorded}", f"seeds=[{','.join(map(str, seeds or self.seeds))}]", "logger=none",
-            f"out={choice.out}", f"device={choice.device}", f"rerun={str(choice.rerun).lower()}", *change.splitlines(),
-        ]  # fmt: skip
 
 
-def selected_cells(experiment: Experiment, choice: Choice) -> list[SelectedCell]:
-    """Return the cells that a choice leaves of an experiment, a dataset after another."""
-    return [
-        SelectedCell(
-            dataset,
-            method,
-            recorded_under(experiment, method, dataset),
-            selected_seeds(experiment, dataset, choice.seeds),
-            _cell_changes(experiment, choice.preset, dataset, method),
-            bool(swept_values(experiment, dataset, method)),
-            list(experiment.overrides),
-        )
-        for dataset in choice.datasets
-        for method in selected_methods(experiment, dataset, choice.methods)
-    ]
-
-
-def _cell_changes(experiment: Experiment, preset: str, dataset: str, method: str) -> list[str]:
-    """Return what is changed of a preset, a job each: a variant, layer, swept option or cell of a grid."""
-    if experiment.variants:
-        mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == (dataset, method)]
-        return ["\n".join(v.overrides) for v in mine]
-    if points := grid_points(experiment, dataset):
-        return ["\n".join(override_words(point)) for point in points]
-    values = [override_word(experiment.sweep["option"], value) for value in swept_values(experiment, dataset, method)]
-    # A tuned preset has its layer, chosen on validation with everything else.
-    both = method in experiment.choose_layer and preset not in TUNED_PRESETS
-    layers = ["method.layer=input", "method.layer=hidden"] if both else [""]
-    return ["\n".join(filter(None, pair)) for pair in itertools.product(values or [""], layers)]
+def selected_cells(experiment: Experiment, choice: Choice) -> Iterator[SelectedCell]:
+    """Yield the cells that a choice leaves of an experiment, a dataset after another."""
+    for dataset in choice.datasets:
+        for method in selected_methods(experiment, dataset, choice.methods):
+            words = [
+                *experiment.overrides, f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
+                f"experiment={recorded_under(experiment, method, dataset)}", "logger=none", f"out={choice.out}",
+                f"device={choice.device}", f"rerun={str(choice.rerun).lower()}",
+            ]  # fmt: skip
+            seeds, changes = selected_seeds(experiment, dataset, choice.seeds), [list[str]()]
+            values = swept_values(experiment, dataset, method)
+            if experiment.variants:
+                mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == (dataset, method)]
+                changes = [list(v.overrides) for v in mine]
+            elif points := grid_points(experiment, dataset):
+                changes = [override_words(point) for point in points]
+            elif values:
+                changes = [[override_word(experiment.sweep["option"], value)] for value in values]
+            if method in experiment.choose_layer and choice.preset not in TUNED_PRESETS:  # whose layer is tuned
+                changes = [[*change, f"method.layer={layer}"] for change in changes for layer in ("input", "hidden")]
+            yield SelectedCell(dataset, method, seeds, words, changes, bool(values))
 
 
 def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:

@@ -7,20 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
-from datasets.common.fetch import RawFile, github
+from datasets.common.fetch import Files, raw_files
 
-FILE = RawFile(
-    path="airfoil/airfoil_self_noise.dat",
-    sha256="74c75fd71783f1e6b71f8a622b993dc592897a97cd689c5090a07147a1b097b3",
-    size=59984,
-    urls=(
-        "https://archive.ics.uci.edu/static/public/291/airfoil+self+noise.zip#airfoil_self_noise.dat",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/00291/airfoil_self_noise.dat",
-        github("d2l-ai/d2l-zh", "a8a7b0721bcbccf57a366f4b31624913bd81faa9", "data/airfoil_self_noise.dat"),
-    ),
-    page="https://archive.ics.uci.edu/dataset/291/airfoil+self+noise",
-    licence="CC BY 4.0",
-)
 ATTRIBUTES = """
     frequency angle_of_attack chord_length velocity displacement_thickness
 """
@@ -38,7 +26,7 @@ class Airfoil(TabularDataset):
     """
 
     name: ClassVar[str] = "airfoil"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("airfoil")
     unit: ClassVar[str] = "dB (scaled sound pressure level)"
     x_shape: ClassVar[tuple[int, ...]] = (5,)
     rows: ClassVar[int] = 1503
@@ -48,9 +36,9 @@ class Airfoil(TabularDataset):
 
     def read(self) -> RawTable:
         """Read the tab-separated file, label last."""
-        ((_, path),) = self.fetch()
+        ((file, path),) = self.fetch()
         values = np.loadtxt(path)
-        return RawTable(values[:, :5], values[:, 5:], np.zeros(self.rows), {FILE.path: FILE.sha256})
+        return RawTable(values[:, :5], values[:, 5:], np.zeros(self.rows), {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Return 1503 rows with the ranges of the real columns."""

@@ -8,19 +8,8 @@ import numpy as np
 
 from datasets.common.base import RawTable, smooth_labels
 from datasets.common.domain_table import DomainTable, number_or_unknown
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import Files, raw_files
 
-FILE = RawFile(
-    path="crime/communities.data",
-    sha256="09e0b5c07eae24c1efab19b2edee05e160e7f5743b6f31e31eec3d73624da2ea",
-    size=1102815,
-    urls=(
-        "https://archive.ics.uci.edu/static/public/183/communities+and+crime.zip#communities.data",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/communities/communities.data",
-    ),
-    page="https://archive.ics.uci.edu/dataset/183/communities+and+crime",
-    licence="CC BY 4.0",
-)
 # Names of the attributes, as communities.names has them.
 ATTRIBUTES = """
     population householdsize racepctblack racePctWhite racePctAsian racePctHisp agePct12t21 agePct12t29 agePct16t24
@@ -68,7 +57,7 @@ class Crime(DomainTable):
     """
 
     name: ClassVar[str] = "crime"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("crime")
     unit: ClassVar[str] = "violent crimes per population, normalised to [0, 1]"
     x_shape: ClassVar[tuple[int, ...]] = (122,)
     rows: ClassVar[int] = 1994
@@ -78,10 +67,10 @@ class Crime(DomainTable):
 
     def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""
-        ((_, path),) = self.fetch()
+        ((file, path),) = self.fetch()
         columns = [0, *range(5, 128)]
         values = np.loadtxt(path, delimiter=",", usecols=columns, converters=number_or_unknown, encoding="utf-8")
-        return RawTable(values[:, 1:-1], values[:, -1:], values[:, 0], {FILE.path: FILE.sha256})
+        return RawTable(values[:, 1:-1], values[:, -1:], values[:, 0], {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Return 1994 rows with the states, the rows of each and the number of unknown values of the real file."""

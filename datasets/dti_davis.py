@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.affinity import MatrixDrugTarget, deepdta_files
-from datasets.common.fetch import RawFile
+from datasets.common.affinity import MatrixDrugTarget
+from datasets.common.fetch import Files, raw_files
 
 
 class DTIDavis(MatrixDrugTarget):
@@ -25,16 +25,7 @@ class DTIDavis(MatrixDrugTarget):
     """
 
     name: ClassVar[str] = "dti_davis"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = deepdta_files(
-        "davis",
-        ("ligands_can.txt", "141094d99510a52091d2ea1b05be7c1f66b2c5fcaeeeb261eaf4cbf2128bde6d", 5306),
-        ("proteins.txt", "187cedeee10cd3b58af915a2861a5ed0c4ff42a2d728f4dea5e0b47e3d75b291", 355211),
-        (
-            "drug-target_interaction_affinities_Kd__Davis_et_al.2011v1.txt",
-            "e2c3d003d49aff61f70be24feafd8d084b0df9404d919338088855828e252d88",
-            164306,
-        ),
-    )
+    files: ClassVar[Files] = raw_files("dti_davis")
     unit: ClassVar[str] = "pKd = 9 - log10(Kd / nM)"
     rows: ClassVar[int] = 68 * 442
 

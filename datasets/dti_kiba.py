@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.affinity import MatrixDrugTarget, deepdta_files
-from datasets.common.fetch import RawFile
+from datasets.common.affinity import MatrixDrugTarget
+from datasets.common.fetch import Files, raw_files
 
 
 class DTIKiba(MatrixDrugTarget):
@@ -23,11 +23,6 @@ class DTIKiba(MatrixDrugTarget):
     """
 
     name: ClassVar[str] = "dti_kiba"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = deepdta_files(
-        "kiba",
-        ("ligands_can.txt", "a95797abaf31b17bd2471dbf3e3476f588d5a79797903cc156528f66e55c963b", 165908),
-        ("proteins.txt", "2ba9dbc2959d88b0740aaf28828c4c611c2dbd1c2019547eb2ec1c3daa192604", 170137),
-        ("kiba_binding_affinity_v2.txt", "0b062d3f51e80b63acda95bcc6364cacafa744d1dcd2d97293ccc878540b5732", 2864308),
-    )
+    files: ClassVar[Files] = raw_files("dti_kiba")
     unit: ClassVar[str] = "KIBA score"
     rows: ClassVar[int] = 118_254

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile, github
+from datasets.common.fetch import Files, raw_files
 from datasets.common.windows import WINDOW, SeriesDataset
-
-REPOSITORY = "laiguokun/multivariate-time-series-data"
-# SHA-256 and size as several public loaders of this address pin them; the file was not at hand when this was written.
-# It is git blob df158a9fff65428ece107200432a72c992d5e4e9.
-FILE = RawFile(
-    path="electricity/electricity.txt.gz",
-    sha256="3c4c069588198c1fcc95cace7bb69c99922129edfd673b7286661dad20badefa",
-    size=17993794,
-    urls=(
-        f"https://github.com/{REPOSITORY}/raw/master/electricity/electricity.txt.gz",
-        github(REPOSITORY, "7f402f185cc2435b5e66aed13a3b560ed142e023", "electricity/electricity.txt.gz"),
-    ),
-    page=f"https://github.com/{REPOSITORY}/tree/master/electricity",
-    licence="CC BY 4.0 (UCI)",
-)
 
 
 class Electricity(SeriesDataset):
@@ -37,7 +22,7 @@ class Electricity(SeriesDataset):
     """
 
     name: ClassVar[str] = "electricity"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("electricity")
     unit: ClassVar[str] = "kWh / its largest value"
     rows: ClassVar[int] = 26304
     series: ClassVar[int] = 321

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from datasets.common.fetch import RawFile, github
+from datasets.common.fetch import Files, raw_files
 from datasets.common.windows import WINDOW, SeriesDataset
-
-REPOSITORY = "suncy998/MELLM-DW-Suppression-Evaluation"
-COMMIT = "5c7c716d94a6b6fa5cf3ae5a0b092bee6264151e"
-FILE = RawFile(
-    path="electricity/partial/electricity_first1000h_203ch.csv",
-    sha256="aaefecee23313ce369d53b8f6bac69dcc688e7f86e93c44c3411e1ecf526987d",
-    size=871259,
-    urls=(github(REPOSITORY, COMMIT, "dataset/electricity/electricity.csv"),),
-    page=f"https://github.com/{REPOSITORY}/tree/{COMMIT}/dataset/electricity",
-    licence="CC BY 4.0 (UCI); repository Apache 2.0",
-)
 
 
 class ElectricityFragment(SeriesDataset):
@@ -33,7 +22,7 @@ class ElectricityFragment(SeriesDataset):
     """
 
     name: ClassVar[str] = "electricity_fragment"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("electricity_fragment")
     unit: ClassVar[str] = "kWh / its largest value"
     rows: ClassVar[int] = 1000
     series: ClassVar[int] = 203

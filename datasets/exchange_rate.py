@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile, github
+from datasets.common.fetch import Files, raw_files
 from datasets.common.windows import SeriesDataset
-
-REPOSITORY = "laiguokun/multivariate-time-series-data"
-FILE = RawFile(
-    path="exchange_rate/exchange_rate.txt.gz",
-    sha256="6a4fbb561dcdee43f071a83badbeec9223a335552278348656738b556f1c2e9d",
-    size=177142,
-    urls=(
-        f"https://github.com/{REPOSITORY}/raw/master/exchange_rate/exchange_rate.txt.gz",
-        github(REPOSITORY, "7f402f185cc2435b5e66aed13a3b560ed142e023", "exchange_rate/exchange_rate.txt.gz"),
-    ),
-    page=f"https://github.com/{REPOSITORY}/tree/master/exchange_rate",
-    licence="none stated",
-)
 
 
 class ExchangeRate(SeriesDataset):
@@ -35,7 +22,7 @@ class ExchangeRate(SeriesDataset):
     """
 
     name: ClassVar[str] = "exchange_rate"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("exchange_rate")
     unit: ClassVar[str] = "exchange rate / its largest value"
     rows: ClassVar[int] = 7588
     series: ClassVar[int] = 8

@@ -8,32 +8,8 @@ import numpy as np
 
 from cmixup.errors import check_seed
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import Files, raw_files
 
-CSV = RawFile(
-    path="no2/no2.csv",
-    sha256="0420af1d0f07ff6e613827e0e0e613eee4c56fefa6aebfe9fd95fac2830ad2ae",
-    size=22405,
-    urls=(
-        "https://raw.githubusercontent.com/JusciAvelino/Meta-IR/6815e5dfc7dd5819a7c16cf62f5447ea777c73f2/data/no2.csv",
-    ),
-    page="http://lib.stat.cmu.edu/datasets/NO2.dat (StatLib, the origin; other bytes)",
-    licence="none stated (StatLib)",
-)
-TSV = RawFile(
-    path="no2/547_no2.tsv.gz",
-    sha256="e116f24d2cabc7388a0714f1d0bf3a85f7613e3fc2b88642c47154fece000c73",
-    size=15471,
-    urls=(
-        "https://github.com/EpistasisLab/pmlb/raw/master/datasets/547_no2/547_no2.tsv.gz",
-        (
-            "https://github.com/EpistasisLab/pmlb/raw/792a7a2e6e5a555cc752773e51b677e6f1120b63/"
-            "datasets/regression/547_no2/547_no2.tsv.gz"
-        ),
-    ),
-    page="https://github.com/EpistasisLab/pmlb/tree/master/datasets/547_no2",
-    licence="PMLB repository: MIT",
-)
 ATTRIBUTES = """
     cars_per_hour temperature_at_2m wind_speed temperature_diff_2m_25m wind_direction hour_of_day day
 """
@@ -58,7 +34,7 @@ class NO2(TabularDataset):
     """
 
     name: ClassVar[str] = "no2"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((CSV, TSV),)
+    files: ClassVar[Files] = raw_files("no2")
     unit: ClassVar[str] = "log NO2 concentration"
     x_shape: ClassVar[tuple[int, ...]] = (7,)
     rows: ClassVar[int] = 500
@@ -77,8 +53,8 @@ class NO2(TabularDataset):
     def read(self) -> RawTable:
         """Read whichever copy is at hand; the CSV has the label first, PMLB's file has it last."""
         ((file, path),) = self.fetch()
-        values = np.loadtxt(path, delimiter="," if file is CSV else "\t", skiprows=1)
-        label = 0 if file is CSV else 7
+        values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else "\t", skiprows=1)
+        label = 0 if path.suffix == ".csv" else 7
         return RawTable(
             np.delete(values, label, axis=1), values[:, [label]], np.zeros(self.rows), {file.path: file.sha256}
         )

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile, sha256_of
+from datasets.common.fetch import Files, raw_files, sha256_of
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
 from datasets.common.pose.views import Views
-
-
-def _released(name: str) -> RawFile:
-    return RawFile(
-        path=f"pascal1d/{name}",
-        sha256="",  # none is published
-        size=0,
-        urls=(),
-        page="https://github.com/mingzhang-yin/Meta-learning-without-memorization (Google Drive link in its README)",
-        licence="none stated; PASCAL3D+ is published for research",
-    )
 
 
 class Pascal1D(TaskDataset):
@@ -34,10 +23,7 @@ class Pascal1D(TaskDataset):
     """
 
     name: ClassVar[str] = "pascal1d"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = (
-        (_released("train_data_ins.pkl"),),
-        (_released("val_data_ins.pkl"),),
-    )
+    files: ClassVar[Files] = raw_files("pascal1d")
 
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles the first time."""

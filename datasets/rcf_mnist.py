@@ -14,29 +14,8 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
-from datasets.common.fetch import RawFile, github
+from datasets.common.fetch import Files, raw_files
 
-NAME = "train-images-idx3-ubyte"
-FILE = RawFile(
-    path=f"fashion_mnist/{NAME}.gz",
-    sha256="3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-    size=26421880,
-    urls=(
-        f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{NAME}.gz",
-        github("zalandoresearch/fashion-mnist", "b2617bb6d3ffa2e429640350f613e3291e10b141", f"data/fashion/{NAME}.gz"),
-    ),
-    page="https://github.com/zalandoresearch/fashion-mnist",
-    licence="MIT",
-)
-# Debian's package dataset-fashion-mnist: the same images under another gzip header, so what counts is the content.
-DEBIAN = RawFile(
-    path=f"fashion_mnist/{NAME}",
-    sha256="c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-    size=47040016,
-    urls=(f"file:///usr/share/datasets/fashion-mnist/{NAME}.gz#content",),
-    page="https://packages.debian.org/dataset-fashion-mnist",
-    licence="MIT",
-)
 SYNTHETIC_SIZES = (64, 32, 32)
 BACKGROUND = 5  # grey values up to this one are not coloured
 
@@ -62,7 +41,7 @@ class RCFMNIST(Dataset):
     """
 
     name: ClassVar[str] = "rcf_mnist"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE, DEBIAN),)
+    files: ClassVar[Files] = raw_files("rcf_mnist")
     unit: ClassVar[str] = "turns (rotation / 360 degrees)"
     domains: ClassVar[bool] = True
     x_shape: ClassVar[tuple[int, ...]] = (3, 28, 28)

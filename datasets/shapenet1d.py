@@ -7,21 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import Files, raw_files
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
 from datasets.common.pose.views import Views
 
-FILE = RawFile(
-    path="shapenet1d/ShapeNet1D.tar.xz",
-    sha256="ce63406119c366fd2f415b7dddef912c95fe80369230d1de836a2b53a31c3594",
-    size=174364968,
-    urls=(
-        "https://media.githubusercontent.com/media/boschresearch/what-matters-for-meta-learning/main/data/ShapeNet1D.tar.xz",
-    ),
-    page="https://github.com/boschresearch/what-matters-for-meta-learning (data/ShapeNet1D.tar.xz, git LFS)",
-    licence="repository AGPL-3.0; ShapeNet is published for research",
-)
 TRAIN, TEST = "train_data_large.pkl", "val_data.pkl"
 
 
@@ -38,7 +28,7 @@ class ShapeNet1D(TaskDataset):
     """
 
     name: ClassVar[str] = "shapenet1d"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("shapenet1d")
 
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles of the archive the first time."""

@@ -7,18 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import Files, raw_files
 from datasets.common.pose.meshes import Mesh, read_objs
 from datasets.common.pose.rendered import RenderedDataset
 
-FILE = RawFile(
-    path="shapenet1d/pybullet_random_objects.tar.xz",
-    sha256="08c2f6ab65f19ae5577f03746a3debc0f4aba74bbea6b664c166fc1e3e8393d1",
-    size=3235084,
-    urls=(),
-    page="https://github.com/bulletphysics/bullet3 (pybullet 3.2.7, pybullet_data/random_urdfs, packed as tar.xz)",
-    licence="zlib (pybullet)",
-)
 N_ALL, N_MESHES, MESH_SEED = 1000, 200, 0
 
 
@@ -35,7 +27,7 @@ class ShapeNet1DRandom(RenderedDataset):
     """
 
     name: ClassVar[str] = "shapenet1d_random"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("shapenet1d_random")
     n_views: ClassVar[int] = 50
     n_test: ClassVar[int] = 40
 

@@ -8,19 +8,8 @@ import numpy as np
 
 from datasets.common.base import RawTable, smooth_labels
 from datasets.common.domain_table import DomainTable, number_or_unknown
-from datasets.common.fetch import RawFile
+from datasets.common.fetch import Files, raw_files
 
-FILE = RawFile(
-    path="skillcraft/SkillCraft1_Dataset.csv",
-    sha256="9201edfe8fa842a9a5a53ed2952a2d630cb42b2e7dca6ce982e99455f82abc8b",
-    size=500259,
-    urls=(
-        "https://archive.ics.uci.edu/static/public/272/skillcraft1+master+table+dataset.zip#SkillCraft1_Dataset.csv",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/00272/SkillCraft1_Dataset.csv",
-    ),
-    page="https://archive.ics.uci.edu/dataset/272/skillcraft1+master+table+dataset",
-    licence="CC BY 4.0",
-)
 LABEL, DOMAIN = "ActionLatency", "LeagueIndex"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
 ATTRIBUTES = """
@@ -43,7 +32,7 @@ class SkillCraft(DomainTable):
     """
 
     name: ClassVar[str] = "skillcraft"
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ((FILE,),)
+    files: ClassVar[Files] = raw_files("skillcraft")
     unit: ClassVar[str] = "ms (action latency)"
     x_shape: ClassVar[tuple[int, ...]] = (17,)
     rows: ClassVar[int] = 3395
@@ -53,12 +42,12 @@ class SkillCraft(DomainTable):
 
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""
-        ((_, path),) = self.fetch()
+        ((file, path),) = self.fetch()
         header = path.read_text(encoding="utf-8").partition("\n")[0].replace('"', "").split(",")
         columns = [header.index(name) for name in (*self.columns, LABEL, DOMAIN)]
         form: Any = {"delimiter": ",", "quotechar": '"', "encoding": "utf-8"}
         values = np.loadtxt(path, skiprows=1, usecols=columns, converters=number_or_unknown, **form)
-        return RawTable(values[:, :-2], values[:, -2:-1], values[:, -1], {FILE.path: FILE.sha256})
+        return RawTable(values[:, :-2], values[:, -2:-1], values[:, -1], {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
         """Return 3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""

@@ -21,14 +21,11 @@ from torch import Tensor
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_seed
 from datasets.common.base import SPLITS, Dataset, Indices
-from datasets.common.fetch import RawFile
 
 # The symbols that DeepDTA's encoders know (mims-harvard/TDC examples/multi_pred/dti_dg), '?' for all others and for
 # what lies behind the end of a string. Their order is ours: any will do when training from scratch.
 DRUG_SYMBOLS = "?#%()+-.0123456789=ABCDEFGHIKLMNOPRSTUVWYZ[]_abcdefghilmnorstuy"
 PROTEIN_SYMBOLS = "?ABCDEFGHIKLMNOPQRSTUVWXYZ"
-PAGE = "https://github.com/hkmztrk/DeepDTA/tree/a546a8433a6822e958f36171c4356ad6f414d623/data"
-RAW = "https://raw.githubusercontent.com/hkmztrk/DeepDTA/a546a8433a6822e958f36171c4356ad6f414d623/data"
 N_GROUPS, TRAIN_GROUPS, VAL_GROUPS = 10, 7, 1
 
 
@@ -189,14 +186,6 @@ class MatrixDrugTarget(DrugTarget):
         """Groups 0 to 6 train, 7 is validation, 8 and 9 are testing; the same for every run seed."""
         part = np.digitize(table.domain, (TRAIN_GROUPS, TRAIN_GROUPS + VAL_GROUPS))
         return {name: np.flatnonzero(part == k) for k, name in enumerate(SPLITS)}
-
-
-def deepdta_files(name: str, *files: tuple[str, str, int]) -> tuple[tuple[RawFile, ...], ...]:
-    """Return files of the folder `name` of DeepDTA's repository, given as (name, SHA-256, size)."""
-    return tuple(
-        (RawFile(f"dti/{name}/{path}", sha256, size, (f"{RAW}/{name}/{path}",), PAGE, "none stated"),)
-        for path, sha256, size in files
-    )
 
 
 def balanced_groups(family: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:

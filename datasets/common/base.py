@@ -14,7 +14,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice
-from datasets.common.fetch import RawFile, RawFolder, fetch
+from datasets.common.fetch import Files, RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
 from datasets.common.scaling import Scaling
 
@@ -46,7 +46,7 @@ class Dataset(ABC):
     """
 
     name: ClassVar[str]
-    files: ClassVar[tuple[tuple[RawFile, ...], ...]] = ()
+    files: ClassVar[Files] = ()
     folders: ClassVar[tuple[RawFolder, ...]] = ()
     place: ClassVar[str] = ""
     unit: ClassVar[str]

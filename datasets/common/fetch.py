@@ -6,6 +6,7 @@ them under the same paths. A file appears at its place only once it is complete 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -13,7 +14,9 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from cmixup.errors import InputError
@@ -42,11 +45,15 @@ class RawFile:
     """
 
     path: str
-    sha256: str
-    size: int
-    urls: tuple[str, ...]
-    page: str
-    licence: str
+    sha256: str = ""
+    size: int = 0
+    urls: tuple[str, ...] = ()
+    page: str = ""
+    licence: str = ""
+
+
+#: Of each file that a dataset needs the alternatives that will do, preferred first.
+Files = tuple[tuple[RawFile, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -101,9 +108,19 @@ class RawFolder:
         )
 
 
-def github(repository: str, commit: str, path: str) -> str:
-    """Return the address of a file of a repository of GitHub's, as it is at a commit."""
-    return f"https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+@functools.cache
+def _raw_files() -> dict[str, list[list[dict[str, Any]]]]:
+    text = (Path(__file__).parents[1] / "raw_files.yaml").read_text(encoding="utf-8")
+    listed: dict[str, list[list[dict[str, Any]]]] = yaml.safe_load(text)
+    return listed
+
+
+def raw_files(dataset: str) -> Files:
+    """Return the files of a dataset as `datasets/raw_files.yaml` has them: of each that it needs, the alternatives."""
+    return tuple(
+        tuple(RawFile(**{**file, "urls": tuple(file.get("urls", ()))}) for file in alternatives)
+        for alternatives in _raw_files()[dataset]
+    )
 
 
 def data_root() -> Path:

@@ -8,15 +8,13 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
-from datasets import exchange_rate, rcf_mnist
 from datasets.airfoil import Airfoil
 from datasets.common.base import TabularDataset
-from datasets.common.fetch import fetch
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
 from datasets.exchange_rate import ExchangeRate
-from datasets.no2 import NO2, TSV
+from datasets.no2 import NO2
 from datasets.rcf_mnist import RCFMNIST
 from datasets.rdataset import Rdataset
 from datasets.skillcraft import SkillCraft
@@ -104,9 +102,10 @@ def compare(data: RegressionData, expected: list[np.ndarray]) -> None:
 
 def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     first = NO2().read()
-    monkeypatch.setattr(NO2, "files", ((TSV,),))
+    (_, tsv), *_ = NO2.files
+    monkeypatch.setattr(NO2, "files", ((tsv,),))
     second = NO2().read()
-    assert second.checksums == {TSV.path: TSV.sha256}
+    assert second.checksums == {tsv.path: tsv.sha256}
     np.testing.assert_allclose(first.y, second.y, atol=2.4e-7, rtol=0)
     np.testing.assert_allclose(first.x, second.x, atol=1.31e-5, rtol=0)
     assert first.x[:, 6].min() == 32  # the day number is the last feature
@@ -114,11 +113,10 @@ def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyP
 
 
 def test_exchange_rate() -> None:
-    data = ExchangeRate().load(0)
+    data, ((file, path),) = ExchangeRate().load(0), ExchangeRate().fetch()
     assert (len(data.train), len(data.val), len(data.test)) == (4373, 1518, 1518)
     assert data.train.x.shape == (4373, 168, 8)
-    assert data.checksums == {exchange_rate.FILE.path: exchange_rate.FILE.sha256}
-    _, path = fetch(exchange_rate.FILE)
+    assert data.checksums == {file.path: file.sha256}
     raw = np.loadtxt(path, delimiter=",")
     assert (raw.min(), raw.max()) == (0.006254, 2.109)
     scaled = torch.from_numpy(raw / np.abs(raw).max(axis=0)).float()
@@ -133,7 +131,7 @@ def test_rcf_mnist() -> None:
     parts = (data.train, data.val, data.test)
     assert [len(split) for split in parts] == [40_000, 10_000, 10_000]
     assert torch.bincount(data.train.domain).tolist() == [32_000, 8_000]
-    assert data.checksums == {rcf_mnist.FILE.path: rcf_mnist.FILE.sha256}
+    assert data.checksums == {RCFMNIST.files[0][0].path: RCFMNIST.files[0][0].sha256}
     assert data.train.y.std().item() == pytest.approx(1 / 12**0.5, abs=0.003)
     for split, wanted in zip(parts, (0.6, 0.0, -0.6), strict=True):
         rho = split.x.rho

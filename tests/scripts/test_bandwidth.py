@@ -104,7 +104,7 @@ def test_a_check_with_fewer_datasets_than_are_published_writes_nothing(
 @pytest.mark.slow
 def test_the_committed_numbers_of_rcf_mnist_are_those_of_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its labels are angles that are drawn, so this needs no file: the images are left black."""
-    file = rcf_mnist.FILE
+    ((file, _),) = rcf_mnist.RCFMNIST.files
     monkeypatch.setattr(rcf_mnist.RCFMNIST, "fetch", lambda _: ((file, Path(file.path)),))
     monkeypatch.setattr(rcf_mnist, "read_idx", lambda _, shape: np.zeros(shape, np.uint8))
     monkeypatch.setattr(rcf_mnist, "rotate", lambda images, _: images)

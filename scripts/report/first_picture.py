@@ -1,8 +1,9 @@
-"""The project's first picture: what C-Mixup does to rows of a curve, and what it changes on real tables."""
+"""The project's first picture, pairs on a curve and the regressor beside rivals, and what C-Mixup changes on tables."""
 
 from __future__ import annotations
 
 import math
+import statistics
 
 import numpy as np
 import torch
@@ -11,23 +12,52 @@ from matplotlib.figure import Figure
 
 from cmixup import CMixup
 from scripts.records.names import method_title
-from scripts.report.figures import COLOURS, LOOKS, new_subplots
+from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.figures import COLOURS, GREY, LOOKS, new_subplots
 from scripts.report.register import draws
+from scripts.report.sentences import ESTIMATORS, behind_catboost
 from scripts.report.study_evidence import METHOD, leading_setting
 from scripts.stats.effects import VERDICTS, Effect
 
+#: Regressors of the first picture, and where the name of each stands beside its mark, in points.
+RIVALS = {
+    "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost", (8, 4), "left"),
+    "lightgbm": ("LightGBM", (8, 4), "left"), "hist_gradient_boosting": ("HistGradientBoosting", (8, -10), "left"),
+}  # fmt: skip
+
 
 @draws
-def first_picture() -> dict[str, Figure]:
-    """Return the picture that README begins with, by its path below results/."""
+def pictures() -> dict[str, Figure]:
+    """Return the picture that README begins with, and that of effects on tables, by their paths below results/."""
     lead = leading_setting()
     effect = lead.effect(METHOD)
     assert effect is not None
-    figure, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
+    first, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
     draw_mixing(left)
-    draw_effects(right, effect, lead.rules.equal)
-    figure.tight_layout()
-    return {"study/first.png": figure}
+    draw_rivals(right, published_evidence())
+    effects, ((axis,),) = new_subplots(1, 1, (7.0, 4.6))
+    draw_effects(axis, effect, lead.rules.equal, lead.splits)
+    for figure in (first, effects):
+        figure.tight_layout()
+    return {"study/first.png": first, "study/effects.png": effects}
+
+
+def draw_rivals(axis: Axes, e: Evidence) -> None:
+    """Draw the test error of regressors with default hyperparameters over the time of a fit, on held-out tables."""
+    axis.axhline(0, color=COLOURS["erm"], linewidth=1)
+    for model, (title, place, side) in RIVALS.items():
+        seconds = statistics.median(e.rows(ESTIMATORS, "seconds", part="reserved", model=model).values.values())
+        behind = behind_catboost(e, model)
+        mean, low, high = (100 * math.expm1(end) for end in (behind.mean, behind.low, behind.high))
+        ours = model == "cmixup"
+        axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="D" if ours else "o", markersize=7,
+                      color=COLOURS[METHOD] if ours else GREY, capsize=3)  # fmt: skip
+        axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
+    axis.set(xscale="log", xlabel="median seconds of a fit, one thread")
+    axis.set_xticks([0.03, 0.1, 0.3, 1, 3, 10], ["0.03", "0.1", "0.3", "1", "3", "10"])
+    axis.minorticks_off()
+    axis.set_ylabel("test RMSE against CatBoost's, %\n← better          worse →")
+    axis.set_title(f"Defaults on {behind.n} held-out tables, 95 % intervals", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:
@@ -41,11 +71,11 @@ def draw_mixing(axis: Axes) -> None:
         axis.plot(mixed[0][:, 0], mixed[1][:, 0], marker, color=colour, label=f"mixed by {method_title(name)}",
                   markersize=5, alpha=0.8)  # fmt: skip
     axis.set(xlabel="input", ylabel="label")
-    axis.set_title("mixup leaves the curve, C-Mixup stays on it", fontsize=11)
+    axis.set_title("C-Mixup keeps mixed points near the data", fontsize=11)
     axis.legend(frameon=False, fontsize=9)
 
 
-def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
+def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     """Draw what C-Mixup changes on every table, in the mean, and on a new table, in percent of ERM's error.
 
     Within the band `equal`, in percent, an effect is neither a gain nor a loss.
@@ -56,7 +86,8 @@ def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
     for place, row in enumerate(rows):
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=3, fmt="o",
                       color="0.6", linewidth=1)  # fmt: skip
-    known = {"mean over tables": effect.posterior.overall, "for a new table": effect.posterior.new}
+    posterior = effect.posterior
+    known = {"mean over tables, 95 % interval": posterior.overall, "a new table, 95 % prediction": posterior.new}
     for k, (name, row) in enumerate(known.items()):
         place = len(rows) + 2 + 3 * k
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",
@@ -66,9 +97,10 @@ def draw_effects(axis: Axes, effect: Effect, equal: float) -> None:
     axis.set_yticks([])
     axis.set_ylim(len(rows) + 7, -4.5)
     axis.set_ylabel(f"{len(rows)} tables, one row each")
-    axis.set_xlim(left=min(-1.4 * equal, axis.get_xlim()[0]))
+    left, right = axis.get_xlim()
+    axis.set_xlim(min(-1.4 * equal, left), right + 0.12 * (right - left))  # with room for the names
     axis.set_xlabel("← better          worse →\nC-Mixup's error against training without mixing, %")
     counts = effect.counts()
     improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
-    title = f"{len(rows)} tables: {improves} surely improve by {equal:g} %, {worsens} worsen as much"
-    axis.set_title(title, fontsize=11)
+    about = f"{len(rows)} tables, {splits} splits, a tuned network"
+    axis.set_title(f"{about}: {improves} surely improve by {equal:g} %, {worsens} worsen", fontsize=10)

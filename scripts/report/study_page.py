@@ -212,18 +212,19 @@ def recalibration_text(lead: Setting) -> str:
 
 
 def short_answer() -> str:
-    """Return whether C-Mixup helps: what all summaries of its mean effect say, and what to expect of a table."""
+    """Return whether C-Mixup helps: what all summaries of its mean effect say, and which tables it surely changes."""
     lead = leading_setting()
     effect, means = lead.effect(METHOD), mean_summaries(lead, METHOD).values()
-    assert effect is not None
+    assert effect
+    assert effect.unweighted
     low, high = (end(mean.mean for mean in means) for end in (min, max))
-    way = "it raises the error" if low > 0 else "it lowers the error" if high < 0 else "the direction is inconclusive"
+    about = f"the error by about {abs(effect.unweighted.mean):.1f} %"
+    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "changes the error in no sure direction"
     apart, counts = sum(not mean.low <= 0 <= mean.high for mean in means), effect.counts()
     improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
-    gain, loss = map(chance_text, recalibrated(lead, METHOD))
+    where = f"over {len(effect.means)} real tables ({lead.splits} splits each, tuned small networks)"
     return (
-        f"On average {way}: over {len(effect.means)} real tables, {lead.splits} splits each, {len(means)} summaries of "
-        f"its effect lie between {low:+.1f} and {high:+.1f} % of ERM's error, and {apart} of their 95 % intervals "
-        f"exclude 0. It surely improves {improves} of the tables by {lead.rules.equal:g} % and worsens {worsens} as "
-        f"much; the probability that a new table improves by {lead.rules.equal:g} % is {gain}, that it worsens {loss}"
+        f"Expect little of it: {where} it {way} on average ({len(means)} summaries of its effect: {low:+.1f} to "
+        f"{high:+.1f} %, {apart} of their 95 % intervals exclude 0), and it surely improves {improves} of them by "
+        f"{lead.rules.equal:g} % and worsens {worsens} as much"
     )

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_count
-from cmixup.losses import known_squared_error, squared_error
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
@@ -23,6 +22,7 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
@@ -37,7 +37,7 @@ class Trained:
 
     Attributes:
         weights: state of the `MLP`, of the epoch that was chosen.
-        errors: squared errors of the rows held out, in squared standard deviations; averaged over outputs.
+        errors: of the rows held out, by the loss of standardised labels; averaged over outputs.
         best_epoch: the epoch that was chosen, from 1; 0 if training diverged.
         losses: the mean training loss of each epoch.
     """
@@ -74,7 +74,7 @@ def train_networks(
     inputs, mixed = joined(rows.x, effects), any(bandwidth > 0 for bandwidth, _ in nets)
     data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all where there are no effects
     data_of = [data[member % len(data)] for _, member in nets]
-    error = known_squared_error if np.isnan(rows.y).any() else squared_error
+    error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
     streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
     trained_on = [parts[member].train for _, member in nets]
     length = max(map(len, trained_on))
@@ -83,7 +83,7 @@ def train_networks(
     methods: list[Method] = []
     for (bandwidth, _), run_data, run_streams, index in zip(nets, data_of, streams, trained_on, strict=True):
         with torch_seed(run_streams.init):
-            models.append(MLP((inputs.shape[-1], *settings.hidden, rows.y.shape[1]), encoding))
+            models.append(MLP((inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs), encoding))
         pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
         methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
         methods[-1].error = error
@@ -111,7 +111,7 @@ def train_networks(
             losses.append(torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu())
             score_text = ""
             if settings.early_stopping or epoch == settings.epochs:
-                errors = _errors(stack, loader, torch.from_numpy(scored))
+                errors = _errors(stack, loader, torch.from_numpy(scored), settings.loss)
                 now = (errors * weight).sum(dim=1) if scored.size else losses[-1]
                 score_text = f", {now.mean():.4f} held out" if scored.size else ""
                 # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
@@ -121,7 +121,7 @@ def train_networks(
                 kept = torch.where(better[:, None], errors, kept)
                 stopped |= epoch - best_epoch >= settings.patience
             if settings.verbose:
-                print(f"epoch {epoch}: squared error {losses[-1].mean():.4f}{score_text}", flush=True)  # noqa: T201 - asked
+                print(f"epoch {epoch}: {settings.loss.name} error {losses[-1].mean():.4f}{score_text}", flush=True)  # noqa: T201 - asked
             if bool(stopped.all()):
                 break
     curves = torch.stack(losses, dim=1).tolist()
@@ -135,7 +135,7 @@ def choose(errors: Floats, weight: Floats) -> int:
     """Return the place of the bandwidth that wins: the first, unless another one is better by a standard error.
 
     Args:
-        errors: (B, n) squared errors of each bandwidth on the same rows, infinite where training diverged.
+        errors: (B, n) of each bandwidth on the same rows, infinite where training diverged.
         weight: (n,) of these rows.
     """
     means = np.average(errors, axis=1, weights=weight)
@@ -182,13 +182,13 @@ def _data(inputs: Floats, labels: Floats) -> RegressionData:
     return RegressionData("X", split, split, split, unit="standard deviations")
 
 
-def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor) -> Tensor:
-    """Return squared errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over known outputs."""
+def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor, loss: Loss) -> Tensor:
+    """Return errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over known outputs."""
     stack.model.eval()
-    squared_errors = []
+    errors = []
     with torch.no_grad():
         for part in torch.split(index.to(loader.index_device), EVAL_BATCH, dim=1):
             batch = loader.fetch(part)
-            squares = (stack.model(batch.x).double() - batch.y.double()).square().nanmean(dim=-1)
-            squared_errors.append(squares.reshape(len(part), -1).cpu())
-    return torch.cat(squared_errors, dim=1)
+            of_rows = loss.of_rows(stack.model(batch.x).double(), batch.y.double())
+            errors.append(of_rows.reshape(len(part), -1).cpu())
+    return torch.cat(errors, dim=1)

@@ -1,56 +1,99 @@
-"""Prediction intervals of an ensemble from the rows that its members held out: CV+ and jackknife+-after-bootstrap.
+"""Prediction intervals from rows that members held out: residuals of these rows in units of a spread that follows X.
 
-Barber, Candes, Ramdas and Tibshirani (2021), "Predictive inference with the jackknife+", Annals of Statistics 49(1),
-section 3 (CV+); Kim, Xu and Barber (2020), NeurIPS, for rows that several members held out. A row's residual is that of
-the mean of those members, and stands with this mean at the new point.
+An interval ends where the prediction lies a quantile of held-out residuals away (jackknife and CV, see Barber, Candes,
+Ramdas and Tibshirani 2021, Annals of Statistics 49(1), section 2). The residual of a row is that of the mean of the
+members that held it out. Where that makes intervals better, it is divided by a spread which trees predict from the row
+(locally weighted conformal inference, Lei et al. 2018, JASA 113, section 5.2). Of fitted quantiles it is how far the
+label lies outside the lowest and the highest, below 0 inside (conformalised quantile regression, Romano, Patterson and
+Candes 2019, NeurIPS), and the quantiles are the spread.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cmixup.errors import InputError, as_number
-from cmixup.sampling.inputs import Floats
+from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sklearn.columns import Levels
 from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.trees import Trees, fit_trees, predict_trees
 
-#: A block of new rows holds so many ends of intervals.
-ENDS_PER_BLOCK = 1 << 21
+#: A spread needs so many held-out rows; trees predict it for the rows of other folds than their own.
+FEWEST_ROWS, FOLDS = 100, 5
+SPREAD_TREES: dict[str, Any] = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
+#: The coverage at which intervals with a spread and those of one width are compared.
+COMPARED_AT = 0.9
 
 
 class Residuals(NamedTuple):
     """What held-out rows say of the error.
 
     Attributes:
-        size: (k, d_y) float64 absolute residuals in label units, NaN where the label is missing.
+        size: (k, d_y) float64 absolute residuals by spread, in standard deviations; NaN where the label is missing.
         weight: (k,) float64 of the rows.
-        members: (k, M) float64, 1 for the members that held the row out, else 0.
     """
 
     size: Floats
     weight: Floats
-    members: Floats
 
 
-def residuals_of(weight: Floats, parts: Sequence[Part], held: Sequence[Floats], labels: Floats) -> Residuals:
-    """Return the residuals of the rows that members held out.
+def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
+    """Return the rows (k,) that members held out, and the means (k, D) of what these predict for them.
 
     Args:
-        weight: (N,) of the rows.
         parts: of the members.
-        held: for each member its predictions (k_m, d_y) of the rows that it holds out, in label units.
-        labels: (N, d_y) in label units.
+        held: for each member its predictions (k_m, D) of the rows that it holds out.
     """
-    sums, members = np.zeros(labels.shape), np.zeros((len(labels), len(parts)))
-    for member, (part, predicted_held) in enumerate(zip(parts, held, strict=True)):
-        sums[part.held] += predicted_held
-        members[part.held, member] = 1
-    index = np.flatnonzero(members.any(axis=1))
-    mean = sums[index] / members[index].sum(axis=1, keepdims=True)
-    return Residuals(np.abs(labels[index] - mean), weight[index], members[index])
+    index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
+    sums = np.zeros((len(index), held[0].shape[1]))
+    np.add.at(sums, place, np.concatenate(held))
+    return index, sums / np.bincount(place, minlength=len(index))[:, None]
+
+
+def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees | None, Floats]:
+    """Return trees that predict the absolute residual of a row, and the spread (k, d_y) of rows by the other folds'.
+
+    None, and 1, where one width for all rows has the lower interval score (Gneiting and Raftery 2007, section 6.2).
+
+    Args:
+        rows: of `spread_of`, with absolute residuals (k, d_y) for labels.
+        levels: of the columns.
+        threads: of scikit-learn; None leaves their number.
+        seed: of the folds, which hold whole groups.
+    """
+    k, outputs = rows.y.shape
+    even = np.ones(rows.y.shape)
+    if k < FEWEST_ROWS:
+        return None, even
+    group = np.unique(np.arange(k) if rows.group is None else rows.group, return_inverse=True)[1]
+    fold = (np.random.default_rng([seed, 2]).permutation(group.max() + 1) % FOLDS)[group]
+    parts = [Part(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(min(FOLDS, group.max() + 1))]
+    known = ~np.isnan(rows.y)
+    mean = rows.weight @ np.nan_to_num(rows.y) / np.maximum(rows.weight @ known, np.finfo(np.float64).tiny)
+    relative = Rows(rows.x, rows.y / np.where(mean > 0, mean, 1.0), rows.weight)
+    trees = fit_trees(relative, levels, parts, threads, np.empty((len(parts), k, 0)), options=[SPREAD_TREES] * outputs)
+    spread = even.copy()
+    for f, part in enumerate(parts):
+        spread[part.held] = spread_of(trees, rows.x[part.held], levels, [f])
+    ratio = _interval_score(rows.y, spread, rows.weight) / _interval_score(rows.y, even, rows.weight)
+    return (trees, spread) if ratio.mean() < 1 else (None, even)
+
+
+def spread_of(trees: Trees, x: Floats, levels: Sequence[Levels], folds: Sequence[int]) -> Floats:
+    """Return the spread (n, d_y) of rows, the mean of 1 and what the trees of folds predict: about 1 in the mean.
+
+    Args:
+        trees: see `fit_spread`.
+        x: (n, .) columns as trees take them, and the predictions behind them.
+        levels: of these.
+        folds: whose trees are averaged.
+    """
+    return (1 + predict_trees(trees, x, levels, folds, 1).mean(axis=0).clip(min=0)) / 2
 
 
 def check_coverage(coverage: float, residuals: Residuals) -> float:
@@ -73,35 +116,22 @@ def check_coverage(coverage: float, residuals: Residuals) -> float:
     return share
 
 
-def interval(residuals: Residuals, predicted: Floats, share: float) -> tuple[Floats, Floats]:
-    """Return the lower and the upper ends (n, d_y) of intervals that hold a share of new labels.
-
-    The upper end is the smallest value with a share of `share (k + 1) / k` of the values mu_i(x) + R_i below or at it
-    (by weight), mu_i(x) being the mean of the members that held row i out; the lower end mirrors it.
-
-    Args:
-        residuals: of k rows.
-        predicted: (M, n, d_y) what each member predicts for the new rows, in label units.
-        share: see `check_coverage`.
-    """
-    sets, which = np.unique(residuals.members, axis=0, return_inverse=True)
-    means = np.einsum("sm,mnd->snd", sets / sets.sum(axis=1, keepdims=True), predicted)
-    low, high = np.empty(predicted.shape[1:]), np.empty(predicted.shape[1:])
-    step = max(1, ENDS_PER_BLOCK // max(1, len(residuals.size)))
-    for output in range(predicted.shape[2]):
-        known = ~np.isnan(residuals.size[:, output])
-        size, weight, of = residuals.size[known, output], residuals.weight[known], which[known]
-        for start in range(0, predicted.shape[1], step):
-            block = means[of, start : start + step, output]
-            high[start : start + step, output] = _quantile(block + size[:, None], weight, share)
-            low[start : start + step, output] = -_quantile(size[:, None] - block, weight, share)
-    return low, high
+def residual_quantile(residuals: Residuals, share: float) -> Floats:
+    """Return the smallest residuals (d_y,) at or below which lies a share of `share (k + 1) / k`, by weight."""
+    quantiles = []
+    for column in residuals.size.T:
+        known = ~np.isnan(column)
+        size, weight = column[known], residuals.weight[known]
+        order = np.argsort(size, kind="stable")
+        reached = np.cumsum(weight[order]) / weight.sum()
+        place = int((reached < share * (len(size) + 1) / len(size) - 1e-12).sum())
+        quantiles.append(size[order[min(place, len(size) - 1)]])
+    return np.array(quantiles)
 
 
-def _quantile(values: Floats, weight: Floats, share: float) -> Floats:
-    """Return the value of each column (k, n) at which the weights (k,) reach `share (k + 1) / k` of their sum."""
-    k = len(values)
-    order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weight[order], axis=0) / weight.sum()
-    place = (reached < share * (k + 1) / k - 1e-12).sum(axis=0).clip(max=k - 1)
-    return np.take_along_axis(values, np.take_along_axis(order, place[None], axis=0), axis=0)[0]
+def _interval_score(size: Floats, spread: Floats, weight: Floats) -> Floats:
+    """Return half the mean interval score (d_y,) of residuals (k, d_y): width, and what lies outside by its share."""
+    half = residual_quantile(Residuals(size / spread, weight), COMPARED_AT) * spread
+    scores = half + np.maximum(size - half, 0) / (1 - COMPARED_AT)
+    counted = ~np.isnan(size) * weight[:, None]
+    return (np.nan_to_num(scores) * counted).sum(axis=0) / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)

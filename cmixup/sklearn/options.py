@@ -19,6 +19,8 @@ from cmixup.errors import (
 )
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
+from cmixup.sklearn.label_transform import check_transform
+from cmixup.sklearn.losses import Loss, check_loss
 from cmixup.sklearn.network import mix_points
 
 #: What sets the random numbers of the estimator.
@@ -74,6 +76,7 @@ class Settings:
     """The checked arguments of `CMixupRegressor` that training reads; see there."""
 
     hidden: tuple[int, ...]
+    loss: Loss
     epochs: int
     batch_size: int
     lr: float
@@ -102,9 +105,11 @@ def settings_of(estimator: Any) -> Settings:
     names = mix_points(len(hidden))
     if layer not in names:
         raise InputError(f"layer must be one of hidden, {', '.join(names)}, got {estimator.layer!r}")
+    check_transform(estimator.target_transform)
     threads = estimator.n_threads
     return Settings(
         hidden,
+        check_loss(estimator.loss, estimator.quantiles),
         epochs=check_count("epochs", estimator.epochs, 1),
         batch_size=check_count("batch_size", estimator.batch_size, 1),
         lr=check_positive("lr", estimator.lr),

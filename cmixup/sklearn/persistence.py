@@ -16,18 +16,20 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.network import predict_networks
-from cmixup.sklearn.trees import Trees, check_trees, level_sets, tree_levels
+from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/5"
+FORMAT = "cmixup.sklearn.CMixupRegressor/6"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "_one_dimensional", "_levels",
+    "quantiles_", "target_transform_",
 )  # fmt: skip
 MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
-RESIDUALS = ("_residuals", "_residual_weights", "_residual_members")
+RESIDUALS = ("_residuals", "_residual_weights")
 ARRAYS = (
     "bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS, "tree_weight_", "_effects",
 )  # fmt: skip
-TREES = tuple(f"tree_{name}" for name in Trees._fields)
+#: The trees of members and those of the spread, and how their arrays' names begin.
+TREES = {"_trees": "tree_", "_spread_trees": "spread_"}
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -49,7 +51,9 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     arrays = {name: getattr(estimator, name) for name in ARRAYS}
     arrays |= {f"coef{k}": coef for k, coef in enumerate(estimator.coefs_)}
     arrays |= {f"intercept{k}": intercept for k, intercept in enumerate(estimator.intercepts_)}
-    arrays |= dict(zip(TREES, vars(estimator)["_trees"], strict=True))
+    for name, start in TREES.items():
+        if (trees := vars(estimator)[name]) is not None:
+            arrays |= {start + field: array for field, array in trees._asdict().items()}
     file = io.BytesIO()
     np.savez(file, json=np.array(json.dumps(content)), **arrays)
     write_atomically(Path(path), file.getvalue())
@@ -74,7 +78,10 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
                 setattr(estimator, name, content["numbers"][name])
             for name in ARRAYS:
                 setattr(estimator, name, arrays[name])
-            vars(estimator)["_trees"] = Trees(*(arrays[name] for name in TREES))
+            for name, start in TREES.items():
+                there = f"{start}nodes" in arrays or name == "_trees"
+                trees = Trees(*(arrays[start + field] for field in Trees._fields)) if there else None
+                setattr(estimator, name, trees)
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
         if content["feature_names"] is not None:
@@ -94,9 +101,8 @@ def _check(estimator: Any) -> None:
     levels, indicators, pieces, trees = (state[name] for name in ("_levels", "_indicators", "_pieces", "_trees"))
     columns = estimator.coefs_[0].shape[1] - len(pieces)
     one_row = torch.zeros(1, columns, dtype=torch.float64)
-    outputs = predict_networks(estimator.coefs_, estimator.intercepts_, pieces, one_row).shape[
-        2
-    ]  # refuses other shapes
+    fitted = predict_networks(estimator.coefs_, estimator.intercepts_, pieces, one_row).shape[2]  # refuses other shapes
+    outputs = len(estimator.y_mean_)
     features, numbers, members = len(levels), levels.count(None), len(estimator.coefs_[0])
     many = many_levels(levels)
     in_effects, in_tables = 2 * outputs * len(many), sum(len(levels[place]) + 2 for place in many)
@@ -109,25 +115,23 @@ def _check(estimator: Any) -> None:
         raise ValueError("names of features must be texts")
     if state["_one_dimensional"] not in (False, outputs == 1):
         raise ValueError(f"{outputs} outputs do not go with the shape of the labels")
+    if fitted != outputs * (len(estimator.quantiles_) or 1) or estimator.target_transform_ not in (None, "log"):
+        raise ValueError(f"{fitted} outputs do not go with {outputs} labels")
     tried, held, weight = len(estimator.bandwidths_), len(state["_residuals"]), estimator.tree_weight_
-    in_sets = sum(len(of_trees[k] or ()) for k in level_sets(of_trees)) if weight.any() else trees.codes.shape[1]
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
-        (held, outputs), (held,), (held, members), (outputs,), (members, in_tables, 2 * outputs),
+        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs),
     ), strict=True))  # fmt: skip
-    shapes |= zip(TREES, (
-        (len(trees.nodes), 8), (len(trees.sets), 8), (len(trees.sizes), 4), (members, outputs), (members, in_sets),
-    ), strict=True)  # fmt: skip
     for name, shape in shapes.items():
-        value = state[name] if name in state else getattr(trees, name.removeprefix("tree_"))
+        value = state[name]
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
-    sizes, weights, held_by = (state[name] for name in RESIDUALS)
+    sizes, weights = (state[name] for name in RESIDUALS)
     finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
-        "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes)).all() and (weights > 0).all(),
-        "residuals must be of rows that a member held out": held_by.any(axis=1).all(),
+        "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
+        and (weights > 0).all(),
         "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
         and np.isin(pieces[:, 0], np.arange(numbers)).all(),
         "pieces must have a width and a scale above 0": (pieces[:, [2, 4]] > 0).all(),
@@ -136,8 +140,9 @@ def _check(estimator: Any) -> None:
     for rule, holds in rules.items():
         if not holds:
             raise ValueError(f"its {rule}")
-    if weight.any():
-        check_trees(trees, len(of_trees))
+    check_trees(trees, of_trees if weight.any() else [], members, fitted)
+    if (spread := state["_spread_trees"]) is not None:
+        check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
 
 
 def _param(name: str, value: Any) -> Any:

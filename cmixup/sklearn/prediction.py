@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from cmixup.errors import check_flag
+from cmixup.errors import InputError, check_flag, format_value
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
-from cmixup.sklearn.intervals import Residuals, check_coverage, interval
+from cmixup.sklearn.intervals import Residuals, check_coverage, residual_quantile, spread_of
+from cmixup.sklearn.label_transform import to_label_units
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
 from cmixup.sklearn.table import Inputs, TableEstimator
@@ -31,18 +33,22 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
     Its arguments and attributes are described in `CMixupRegressor`.
     """
 
+    loss: str
     device: str
     n_threads: int | None
     coefs_: list[np.ndarray]
     intercepts_: list[np.ndarray]
     tree_weight_: Floats
+    quantiles_: Sequence[float]
     _trees: Trees
+    _spread_trees: Trees | None
     _residuals: Floats
     _residual_weights: Floats
-    _residual_members: Floats
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
+
+        Of quantiles it is the one nearest to the median; `predict_quantiles` gives all.
 
         Args:
             X: rows as in `fit`.
@@ -56,11 +62,31 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         check_is_fitted(self)
         spread = check_flag("return_std", return_std)
         parts = self._outputs(self._inputs(X))
-        predicted = np.concatenate([part.mean(dim=0).numpy() for part in parts]) * self.y_scale_ + self.y_mean_
+        middle = int(np.abs(np.array(self.quantiles_ or [0.5]) - 0.5).argmin())
+        predicted = self._in_label_units(np.concatenate([part.mean(dim=0).numpy() for part in parts]))[..., middle]
         if not spread:
             return self._shaped(predicted)
-        deviation = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts]) * self.y_scale_
+        if self.target_transform_ is None:
+            of_members = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts])
+            deviation = self._by_label(of_members)[..., middle] * self.y_scale_
+        else:
+            deviation = self._in_label_units(torch.cat(parts, dim=1).numpy())[..., middle].std(axis=0)
         return self._shaped(predicted), self._shaped(deviation)
+
+    def predict_quantiles(self, X: Any) -> Floats:
+        """Return the quantiles of labels for rows (n, d), (n, q) or (n, d_y, q) float64, rising from each to the next.
+
+        Args:
+            X: rows as in `fit`.
+
+        Raises:
+            InputError: `fit` had another loss than "quantile".
+        """
+        check_is_fitted(self)
+        if not self.quantiles_:
+            raise InputError(f'loss must be "quantile" for predict_quantiles, got {format_value(self.loss)}')
+        predicted = np.concatenate([part.mean(dim=0).numpy() for part in self._outputs(self._inputs(X))])
+        return self._shaped(self._in_label_units(predicted))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
@@ -91,9 +117,9 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).
 
-        The ends come from the errors on rows that members held out, by CV+ (Barber et al. 2021; see
-        `cmixup.sklearn.intervals`). Its theorem promises 2 coverage - 1 for new rows like those of `fit`; in practice
-        it is about `coverage`. With `groups=` in `fit`, it is meant for rows of new groups.
+        The ends come from the errors on rows that members held out, and their width follows X where that makes the
+        intervals of these rows better (see `cmixup.sklearn.intervals`). `coverage` is for new rows like those of `fit`,
+        on average; with `groups=` in `fit`, for rows of new groups.
 
         Args:
             X: rows as in `fit`.
@@ -106,14 +132,22 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
             InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
         """
         check_is_fitted(self)
-        residuals = Residuals(self._residuals, self._residual_weights, self._residual_members)
+        residuals = Residuals(self._residuals, self._residual_weights)
         share = check_coverage(coverage, residuals)
-        predicted = torch.cat(self._outputs(self._inputs(X)), dim=1).numpy() * self.y_scale_ + self.y_mean_
-        ends = np.stack(interval(residuals, predicted, share), axis=1)
-        return ends[:, :, 0] if self._one_dimensional else ends
+        inputs = self._inputs(X)
+        outputs = np.concatenate([part.mean(dim=0).numpy() for part in self._outputs(inputs)])
+        by_label, half = self._by_label(outputs), residual_quantile(residuals, share)
+        if self._spread_trees is not None:
+            levels = tree_levels(self._levels, outputs.shape[1])
+            folds = range(len(self._spread_trees.starts))
+            half = half * spread_of(self._spread_trees, np.hstack([inputs.x, outputs]), levels, folds)
+        ends = np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1)
+        ends = ends * self.y_scale_[:, None] + self.y_mean_[:, None]
+        ends = np.sort(to_label_units(self.target_transform_, ends), axis=-1)  # a transformer may fall
+        return ends[:, 0] if self._one_dimensional else ends.transpose(0, 2, 1)
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
-        """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y)` float64 in parts of n."""
+        """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         outputs = []
@@ -128,12 +162,20 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                     x, levels = joined(inputs.x[part], effects), tree_levels(self._levels, effects.shape[2])
                     trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
                     nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
-                outputs.append(nets)
+                rising = (
+                    self._by_label(nets).sort(dim=-1).values if self.quantiles_ else nets
+                )  # Chernozhukov et al. 2010
+                outputs.append(rising.reshape(nets.shape))
         return outputs
 
-    def _of_members(self, inputs: Inputs, member: int) -> Floats:
-        """Return what a member predicts for inputs, (n, d_y) in label units."""
-        return torch.cat(self._outputs(inputs, member), dim=1)[0].numpy() * self.y_scale_ + self.y_mean_
+    def _in_label_units(self, values: Floats) -> Floats:
+        """Return outputs `(..., d_y q)` in deviations as labels `(..., d_y, q)` in their own units."""
+        by_label = self._by_label(values) * self.y_scale_[:, None] + self.y_mean_[:, None]
+        return to_label_units(self.target_transform_, by_label)
+
+    def _by_label(self, values: Any) -> Any:
+        """Return outputs `(..., d_y q)` as `(..., d_y, q)`."""
+        return values.reshape(*values.shape[:-1], len(self.y_mean_), len(self.quantiles_) or 1)
 
     def _shaped(self, values: Floats) -> Floats:
         return values[:, 0] if self._one_dimensional else values

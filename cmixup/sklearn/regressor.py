@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from os import PathLike
 from typing import Any, Self
@@ -14,10 +15,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.inputs import Floats
+from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.effects import fit_effects, joined
-from cmixup.sklearn.fitting import choose, train_networks
+from cmixup.sklearn.fitting import Trained, choose, train_networks
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import (
     Part,
@@ -28,7 +29,8 @@ from cmixup.sklearn.held_out import (
     parts_by_sides,
     sides_by_splitter,
 )
-from cmixup.sklearn.intervals import residuals_of
+from cmixup.sklearn.intervals import fit_spread, held_out_means
+from cmixup.sklearn.losses import Loss, huber_delta
 from cmixup.sklearn.network import arrays_of
 from cmixup.sklearn.options import RandomState, check_share, is_auto, is_blend, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
@@ -123,6 +125,9 @@ class CMixupRegressor(MemberMean):
         hidden_layer_sizes: tuple[int, ...] = (128, 128),
         *,
         members: int = 5,
+        loss: str = "squared",
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        target_transform: Any = None,
         bandwidth: Bandwidth = "auto",
         alpha: float = 2.0,
         layer: str = "input",
@@ -144,6 +149,9 @@ class CMixupRegressor(MemberMean):
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.members = members
+        self.loss = loss
+        self.quantiles = quantiles
+        self.target_transform = target_transform
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.layer = layer
@@ -200,6 +208,8 @@ class CMixupRegressor(MemberMean):
             patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
         raw = self._read(X, y, sample_weight, apart, codes)
         rows = self._encoded(raw)
+        loss = replace(settings.loss, delta=huber_delta(rows.y, rows.weight))
+        settings = replace(settings, loss=loss)
         every = np.arange(len(rows))
         if given:
             raw = self._with_validation(raw, X_val, y_val)
@@ -234,19 +244,15 @@ class CMixupRegressor(MemberMean):
                 networks += train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
         if not all(network.best_epoch for network in networks):
             raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
-        self.bandwidths_ = np.array(tried) * self._unit()
-        self.bandwidth_ = float(self.bandwidths_[best])
-        self.validation_scores_ = (
-            np.sqrt(errors @ weight / weight.sum()) if len(weight) else np.full(len(tried), np.nan)
-        )
-        self.best_epoch_ = [network.best_epoch for network in networks]
-        curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
-        self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
-        self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
+        self.quantiles_ = list(loss.quantiles)
+        self._keep(networks, tried, best, errors, weight)
         inputs = [self._inputs_of(raw.x[part.held]) for part in parts]
-        self._fit_trees(raw.x, rows, parts, inputs, effects, blend=blend and len(rows) > 1)
-        held = [self._of_members(held_inputs, member) for member, held_inputs in enumerate(inputs)]
-        self._residuals, self._residual_weights, self._residual_members = residuals_of(rows.weight, parts, held, raw.y)
+        outputs = len(self.y_mean_) * loss.outputs
+        self._trees, self.tree_weight_ = no_trees(members, outputs), np.zeros(outputs)
+        if blend and len(rows) > 1:
+            self._fit_trees(replace(rows, x=raw.x), parts, inputs, effects, loss)
+        held = [torch.cat(self._outputs(one, member), dim=1)[0].numpy() for member, one in enumerate(inputs)]
+        self._fit_intervals(replace(rows, x=raw.x, group=raw.group), *held_out_means(parts, held), seed)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -272,16 +278,26 @@ class CMixupRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
+    def _keep(
+        self, networks: Sequence[Trained], tried: Sequence[float], best: int, errors: Floats, weight: Floats
+    ) -> None:
+        """Keep what the networks came to, and the errors (B, k) of the bandwidths tried, of rows of a weight (k,)."""
+        self.bandwidths_ = np.array(tried) * self._unit()
+        self.bandwidth_ = float(self.bandwidths_[best])
+        scores = errors @ weight / weight.sum() if len(weight) else np.full(len(tried), np.nan)
+        self.validation_scores_ = np.sqrt(scores) if self.loss == "squared" else scores
+        self.best_epoch_ = [network.best_epoch for network in networks]
+        curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
+        self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
+        self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
+
     def _fit_trees(
-        self, x: Floats, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], effects: Floats, *, blend: bool
+        self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], effects: Floats, loss: Loss
     ) -> None:
         """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
-        outputs = rows.y.shape[1]
-        self._trees, self.tree_weight_ = no_trees(len(parts), outputs), np.zeros(outputs)
-        if not blend:
-            return
-        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(x, many_levels(self._levels), axis=1)
-        trees = fit_trees(Rows(x, rows.y, rows.weight), levels, parts, self.n_threads, effects)
+        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(rows.x, many_levels(self._levels), axis=1)
+        options = loss.tree_options(rows.y.shape[1])
+        trees = fit_trees(replace(rows, x=x), levels, parts, self.n_threads, effects, options=options)
         nets = [
             torch.cat(self._outputs(held_inputs, member), dim=1)[0].numpy() for member, held_inputs in enumerate(held)
         ]
@@ -290,8 +306,20 @@ class CMixupRegressor(MemberMean):
             for m, held_inputs in enumerate(held)
         ]
         weight = rows.weight[np.concatenate([part.held for part in parts])]
-        self._trees = trees
-        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight)
+        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, loss)
+        self._trees = trees if self.tree_weight_.any() else self._trees
+
+    def _fit_intervals(self, rows: Rows, index: Ints, predicted: Floats, seed: int) -> None:
+        """Keep the residuals of the rows `index`, which members held out and predicted (k, d_y q), and their spread."""
+        by_label, y, weight = self._by_label(predicted), rows.y[index], rows.weight[index]
+        size, self._spread_trees = np.maximum(by_label[..., 0] - y, y - by_label[..., -1]), None
+        if not self.quantiles_:
+            x, group = np.delete(rows.x[index], many_levels(self._levels), axis=1), rows.group
+            held = Rows(np.hstack([x, predicted]), size, weight, group=None if group is None else group[index])
+            levels = tree_levels(self._levels, predicted.shape[1])
+            self._spread_trees, spread = fit_spread(held, levels, self.n_threads, seed)
+            size = size / spread
+        self._residuals, self._residual_weights = size, weight
 
     def _unit(self) -> float:
         """Return one standard deviation in the unit of the argument `bandwidth`."""

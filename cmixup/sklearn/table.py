@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from cmixup.sklearn.columns import (
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import as_array, as_labels
+from cmixup.sklearn.label_transform import fit_transform, transformed
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.table_checks import MIN_ROWS, far_rows, leaks, looks_like_id
@@ -55,6 +57,8 @@ class TableEstimator(BaseEstimator):
 
     categorical_features: Any
     n_pieces: int
+    target_transform: Any
+    target_transform_: Any
     n_features_in_: int
     x_mean_: Floats
     x_scale_: Floats
@@ -67,7 +71,7 @@ class TableEstimator(BaseEstimator):
     _pieces: Floats
 
     def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None, group: Ints | None = None) -> Rows:
-        """Return the different rows of a table, categories as numbers of their levels."""
+        """Return the different rows of a table, categories as numbers of their levels and labels transformed."""
         y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
         categorical = categorical_columns(self.categorical_features, X)
         self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
@@ -85,7 +89,9 @@ class TableEstimator(BaseEstimator):
             _check_gaps(labels, weight)
         names = getattr(self, "feature_names_in_", range(X.shape[1]))
         warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), self._levels, names)
-        return merged(X, labels, weight, apart, group)
+        rows = merged(X, labels, weight, apart, group)
+        self.target_transform_ = fit_transform(self.target_transform, rows.y)
+        return replace(rows, y=transformed(self.target_transform_, rows.y))
 
     def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
         """Return rows with those of `X_val` behind them, each of weight 1."""
@@ -104,7 +110,7 @@ class TableEstimator(BaseEstimator):
             raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
         if y.shape != (len(x), *outputs):
             raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
-        y = check_size("y_val", y.reshape(len(x), -1))
+        y = transformed(self.target_transform_, check_size("y_val", y.reshape(len(x), -1)), "y_val")
         if (empty := np.isnan(y).all(axis=1)).any():
             raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
         weight = np.concatenate([rows.weight, np.ones(len(x))])

@@ -7,11 +7,12 @@ nothing has to be unpickled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import Levels, many_levels
 from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
 
 #: A node's fields, in the order of the columns of `Trees.nodes`.
@@ -30,14 +32,14 @@ FEW_ROWS = 8
 
 
 class Trees(NamedTuple):
-    """The trees of all members and outputs, in standard deviations of the labels.
+    """The trees of all members and outputs, in standard deviations of the labels; of d_y labels there are D outputs.
 
     Attributes:
         nodes: (n, 8) float64 `FIELDS` of the nodes, tree after tree, each from its root; the last is the set of levels
             that go left, -1 where a threshold decides.
         sets: (s, 8) float64, the sets as 8 words of 32 bits, tree after tree.
         sizes: (T, 4) float64 member, output, nodes and sets of each tree.
-        starts: (M, d_y) float64, to which the trees of a member and output are added.
+        starts: (M, D) float64, to which the trees of a member and output are added.
         codes: (M, L) float64 number of each level among those that a member is trained on, NaN for one that is not.
     """
 
@@ -66,7 +68,13 @@ def no_trees(members: int, outputs: int) -> Trees:
 
 
 def fit_trees(
-    rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threads: int | None, effects: Floats
+    rows: Rows,
+    levels: Sequence[Levels],
+    parts: Sequence[Part],
+    threads: int | None,
+    effects: Floats,
+    *,
+    options: Sequence[Mapping[str, Any]],
 ) -> Trees:
     """Train the trees of every member on the rows that its network is trained on.
 
@@ -76,6 +84,7 @@ def fit_trees(
         parts: of the members; equal ones are trained once.
         threads: of scikit-learn in training; None leaves their number.
         effects: (M, N, E) further columns of each member.
+        options: (D,) further arguments of scikit-learn's trees for each output, those of a label behind one another.
     """
     by_rows: dict[bytes, Trees] = {}
     by_member = []
@@ -84,7 +93,7 @@ def fit_trees(
             key = part.train.tobytes()
             if key not in by_rows:
                 x = np.concatenate([rows.x, columns], axis=1)[part.train]
-                by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels)
+                by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels, options)
             by_member.append(by_rows[key])
     places = [np.column_stack([np.full(len(t.sizes), m), t.sizes[:, 1:]]) for m, t in enumerate(by_member)]
     joined = [np.concatenate([trees[field] for trees in by_member]) for field in (0, 1, 3, 4)]
@@ -92,7 +101,7 @@ def fit_trees(
 
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
-    """Return what trees predict for rows (n, d) or (members, n, d) of columns and effects: `(members, n, d_y)`."""
+    """Return what trees predict for rows (n, d) or (members, n, d) of columns and effects: `(members, n, D)`."""
     sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     x = np.broadcast_to(x, (len(members), *x.shape[-2:]))
@@ -141,31 +150,43 @@ def _walked(trees: Trees, inputs: Floats, first_node: Ints, first_set: Ints, set
         at[walking] = start[walking] + np.where(left, nodes[:, LEFT], nodes[:, RIGHT]).astype(np.int64)
 
 
-def weigh_trees(held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats) -> Floats:
-    """Return the weight of trees beside networks, (d_y,) in [0, 1]: least squares on the rows that members held out.
+def weigh_trees(
+    held: Sequence[Floats], trees: Sequence[Floats], labels: Sequence[Floats], weight: Floats, loss: Loss
+) -> Floats:
+    """Return the weight of trees beside networks, (D,) in [0, 1]: that of least loss on the rows that members held out.
 
-    Stacking (Wolpert 1992; Breiman 1996) of two predictors whose weights sum to 1.
+    Stacking (Wolpert 1992; Breiman 1996) of two predictors whose weights sum to 1. Of the squared loss it is exact, of
+    others the best hundredth.
 
     Args:
-        held, trees: of each member, predictions (k_m, d_y) of its networks and trees for the rows that it holds out.
-        labels: their labels, NaN where one is missing.
+        held, trees: of each member, predictions (k_m, D) of its networks and trees for the rows that it holds out.
+        labels: their labels (k_m, d_y), NaN where one is missing.
         weight: (sum of k_m,) of all these rows.
+        loss: by which both were fitted.
     """
     of_nets, of_trees, y = (np.concatenate(values) for values in (held, trees, labels))
+    if loss.name != "squared":
+        shares, target = np.linspace(0, 1, 101), torch.from_numpy(y)
+        blends = (torch.from_numpy(of_nets + share * (of_trees - of_nets)) for share in shares)
+        errors = [np.nan_to_num(loss.of_outputs(blend, target).numpy()).reshape(len(y), -1) for blend in blends]
+        return shares[np.argmin([weight @ of_share for of_share in errors], axis=0)]
     gap, rest = (np.where(np.isnan(y), 0.0, values) for values in (of_trees - of_nets, y - of_nets))
     squares = weight @ gap**2
     return (weight @ (gap * rest) / np.maximum(squares, np.finfo(np.float64).tiny)).clip(0, 1)
 
 
-def check_trees(trees: Trees, columns: int) -> None:
-    """Raise `ValueError` for trees that a walk could leave or never end in."""
+def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: int) -> None:
+    """Raise `ValueError` for trees that are not of these levels, members and outputs, or that a walk never ends in."""
     nodes, sets, sizes = trees.nodes, trees.sets, trees.sizes
+    in_sets = sum(len(levels[place] or ()) for place in level_sets(levels))
+    shapes = ((len(nodes), 8), (len(sets), 8), (len(sizes), 4), (members, outputs), (members, in_sets))
+    if not all(v.dtype == np.float64 and v.shape == shape for v, shape in zip(trees, shapes, strict=True)):
+        raise ValueError("its trees must have the shapes of its features, members and outputs")
     counts = sizes.astype(np.int64)
     if not (np.isfinite(sizes).all() and (counts == sizes).all() and (counts >= 0).all() and (counts[:, 2] > 0).all()):
         raise ValueError("its trees must have whole numbers of nodes")
     if counts[:, 2].sum() != len(nodes) or counts[:, 3].sum() != len(sets):
         raise ValueError("its trees must hold all nodes")
-    members, outputs = trees.starts.shape
     if not ((counts[:, 0] < members) & (counts[:, 1] < outputs)).all():
         raise ValueError("its trees must be of its members and outputs")
     tree = np.repeat(np.arange(len(counts)), counts[:, 2])
@@ -177,7 +198,7 @@ def check_trees(trees: Trees, columns: int) -> None:
     ahead = all(((inner[:, side] > place[at]) & (inner[:, side] < size[at])).all() for side in (LEFT, RIGHT))
     if not (ahead and (whole == np.floor(whole)).all() and not np.isnan(nodes).any()):
         raise ValueError("its trees must lead from the root to leaves")
-    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < columns) & (inner[:, SET] < set_count[at])).all():
+    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < len(levels)) & (inner[:, SET] < set_count[at])).all():
         raise ValueError("its trees must split the columns of the features")
     if not (((sets >= 0) & (sets < 2**32)).all() and np.isfinite(trees.starts).all()):
         raise ValueError("its trees must have sets of levels and finite starts")
@@ -200,7 +221,7 @@ def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
     return np.concatenate([padded[np.arange(len(x))[:, None, None], place], np.delete(x, sets, axis=2)], axis=2)
 
 
-def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
+def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[str, Any]]) -> Trees:
     """Return the trees of one member, as member 0, trained on all rows given."""
     x, y, weight = rows.x, rows.y, rows.weight
     codes = []
@@ -214,13 +235,14 @@ def _of_member(rows: Rows, levels: Sequence[Levels]) -> Trees:
     nodes: list[Floats] = [np.empty((0, 8))]
     sets: list[Floats] = [np.empty((0, 8))]
     sizes: list[Floats] = [np.empty((0, 4))]
-    starts = np.zeros((1, y.shape[1]))
-    for output, labels in enumerate(y.T):
+    starts = np.zeros((1, len(options)))
+    for output, further in enumerate(options):
+        labels = y[:, output * y.shape[1] // len(options)]
         known: Ints = np.flatnonzero(~np.isnan(labels))
         if not len(known):
             continue
         model = HistGradientBoostingRegressor(
-            categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0
+            categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0, **further
         )
         share = None if even else weight[known] / weight[known].mean()
         model.fit(inputs[known], labels[known], sample_weight=share)

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn.losses import LOSSES
 from tests.sklearn.test_regressor import X, Y, quick
 
 #: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
@@ -46,13 +47,15 @@ def test_every_name_of_the_quick_checks_is_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # a minute and a half of one idle core
-def test_all_checks_of_scikit_learn() -> None:
+@pytest.mark.timeout(900)  # a minute and a half of one idle core, three for quantiles
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_checks_of_scikit_learn(loss: str) -> None:
     """None is skipped or expected to fail; one of them needs SCIPY_ARRAY_API before scipy is imported."""
     code = (
         "import collections; from sklearn.utils.estimator_checks import check_estimator as check\n"
         "from cmixup.sklearn import CMixupRegressor\n"
-        "print(dict(collections.Counter(result['status'] for result in check(CMixupRegressor(), on_skip=None))))"
+        f"model = CMixupRegressor(loss={loss!r})\n"
+        "print(dict(collections.Counter(result['status'] for result in check(model, on_skip=None))))"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+import torch
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from cmixup import InputError
 from cmixup.sklearn import regressor
 from cmixup.sklearn.held_out import Part, parts_by_group
-from cmixup.sklearn.intervals import Residuals, interval, residuals_of
+from cmixup.sklearn.intervals import Residuals, held_out_means, residual_quantile
 from tests.sklearn.test_regressor import X, Y, quick, table
 
 GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
@@ -47,8 +48,7 @@ def test_no_group_stands_on_both_sides(seen: list[Any], bandwidth: Any, cv: Any)
             assert not set(train) & set(held)
             assert len(train) + len(held) == len(X)
             held_by[list(set(held)), member] = True
-    order = np.flatnonzero(held_by[group].any(axis=1))
-    assert np.array_equal(model._residual_members, held_by[group][order])
+    assert len(model._residuals) == held_by[group].any(axis=1).sum()
     assert held_by.any(axis=0).all()
 
 
@@ -76,7 +76,8 @@ def test_validation_rows_are_held_out_by_all_and_trained_on_by_none(seen: list[A
     np.testing.assert_allclose(model.x_mean_, X[:40].mean(axis=0))  # they do not even scale
     np.testing.assert_allclose(model.y_mean_, Y[:40].mean())
     assert model._residuals.shape == (20, 1)
-    np.testing.assert_allclose(model._residuals[:, 0], np.abs(model.predict(X[40:]) - Y[40:]), rtol=1e-9)
+    expected = np.abs(model.predict(X[40:]) - Y[40:]) / model.y_scale_
+    np.testing.assert_allclose(model._residuals[:, 0], expected, rtol=1e-9)
     other = quick(bandwidth="auto").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:] + 100)
     assert other.best_epoch_ != model.best_epoch_ or other.bandwidth_ != model.bandwidth_
 
@@ -144,45 +145,54 @@ def test_metadata_is_routed(seen: list[Any]) -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
 def test_ends_are_those_of_the_definition(share: float) -> None:
-    """Barber et al. 2021: the ceil((1 - a)(k + 1))-th smallest mu_i(x) + R_i, and its mirror image."""
-    rng = np.random.default_rng(0)
-    size, members = rng.exponential(size=(23, 2)), np.eye(3)[rng.integers(0, 3, 23)]
-    predicted = rng.normal(size=(3, 7, 2))
-    low, high = interval(Residuals(size, np.ones(23), members), predicted, share)
-    rank = math.ceil(share * 24 - 1e-9)
-    of = predicted[members.argmax(axis=1)]
-    np.testing.assert_array_equal(high, np.sort(of + size[:, None], axis=0)[rank - 1])
-    np.testing.assert_array_equal(low, np.sort(of - size[:, None], axis=0)[23 - rank])
+    """The ceil((1 - a)(k + 1))-th smallest residual on both sides of the prediction."""
+    size = np.random.default_rng(0).exponential(size=(23, 2))
+    expected = np.sort(size, axis=0)[math.ceil(share * 24 - 1e-9) - 1]
+    np.testing.assert_array_equal(residual_quantile(Residuals(size, np.ones(23)), share), expected)
+    model = quick(members=10).fit(X, Y)
+    low, high = model.predict_interval(X, share).T
+    half = model.y_scale_ * residual_quantile(Residuals(model._residuals, model._residual_weights), share)
+    np.testing.assert_allclose(low, model.predict(X) - half)
+    np.testing.assert_allclose(high, model.predict(X) + half)
 
 
 def test_a_weight_counts_rows_and_a_missing_label_counts_for_nothing() -> None:
-    rng = np.random.default_rng(1)
-    size, members, predicted = rng.exponential(size=(12, 1)), np.ones((12, 1)), rng.normal(size=(1, 4, 1))
-    expected = interval(Residuals(size, np.ones(12), members), predicted, 0.7)
+    size = np.random.default_rng(1).exponential(size=(12, 1))
+    expected = residual_quantile(Residuals(size, np.ones(12)), 0.7)
     gaps = np.concatenate([size, np.full((5, 1), np.nan)])
-    bounds = interval(Residuals(gaps, np.ones(17), np.ones((17, 1))), predicted, 0.7)
-    np.testing.assert_array_equal(bounds, expected)
-    bounds = interval(Residuals(size, np.full(12, 3.0), members), predicted, 0.7)
-    np.testing.assert_array_equal(bounds, expected)
-    heavy = np.where(size[:, 0] == size.max(), 1e9, 1.0)
-    _, high = interval(Residuals(size, heavy, members), predicted, 0.7)
-    np.testing.assert_allclose(high, predicted[0] + size.max())
+    assert residual_quantile(Residuals(gaps, np.ones(17)), 0.7) == expected
+    assert residual_quantile(Residuals(size, np.full(12, 3.0)), 0.7) == expected
+    assert residual_quantile(Residuals(size, np.where(size[:, 0] == size.max(), 1e9, 1.0)), 0.7) == size.max()
 
 
 def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> None:
     parts = [Part(np.array([2, 3]), np.array([0, 1])), Part(np.array([0, 3]), np.array([1, 2]))]
-    labels = np.array([[1.0], [2.0], [np.nan], [4.0]])
-    residuals = residuals_of(np.arange(1.0, 5), parts, [np.array([[1.5], [3.0]]), np.array([[5.0], [7.0]])], labels)
-    np.testing.assert_array_equal(residuals.size, [[0.5], [2.0], [np.nan]])
-    np.testing.assert_array_equal(residuals.weight, [1, 2, 3])
-    np.testing.assert_array_equal(residuals.members, [[1, 0], [1, 1], [0, 1]])
+    index, means = held_out_means(parts, [np.array([[1.5], [3.0]]), np.array([[5.0], [7.0]])])
+    assert index.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(means, [[1.5], [4.0], [7.0]])
+
+
+def test_the_width_follows_x_where_labels_scatter_more_and_only_there() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (800, 3))
+    noise = rng.normal(size=800)
+    uneven, even = x[:, 1] + np.where(x[:, 0] > 0, 1.0, 0.1) * noise, x[:, 1] + 0.5 * noise
+    model = quick(members=10, bandwidth=0, epochs=12).fit(x[:600], uneven[:600])
+    low, high = model.predict_interval(x[600:]).T
+    wide = x[600:, 0] > 0
+    assert (high - low)[wide].mean() > 1.5 * (high - low)[~wide].mean()
+    inside = (low <= uneven[600:]) & (uneven[600:] <= high)
+    assert 0.84 < inside.mean() < 0.96
+    one_width = np.ptp(np.ptp(quick(members=10, bandwidth=0, epochs=12).fit(x, even).predict_interval(x), axis=1))
+    assert one_width < 1e-9
 
 
 def test_the_spread_of_members() -> None:
     model = quick(members=3).fit(X, Y)
     predicted, deviation = model.predict(X, return_std=True)
     assert np.array_equal(predicted, model.predict(X))
-    by_member = np.stack([model._of_members(model._inputs(X), member)[:, 0] for member in range(3)])
+    outputs = torch.cat(model._outputs(model._inputs(X)), dim=1).numpy()
+    by_member = outputs[..., 0] * model.y_scale_ + model.y_mean_
     np.testing.assert_allclose(predicted, by_member.mean(axis=0))
     np.testing.assert_allclose(deviation, by_member.std(axis=0))
     x, y = table(outputs=2)

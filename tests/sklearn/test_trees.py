@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor, regressor, trees
 from cmixup.sklearn.held_out import Part, parts_by_chance
+from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.trees import check_trees, fit_trees, no_trees, predict_trees, weigh_trees
 from tests.sklearn.test_regressor import X, Y, quick
@@ -38,8 +39,8 @@ COLUMNS, LABELS, STEPS = columns()
 def test_trees_are_those_of_scikit_learn_to_the_last_bit(weighted: bool) -> None:
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2, N) if weighted else np.ones(N)
-    trees = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1, NO_EFFECTS)
-    check_trees(trees, 4)
+    trees = fit_trees(Rows(COLUMNS, LABELS, weight), LEVELS, PARTS, 1, NO_EFFECTS, options=[{}, {}])
+    check_trees(trees, LEVELS, 3, 2)
     predicted = predict_trees(trees, COLUMNS, LEVELS, range(3), 1)
     for member, part in enumerate(PARTS):
         for output in range(2):
@@ -68,7 +69,9 @@ def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
         trees.HistGradientBoostingRegressor, "fit", lambda self, *a, **k: fits.append(1) or original(self, *a, **k)
     )
     part = Part(np.arange(50), np.arange(50, 60))
-    fitted = fit_trees(Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1, NO_EFFECTS)
+    fitted = fit_trees(
+        Rows(COLUMNS, LABELS[:, :1], np.ones(N)), LEVELS, [part, part, PARTS[0]], 1, NO_EFFECTS, options=[{}]
+    )
     assert len(fits) == 2
     first, second, third = predict_trees(fitted, COLUMNS, LEVELS, range(3), 1)
     np.testing.assert_array_equal(first, second)
@@ -80,7 +83,7 @@ def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
     nets, grown, weight = rng.normal(size=(40, 4)), rng.normal(size=(40, 4)), rng.uniform(1, 3, 40)
     y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * rng.normal(size=(40, 4))
     y[:9, 1] = np.nan
-    weights = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight)
+    weights = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight, Loss())
     for output in range(4):
         known = ~np.isnan(y[:, output])
         gap, rest = (values[known, output] for values in (grown - nets, y - nets))
@@ -88,7 +91,7 @@ def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
         slope = np.linalg.lstsq((root * gap)[:, None], root * rest, rcond=None)[0][0]
         assert weights[output] == pytest.approx(np.clip(slope, 0, 1))
     assert weights[2:].tolist() == [1.0, 0.0]
-    np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight), np.zeros(4))
+    np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight, Loss()), np.zeros(4))
 
 
 def test_a_prediction_is_the_weighed_mean_of_networks_and_trees() -> None:
@@ -104,7 +107,7 @@ def test_a_prediction_is_the_weighed_mean_of_networks_and_trees() -> None:
 def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     """With groups, too; a column says which row it is."""
     seen: list[Any] = []
-    monkeypatch.setattr(regressor, "fit_trees", lambda *a: seen.append(a) or fit_trees(*a))
+    monkeypatch.setattr(regressor, "fit_trees", lambda *a, **k: seen.append(a) or fit_trees(*a, **k))
     groups = np.arange(60) % 6
     quick(blend="trees", epochs=1, members=4).fit(np.column_stack([X, groups]), Y, groups=groups)
     ((rows, _, parts, _, _),) = seen

@@ -1,0 +1,108 @@
+"""What `CMixupRegressor` fits: one loss for its networks, its trees, early stopping and the blend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn._loss.loss import HuberLoss
+from torch import Tensor
+
+from cmixup.errors import InputError, as_number, check_choice, format_value
+from cmixup.losses import known_squared_error, squared_error
+from cmixup.sampling.inputs import Floats
+
+LOSSES = ("squared", "absolute", "huber", "quantile")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of standardised labels.
+
+    Attributes:
+        name: one of `LOSSES`.
+        quantiles: (q,) the levels that are fitted, rising; () for other losses, which fit one number.
+        delta: (d_y,) the errors from which on Huber's loss is linear.
+    """
+
+    name: str = "squared"
+    quantiles: tuple[float, ...] = ()
+    delta: tuple[float, ...] = ()
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers are fitted to each label."""
+        return len(self.quantiles) or 1
+
+    def of_outputs(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Return the errors `(..., n, d_y, q)` of predictions `(..., n, d_y q)`; NaN where a label is missing."""
+        gap = target.unsqueeze(-1) - prediction.reshape(*target.shape, self.outputs)
+        if self.name == "squared":
+            return gap.square()
+        if self.name == "absolute":
+            return gap.abs()
+        if self.name == "huber":
+            delta = torch.tensor(self.delta, dtype=gap.dtype, device=gap.device)[:, None]
+            return torch.where(gap.abs() <= delta, gap.square() / 2, delta * (gap.abs() - delta / 2))
+        levels = torch.tensor(self.quantiles, dtype=gap.dtype, device=gap.device)
+        return torch.maximum(levels * gap, (levels - 1) * gap)
+
+    def of_rows(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Return the errors `(..., n)` of rows, averaged over their labels that are there."""
+        return self.of_outputs(prediction, target).mean(dim=-1).nanmean(dim=-1)
+
+    def of_batch(self, gaps: bool) -> Callable[..., Tensor]:
+        """Return the function of predictions and targets, with gaps or without, whose mean a step lowers."""
+        if self.name == "squared":
+            return known_squared_error if gaps else squared_error
+        return self._known
+
+    def tree_options(self, labels: int) -> list[dict[str, Any]]:
+        """Return the arguments of `HistGradientBoostingRegressor` for each number that is fitted to so many labels.
+
+        It has no name for Huber's loss, but takes scikit-learn's own, that of `GradientBoostingRegressor`.
+        """
+        if self.name == "quantile":
+            return [{"loss": "quantile", "quantile": level} for level in self.quantiles] * labels
+        if self.name == "huber":
+            return [{"loss": HuberLoss(delta=delta)} for delta in self.delta]
+        return [{"loss": f"{self.name}_error"}] * labels
+
+    def _known(self, prediction: Tensor, target: Tensor, weight: None = None) -> Tensor:
+        known = ~target.isnan()
+        errors = self.of_outputs(prediction, target.nan_to_num()).mean(dim=-1) * known
+        return errors.sum(dim=(-2, -1)) / known.sum(dim=(-2, -1)).clamp_min(1)
+
+
+def check_loss(loss: Any, quantiles: Any) -> Loss:
+    """Return the loss of these arguments of `CMixupRegressor`.
+
+    Raises:
+        InputError: there is no such loss, or the quantiles do not rise between 0 and 1.
+    """
+    check_choice("loss", loss, LOSSES)
+    if loss != "quantile":
+        return Loss(loss)
+    listed = isinstance(quantiles, Sequence | np.ndarray) and not isinstance(quantiles, str)
+    levels = tuple(as_number("quantiles", level) for level in quantiles) if listed else ()
+    if not levels or any(low >= high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True)):
+        raise InputError(f"quantiles must be numbers that rise between 0 and 1, got {format_value(quantiles)}")
+    return Loss(loss, levels)
+
+
+def huber_delta(labels: Floats, weight: Floats) -> tuple[float, ...]:
+    """Return half the interquartile range of standardised labels (N, d_y) for each output; 1 where that is 0.
+
+    Rows count by their weight (N,).
+    """
+    delta = []
+    for column in labels.T:
+        known = ~np.isnan(column)
+        order = np.argsort(column[known], kind="stable")
+        reached = np.cumsum(weight[known][order])
+        low, high = column[known][order][np.searchsorted(reached, reached[-1] * np.array([0.25, 0.75]))]
+        delta.append(float(high - low) / 2 or 1.0)
+    return tuple(delta)

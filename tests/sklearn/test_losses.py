@@ -1,0 +1,226 @@
+"""Losses of `CMixupRegressor`: one for networks, trees, early stopping and blend; quantiles; transformed labels."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+from sklearn._loss.loss import HuberLoss
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import mean_pinball_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
+
+from cmixup import InputError
+from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn.label_transform import fit_transform
+from cmixup.sklearn.losses import LOSSES, Loss, huber_delta
+from cmixup.sklearn.trees import fit_trees, predict_trees, weigh_trees
+from tests.sklearn.test_regressor import X, Y, quick, table
+from tests.sklearn.test_trees import COLUMNS, LABELS, LEVELS, NO_EFFECTS, PARTS, N, Rows
+
+QUANTILES = (0.1, 0.5, 0.9)
+KINDS = [Loss("absolute"), Loss("huber", delta=(0.4, 0.7)), Loss("quantile", QUANTILES)]
+
+
+def test_errors_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    y, predicted = rng.normal(size=(50, 2)), rng.normal(size=(50, 6))
+    pinball = KINDS[2].of_outputs(torch.from_numpy(predicted), torch.from_numpy(y)).numpy()
+    for label in range(2):
+        for place, level in enumerate(QUANTILES):
+            expected = mean_pinball_loss(y[:, label], predicted[:, 3 * label + place], alpha=level)
+            assert pinball[:, label, place].mean() == pytest.approx(expected)
+    huber = KINDS[1].of_outputs(torch.from_numpy(predicted[:, :2]), torch.from_numpy(y)).numpy()[..., 0]
+    for label, delta in enumerate(KINDS[1].delta):
+        expected = HuberLoss(delta=delta).loss(y[:, label].copy(), predicted[:, label].copy())
+        np.testing.assert_allclose(huber[:, label], expected)
+
+
+def test_a_label_that_is_missing_has_no_part_in_a_step() -> None:
+    y, predicted = torch.randn(2, 8, 2), torch.randn(2, 8, 2, requires_grad=True)
+    y[:, ::3, 1] = torch.nan
+    error = Loss("absolute").of_batch(gaps=True)(predicted, y)
+    known = ~y.isnan()
+    np.testing.assert_allclose(error[0].item(), (predicted - y)[0][known[0]].abs().mean().item(), rtol=1e-6)
+    error.sum().backward()
+    assert (predicted.grad[~known] == 0).all()
+    assert (predicted.grad[known] != 0).all()
+
+
+def test_huber_delta_is_half_the_interquartile_range() -> None:
+    y = np.column_stack([np.arange(9.0), np.zeros(9), [*range(8), np.nan]])
+    assert huber_delta(y, np.ones(9)) == (2.0, 1.0, 2.0)
+    weight = np.array([1.0, 3, 1, 1, 2, 1, 1, 1, 1])
+    assert huber_delta(y[:, :1], weight) == huber_delta(np.repeat(y[:, :1], weight.astype(int), axis=0), np.ones(12))
+
+
+@pytest.mark.parametrize("loss", KINDS, ids=lambda loss: loss.name)
+def test_trees_are_those_of_scikit_learn(loss: Loss) -> None:
+    options = loss.tree_options(2)
+    trees = fit_trees(Rows(COLUMNS, LABELS, np.ones(N)), LEVELS, PARTS, 1, NO_EFFECTS, options=options)
+    predicted = predict_trees(trees, COLUMNS, LEVELS, range(3), 1)
+    assert predicted.shape == (3, N, 2 * loss.outputs)
+    kinds = [{"loss": "quantile", "quantile": 0.9}] if loss.name == "quantile" else options[1:]
+    model = HistGradientBoostingRegressor(categorical_features=[1, 3], early_stopping=False, **kinds[0])
+    train = PARTS[2].train
+    np.testing.assert_array_equal(predicted[2, :, -1], model.fit(COLUMNS[train], LABELS[train, 1]).predict(COLUMNS))
+
+
+@pytest.mark.parametrize("loss", KINDS, ids=lambda loss: loss.name)
+def test_the_weight_of_trees_has_the_least_loss(loss: Loss) -> None:
+    rng = np.random.default_rng(0)
+    nets, grown, weight = (rng.normal(size=(200, 2 * loss.outputs)) for _ in range(3))
+    y, weight = rng.normal(size=(200, 2)) + (nets + grown)[:, :2], np.abs(weight[:, 0])
+    y[:9, 1] = np.nan
+    found = weigh_trees([nets[:90], nets[90:]], [grown[:90], grown[90:]], [y[:90], y[90:]], weight, loss)
+    for output, share in enumerate(found):
+
+        def error(w: float, place: int = output) -> float:
+            errors = loss.of_outputs(*map(torch.from_numpy, (nets + w * (grown - nets), y))).numpy()
+            return float(weight @ np.nan_to_num(errors.reshape(200, -1)[:, place]))
+
+        assert abs(share - minimize_scalar(error, bounds=(0, 1), method="bounded").x) < 0.02
+
+
+def test_each_loss_has_its_own_centre() -> None:
+    """Skewed labels that no column explains: the mean, the median, between them, and the quantiles."""
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 2, (900, 1)).astype(float), rng.exponential(size=900)
+    options = {"hidden_layer_sizes": (), "bandwidth": 0, "epochs": 40, "batch_size": 256, "early_stopping": False}
+    centre = {loss: quick(loss=loss, **options).fit(x, y).predict(x).mean() for loss in LOSSES}
+    assert centre["squared"] == pytest.approx(y.mean(), abs=0.06)
+    assert centre["absolute"] == pytest.approx(np.median(y), abs=0.06)
+    assert centre["quantile"] == pytest.approx(np.median(y), abs=0.06)
+    assert centre["absolute"] + 0.02 < centre["huber"] < centre["squared"] - 0.02
+    levels = quick(loss="quantile", quantiles=QUANTILES, **options).fit(x, y).predict_quantiles(x).mean(axis=0)
+    np.testing.assert_allclose(levels, np.quantile(y, QUANTILES), atol=0.12)
+
+
+def test_quantiles_never_cross_and_the_middle_one_is_predicted() -> None:
+    x, y = table(outputs=2)
+    y[::5, 1] = np.nan
+    many = (0.05, 0.45, 0.5, 0.55, 0.95)
+    model = quick(loss="quantile", quantiles=many, blend="trees").fit(x, y)
+    new = 3 * np.random.default_rng(1).normal(size=(200, 4))
+    quantiles = model.predict_quantiles(new)
+    assert quantiles.shape == (200, 2, 5)
+    assert (np.diff(quantiles) >= 0).all()
+    np.testing.assert_array_equal(model.predict(new), quantiles[..., 2])
+    assert model.tree_weight_.shape == (10,)
+    np.testing.assert_allclose(model.predict(x, return_std=True)[0], model.predict_quantiles(x)[..., 2])
+    assert quick(loss="quantile", quantiles=[0.9], epochs=1).fit(X, Y).predict_quantiles(X).shape == (60, 1)
+
+
+def test_intervals_of_quantiles_are_conformalised() -> None:
+    """Lowest and highest are moved by one number, up or down, until they hold their share of held-out rows."""
+    model = quick(loss="quantile", members=10).fit(X, Y)
+    low, high = model.predict_interval(X, 0.8).T
+    quantiles = model.predict_quantiles(X)
+    moved = (quantiles[:, 0] - low) / model.y_scale_
+    np.testing.assert_allclose(moved, np.sort(model._residuals[:, 0])[48])  # of 60 the ceil(0.8 * 61)-th
+    np.testing.assert_allclose(high - quantiles[:, -1], quantiles[:, 0] - low)
+
+
+@pytest.mark.parametrize("loss", ["huber", "quantile"])
+def test_weights_count_rows_with_every_loss(loss: str) -> None:
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), weight)
+    models = [quick(loss=loss).fit(X, Y, sample_weight=weight), quick(loss=loss).fit(X[rows], Y[rows])]
+    assert np.array_equal(*(model.predict(X) for model in models))
+
+
+def test_logarithms_are_fitted_and_everything_is_in_label_units() -> None:
+    direct, inside = quick(members=10).fit(X, np.log(Y)), quick(members=10, target_transform="log").fit(X, Y)
+    np.testing.assert_array_equal(inside.predict(X), np.exp(direct.predict(X)))
+    np.testing.assert_array_equal(inside.predict_interval(X), np.exp(direct.predict_interval(X)))
+    expected = torch.cat(direct._outputs(direct._inputs(X)), dim=1).numpy()[..., 0] * direct.y_scale_ + direct.y_mean_
+    np.testing.assert_allclose(inside.predict(X, return_std=True)[1], np.exp(expected).std(axis=0))
+    held = quick(target_transform="log").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
+    logs = quick().fit(X[:40], np.log(Y[:40]), X_val=X[40:], y_val=np.log(Y[40:]))
+    np.testing.assert_array_equal(held.predict_interval(X), np.exp(logs.predict_interval(X)))
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_a_transformer_goes_back_for_each_quantile(outputs: int | None) -> None:
+    x, y = table(outputs=outputs)
+    options = {"loss": "quantile", "members": 2}
+    by_name = quick(target_transform="log", **options).fit(x, y)
+    by_object = quick(target_transform=FunctionTransformer(np.log, np.exp), **options).fit(x, y)
+    for method in ("predict", "predict_quantiles", "predict_interval"):
+        ours = getattr(by_object, method)(x) if method != "predict_interval" else by_object.predict_interval(x, 0.8)
+        theirs = getattr(by_name, method)(x) if method != "predict_interval" else by_name.predict_interval(x, 0.8)
+        np.testing.assert_allclose(ours, theirs)
+    falling = quick(target_transform=FunctionTransformer(np.negative, np.negative), members=10).fit(x, y)
+    low, high = np.moveaxis(falling.predict_interval(x), 1, 0)
+    assert (low < high).all()
+    assert np.isfinite(quick(target_transform=PowerTransformer(), epochs=2).fit(x, y).predict(x)).all()
+
+
+def test_auto_takes_logarithms_of_skewed_labels_above_0() -> None:
+    normal = np.random.default_rng(0).normal(size=(300, 1))
+    assert fit_transform("auto", np.exp(normal)) == "log"
+    assert fit_transform("auto", np.exp(normal) - 1) is None
+    assert fit_transform("auto", normal + 10) is None
+    model = quick(target_transform="auto", epochs=1).fit(X, np.exp(Y / 20))
+    assert model.target_transform_ == "log"
+
+
+def test_intervals_behind_a_pipeline_and_with_frames() -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    pipe = make_pipeline(StandardScaler(), quick(members=10)).set_output(transform="pandas").fit(frame, Y)
+    ends = pipe[-1].predict_interval(pipe[:-1].transform(frame))
+    assert ((ends[:, 0] < pipe.predict(frame)) & (pipe.predict(frame) < ends[:, 1])).all()
+    around = TransformedTargetRegressor(quick(members=10), func=np.log, inverse_func=np.exp).fit(X, Y)
+    assert not hasattr(around, "predict_interval")  # what docs/scikit_learn.md says
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"loss": "quantile", "quantiles": (0.2, 0.8), "blend": "trees"}, {"loss": "huber", "target_transform": "log"}],
+)
+def test_a_saved_estimator_predicts_the_same(tmp_path: Path, options: dict[str, Any]) -> None:
+    model = quick(**options).fit(X, Y)
+    model.save(tmp_path / "model")
+    again = CMixupRegressor.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
+    if model.quantiles_:
+        np.testing.assert_array_equal(again.predict_quantiles(X), model.predict_quantiles(X))
+
+
+def test_a_transformer_cannot_be_saved(tmp_path: Path) -> None:
+    model = quick(epochs=1, target_transform=PowerTransformer()).fit(X, Y)
+    with pytest.raises(InputError, match="target_transform must be a number, a text, or a tuple of these to be saved"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"loss": "mse"}, None, "loss must be one of squared, absolute, huber, quantile, got 'mse'"),
+        (
+            {"loss": "quantile", "quantiles": (0.5, 0.5)},
+            None,
+            "quantiles must be numbers that rise between 0 and 1, got",
+        ),
+        ({"loss": "quantile", "quantiles": (0, 0.5)}, None, r"quantiles must be numbers that rise .* got \(0, 0.5\)"),
+        ({"loss": "quantile", "quantiles": 0.5}, None, "quantiles must be numbers that rise between 0 and 1, got 0.5"),
+        ({"loss": "quantile", "quantiles": ["a"]}, None, "quantiles must be a number, got 'a'"),
+        ({"target_transform": "sqrt"}, None, 'target_transform must be None, "log", "auto" or a transformer .* got'),
+        ({"target_transform": "log"}, Y - 100, 'target_transform="log" must have labels above 0, got -.* in y'),
+        ({"target_transform": FunctionTransformer(np.sqrt)}, Y - 100, "target_transform must give a finite number for"),
+    ],
+)
+def test_bad_arguments(options: dict[str, Any], y: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message), np.errstate(invalid="ignore"):
+        quick(**options).fit(X if y is not None else None, y)
+
+
+def test_quantiles_need_their_loss() -> None:
+    with pytest.raises(InputError, match="loss must be \"quantile\" for predict_quantiles, got 'squared'"):
+        quick(epochs=1).fit(X, Y).predict_quantiles(X)

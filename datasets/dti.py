@@ -18,20 +18,9 @@ from datasets.common.affinity import (
 )
 from datasets.common.base import Indices
 from datasets.common.damaged import naming
-from datasets.common.fetch import RawFolder, sha256_of
+from datasets.common.fetch import RawFolder, raw_folder, sha256_of
 
-# No checksum of the zip could be found, so it is got by hand and the sums of its files enter the record.
-FOLDER = RawFolder(
-    path="dti/dti_dg_group/bindingdb_patent",
-    mirror="dti/dti_dg_group/bindingdb_patent",
-    needs=("train_val.csv", "test.csv"),
-    page="https://tdcommons.ai/benchmark/dti_dg_group/bindingdb_patent/",
-    licence="CC BY 4.0 (TDC); BindingDB CC BY 3.0",
-    how=(
-        "mkdir -p {root}/dti && curl -fL -o {root}/dti/group.zip "
-        "https://dataverse.harvard.edu/api/access/datafile/4742443 && unzip {root}/dti/group.zip -d {root}/dti"
-    ),
-)
+FOLDER = raw_folder("dti")
 TRAIN_YEARS, TEST_YEARS = tuple(range(2013, 2019)), (2019, 2020)
 KEPT = 0.8  # of a year's rows: training, the others are validation; of a test year's: testing
 ROWS_PER_BATCH, MAX_BATCHES = 64, 100

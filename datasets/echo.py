@@ -12,17 +12,11 @@ from cmixup.data import RegressionData
 from cmixup.errors import MAX_TEXT, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
-from datasets.common.fetch import FetchError, RawFolder, sha256_of
+from datasets.common.fetch import FetchError, RawFolder, raw_folder, sha256_of
 from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
 from datasets.common.video.pulses import Pulse, pulses
 
-FOLDER = RawFolder(
-    path="EchoNet-Dynamic",
-    mirror="echonet/EchoNet-Dynamic",
-    needs=("FileList.csv", "VolumeTracings.csv", "Videos"),
-    page="https://echonet.github.io/dynamic/",
-    licence="needs an agreement (Stanford)",
-)
+FOLDER = raw_folder("echo")
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic
 SYNTHETIC_SIZES = {"train": 40, "val": 8, "test": 8}
 

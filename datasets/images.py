@@ -19,7 +19,7 @@ from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
 from cmixup.files import sha256_of
 from cmixup.images import CHANNELS, IMAGENET, ImageFiles, ImagePreparation, ImageRows, is_deep, list_images, read_image
-from cmixup.tables.columns import as_words, label_column
+from cmixup.tables.columns import label_column, level_codes
 from cmixup.tables.written import unit_of
 from cmixup.threads import in_threads
 from cmixup.vision import import_torchvision
@@ -199,10 +199,8 @@ class Images(Dataset):
         notes += [f"{table.unlabelled} images below {self.path.name} have no row"] * bool(table.unlabelled)
         domain = np.zeros(len(y), dtype=np.int64)
         for column in columns["group"]:
-            domain, words = as_words(table.frame[column])
+            domain = level_codes(table.frame[column])
             unknown |= domain < 0
-            ranks = np.argsort(np.argsort([str(word) for word in words]))
-            domain = np.append(ranks, -1)[domain]
         if (left := unknown & there).any():
             notes.append(f"{int(left.sum())} of {len(y)} rows lack a target or a group and are left out")
         rows = np.flatnonzero(there & ~unknown)

@@ -17,21 +17,10 @@ from cmixup.threads import WORKERS, in_threads
 from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
-from datasets.common.fetch import RawFolder, sha256_of
+from datasets.common.fetch import RawFolder, raw_folder, sha256_of
 
 METADATA = "dhs_metadata.csv"
-FOLDER = RawFolder(
-    path="poverty_map/poverty_v1.1",
-    mirror="poverty_map/poverty_v1.1",
-    needs=("RELEASE_v1.1.txt", METADATA, "images"),
-    page="https://wilds.stanford.edu/datasets/#povertymap (version 1.1, 13.1 GB packed)",
-    licence="public domain (LandSat, DMSP, VIIRS)",
-    how=(
-        "mkdir -p {root}/poverty_map/poverty_v1.1 && curl -fL "
-        "https://worksheets.codalab.org/rest/bundles/0xfc0aa86ad9af4eb08c42dfc40eacf094/contents/blob/ "
-        "| tar -xz -C {root}/poverty_map/poverty_v1.1"
-    ),
-)
+FOLDER = raw_folder("poverty_map")
 SHAPE = (8, 224, 224)
 FOLDS = "ABCDE"
 SYNTHETIC_SIZES, SYNTHETIC_SHAPE = (64, 32, 32), (8, 24, 24)

@@ -109,18 +109,21 @@ class RawFolder:
 
 
 @functools.cache
-def _raw_files() -> dict[str, list[list[dict[str, Any]]]]:
-    text = (Path(__file__).parents[1] / "raw_files.yaml").read_text(encoding="utf-8")
-    listed: dict[str, list[list[dict[str, Any]]]] = yaml.safe_load(text)
-    return listed
+def _listed() -> dict[str, Any]:
+    return dict(yaml.safe_load((Path(__file__).parents[1] / "raw_files.yaml").read_text(encoding="utf-8")))
 
 
 def raw_files(dataset: str) -> Files:
     """Return the files of a dataset as `datasets/raw_files.yaml` has them: of each that it needs, the alternatives."""
     return tuple(
         tuple(RawFile(**{**file, "urls": tuple(file.get("urls", ()))}) for file in alternatives)
-        for alternatives in _raw_files()[dataset]
+        for alternatives in _listed()[dataset]
     )
+
+
+def raw_folder(dataset: str) -> RawFolder:
+    """Return the folder of a dataset as `datasets/raw_files.yaml` has it."""
+    return RawFolder(**{**_listed()[dataset], "needs": tuple(_listed()[dataset]["needs"])})
 
 
 def data_root() -> Path:

@@ -4,9 +4,7 @@ VENV   ?= .venv
 PY     := $(VENV)/bin/python
 
 # Copies of the raw files that lie beside the checkout are used first, where they are.
-ifneq ($(wildcard ../shared/data),)
-export CMIXUP_MIRROR ?= $(abspath ../shared/data)
-endif
+export CMIXUP_MIRROR ?= $(abspath $(wildcard ../shared/data))
 export OMP_NUM_THREADS ?= 1
 # glibc gives large blocks back after every step and takes them again: a tenth of the time of larger batches.
 export MALLOC_TRIM_THRESHOLD_ ?= 536870912
@@ -17,8 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" \
 	"out=$(OUT)" "rerun=$(RERUN)"
 MEASURED = "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "results=$(RESULTS)"
-VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" \
-	"models=$(MODELS)"
+VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 INSTALL  = $(PY) -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt
 TESTS    = $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

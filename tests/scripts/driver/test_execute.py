@@ -36,25 +36,18 @@ def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeyp
     assert heard == ["environment", "epoch 1", "epoch 2"]
 
 
-def test_the_folder_of_a_run(tmp_path: Path) -> None:
+def test_the_folder_of_a_run_says_enough_to_repeat_it(tmp_path: Path) -> None:
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
     (folder,) = execute_job(job)
     options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
     assert folder == tmp_path / "runs/debug/no2/fcn3/cmixup" / f"default,{options}" / "seed=4"
     assert sorted(os.listdir(folder)) == FILES  # noqa: PTH208
 
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    assert (config["seed"], config["seeds"]) == (4, None)
-    assert config["method"]["bandwidth"] == 0.5
-    assert config["train"]["lr"] == 0.001
-
     with (folder / "history.csv").open() as stream:
         history = list(csv.DictReader(stream))
     assert [row["epoch"] for row in history] == ["1", "2"]
     assert list(history[0]) == ["epoch", "train_loss", "val_rmse"]
-
-    report = report_of(folder)
-    best = min(history, key=lambda row: float(row["val_rmse"]))
+    report, best = report_of(folder), min(history, key=lambda row: float(row["val_rmse"]))
     assert report["best_epoch"] == int(best["epoch"])
     assert report["scores"]["val"]["rmse"] == pytest.approx(float(best["val_rmse"]), rel=1e-12)
 
@@ -66,27 +59,20 @@ def test_the_folder_of_a_run(tmp_path: Path) -> None:
         error = (model(test.x) * std + mean - test.y).double().square().mean().sqrt().item()
     assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-9)
 
-
-def test_the_report_says_enough_to_repeat_the_run(tmp_path: Path) -> None:
-    job = planned(tmp_path, "method=cmixup", "method.bandwidth=0.5", "seeds=[2]")
-    (folder,) = execute_job(job)
-    report = report_of(folder)
-    assert report["seed"] == 2
-    assert report["bandwidth"] == 0.5
-    assert report["alpha"] == 2.0
-    assert report["layer"] == "input"
-    assert report["options"] == job.options
-    assert report["run"] == folder.relative_to(tmp_path / "runs").as_posix()
-    assert report["selection"] == "rmse"
+    expected = {"seed": 4, "bandwidth": 0.5, "alpha": 2.0, "layer": "input", "options": job.options,
+                "run": folder.relative_to(tmp_path / "runs").as_posix(), "selection": "rmse",
+                "checksums": {}}  # fmt: skip
+    assert {key: report[key] for key in expected} == expected
     assert report["seconds"] > 0
     assert 0 < report["facts"]["effective_fraction"] < 1
     assert re.fullmatch(r"[0-9a-f]{40}|", report["commit"])
     assert report["versions"]["torch"]
     assert report["device"].startswith("cpu: ")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", report["started"])
-    assert report["checksums"] == {}  # the stand-in reads no file
+    config = {**job.config, "seed": 4, "seeds": None}
+    assert yaml.safe_load((folder / "config.yaml").read_text()) == config
     machine = {key: job.config[key] for key in ("out", "weights", "resume")}  # is not recorded
-    assert {**report["config"], **machine} == {**job.config, "seed": 2, "seeds": None}
+    assert {**report["config"], **machine} == config
 
 
 @pytest.mark.usefixtures("no_git")

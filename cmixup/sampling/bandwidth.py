@@ -15,14 +15,13 @@ from cmixup.errors import (
     InputError,
     as_number,
     check_bandwidth,
-    check_choice,
     check_count,
     check_positive,
     format_value,
 )
 from cmixup.sampling.distance import FAR, Distances
 from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, has_gaps
-from cmixup.sampling.kernels import KERNELS, Kernel
+from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
@@ -70,15 +69,12 @@ class BandwidthReport:
     verdict: str
 
 
-def diagnose(
-    labels: Given, bandwidth: Bandwidth, *, kernel: str = "gaussian", seed: int = 0, space: LabelSpace | None = None
-) -> BandwidthReport:
+def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: LabelSpace | None = None) -> BandwidthReport:
     """Return statistics of the pairs of these labels under `bandwidth`; this takes seconds at any N.
 
     Args:
         labels: (N,) or (N, d) array or tensor.
         bandwidth: see `parse_bandwidth`.
-        kernel: one of `KERNELS`.
         seed: a whole number that chooses the rows looked at, where they are not all; of labels that are one number
             (and not above a million) rows are taken at even steps of their order, whatever the seed.
         space: how labels are compared; report and bandwidth are in its units.
@@ -87,11 +83,11 @@ def diagnose(
         InputError: an argument cannot be used; the message gives its name and value.
     """
     check_count("seed", seed)
-    data, period = _compared(labels, kernel, space)
-    sigma = resolve_bandwidth(data, bandwidth, kernel, seed=seed, period=period)
+    data, period = _compared(labels, space)
+    sigma = resolve_bandwidth(data, bandwidth, seed=seed, period=period)
     n = len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
-    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(kernel, sigma), period).statistics(anchors).T
+    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma), period).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
@@ -167,20 +163,12 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
     return check_bandwidth(bandwidth)
 
 
-def resolve_bandwidth(
-    labels: Given,
-    bandwidth: Bandwidth,
-    kernel: str = "gaussian",
-    *,
-    seed: int = 0,
-    period: Floats | None = None,
-) -> float:
+def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, period: Floats | None = None) -> float:
     """Turn a bandwidth of any form that `parse_bandwidth` allows into a number in label units.
 
     Args:
         labels: (N,) or (N, d) array or tensor; a number is returned without looking at them.
         bandwidth: see `parse_bandwidth`.
-        kernel: one of `KERNELS`, for the form ("fraction", f).
         seed: a whole number that chooses the labels looked at, see `bandwidth_for_fraction`.
         period: (d,) circles that outputs go round, see `cmixup.sampling.distance.pair_distance`.
 
@@ -192,8 +180,7 @@ def resolve_bandwidth(
         return parsed
     form, value = parsed
     if form == "fraction":
-        check_choice("kernel", kernel, KERNELS)
-        return _search(as_labels("labels", labels, gaps=True), value, kernel, seed, period)
+        return _search(as_labels("labels", labels, gaps=True), value, seed, period)
     if period is not None:
         raise InputError(
             f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {format_value(bandwidth)}'
@@ -205,9 +192,7 @@ def resolve_bandwidth(
     return check_bandwidth(value * float(deviation(values, dtype=np.float64)))
 
 
-def bandwidth_for_fraction(
-    labels: Given, fraction: float, *, kernel: str = "gaussian", seed: int = 0, space: LabelSpace | None = None
-) -> float:
+def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, space: LabelSpace | None = None) -> float:
     """Return the smallest bandwidth whose median effective-partner fraction is `fraction`, by bisection.
 
     Above 8,192 labels some stand for them, chosen as by `diagnose`: fractions of a few thousandths and less are then
@@ -216,7 +201,6 @@ def bandwidth_for_fraction(
     Args:
         labels: (N,) or (N, d) array or tensor.
         fraction: above 0, up to 1 (which needs an infinite bandwidth, unless labels are constant).
-        kernel: one of `KERNELS`.
         seed: a whole number that chooses the labels and rows looked at, see `diagnose`.
         space: how labels are compared; the bandwidth is in its units.
 
@@ -227,19 +211,18 @@ def bandwidth_for_fraction(
         InputError: `fraction` lies outside (0, 1], or another argument cannot be used.
     """
     fraction = _check_fraction(fraction)
-    data, period = _compared(labels, kernel, space)
-    return _search(data, fraction, kernel, check_count("seed", seed), period)
+    data, period = _compared(labels, space)
+    return _search(data, fraction, check_count("seed", seed), period)
 
 
-def _compared(labels: Given, kernel: str, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
+def _compared(labels: Given, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
     """Return the labels as they are compared, and their periods."""
-    check_choice("kernel", kernel, KERNELS)
     checked = as_labels("labels", labels)
     coordinates = as_space(space).fit(checked)
     return coordinates.of("labels", checked), coordinates.period
 
 
-def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Floats | None) -> float:
+def _search(data: Labels, fraction: float, seed: int, period: Floats | None) -> float:
     """Return the result of `bandwidth_for_fraction`, for checked labels."""
     rng = np.random.default_rng(seed)
     sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
@@ -250,7 +233,7 @@ def _search(data: Labels, fraction: float, kernel: str, seed: int, period: Float
     longest = float(distance[distance < FAR].max())
 
     def is_wide_enough(bandwidth: float) -> bool:
-        weight = np.exp(-Kernel(kernel, bandwidth).excess(distance, 0.0))
+        weight = np.exp(-Kernel(bandwidth).excess(distance, 0.0))
         effective = weight.sum(axis=1) ** 2 / np.einsum("bm,bm->b", weight, weight)
         return bool(np.median(effective) >= fraction * len(sample))
 

@@ -10,7 +10,7 @@ import numpy as np
 from cmixup.errors import InputError, check_bandwidth, check_choice
 from cmixup.sampling.distance import WIDEST, pair_distance
 from cmixup.sampling.inputs import Floats, Given, Rng, as_kind_of, as_labels, has_gaps, numpy_rng
-from cmixup.sampling.kernels import KERNELS, Kernel
+from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.space import positive_numbers
 
 SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
@@ -22,7 +22,6 @@ class BatchPartnerSampler:
     Args:
         bandwidth: s in label units, 0 and infinity allowed.
         candidates: "b2" as in the paper, or "b1+b2" as in the released code (an anchor may draw itself).
-        kernel: one of `KERNELS`, see `PartnerSampler`.
         period: (d,) lengths of the circles that outputs go round, 0 for those that do not; labels lie in [0, period).
 
     Raises:
@@ -34,13 +33,11 @@ class BatchPartnerSampler:
         bandwidth: float,
         *,
         candidates: str = "b2",
-        kernel: str = "gaussian",
         period: Floats | None = None,
     ) -> None:
         self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
-        self.kernel = check_choice("kernel", kernel, KERNELS)
-        self._kernel = Kernel(kernel, self.bandwidth)
+        self._kernel = Kernel(self.bandwidth)
         self._period = None if period is None else positive_numbers("period", period, zero=True)
         if self._period is not None and ((self._period > 0) & (self._period < SMALLEST_PERIOD)).any():
             raise InputError(f"period must be 0 or at least {SMALLEST_PERIOD:g}, got {float(self._period.min())!r}")

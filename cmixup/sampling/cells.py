@@ -93,7 +93,7 @@ class Cells(SamplingAlgorithm):
             part = slice(s, s + LABELS_PER_CHUNK)
             numbers[part] = self._numbers(self.labels[part])
             counts += np.bincount(numbers[part], minlength=MAX_RADIX_CELLS)
-        slots, cutoff = 0, Kernel(self.kernel.name, 1.0).cutoff(n)
+        slots, cutoff = 0, Kernel(1.0).cutoff(n)
         for shift, width in enumerate(CELL_WIDTHS):
             merged = counts.reshape(-1, 1 << shift).sum(axis=1)
             slots = _count_slots(merged > 0, cutoff / width)

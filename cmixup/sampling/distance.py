@@ -39,7 +39,7 @@ def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *,
         np.nan_to_num(difference, copy=False)
         squares = np.einsum("...d,...d->...", difference, difference)
         return np.where(common > 0, np.sqrt(squares * (d / np.maximum(common, 1))), FAR)
-    # Pairs, rows and boxes are summed in one order, since a tophat's edge must not depend on the algorithm.
+    # Pairs, rows and boxes are summed in one order, so that their distances are equal to the last bit.
     return np.sqrt(np.einsum("...d,...d->...", difference, difference))
 
 
@@ -47,7 +47,7 @@ class Distances:
     """Distances from any points to blocks of the labels, exact or accurate enough for `kernel`.
 
     A matrix product (centred, float64) is used where its cancellation error, eps * |y|^2 / s^2, is below
-    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions, no gaussian) differences are used.
+    1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions) differences are used.
 
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
@@ -60,7 +60,7 @@ class Distances:
         self.labels, self.period = labels, period
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
         self.gaps = has_gaps(labels)
-        smooth = kernel is not None and kernel.name == "gaussian" and kernel.bandwidth > 0
+        smooth = kernel is not None and kernel.bandwidth > 0
         self._product = self.d > 3 and smooth and period is None and not self.gaps
         self._max_squared_norm = 0.0
         if kernel is not None and self._product:

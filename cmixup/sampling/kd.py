@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from cmixup.errors import InputError
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.slots import BYTES_PER_SLOT, SlotTable
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
+from cmixup.sampling.slots import ANCHORS_PER_CHUNK, BYTES_PER_SLOT, SlotTable
+from cmixup.sampling.stream import Rejection, StreamedSampler
 
 MAX_LEAVES = 2048
-ANCHORS_PER_CHUNK = 1 << 15
 # A block of box distances has (leaves x leaves x dimensions) coordinate differences: 16 MiB in float64.
 COORDINATES_PER_BLOCK = 1 << 21
 
 
-class KDCells(SamplingAlgorithm):
+class KDCells(Rejection):
     """Exact partner draws for labels of up to about 16 dimensions.
 
     Arguments are those of `SamplingAlgorithm`; labels are copied once in leaf order, within the budget.
     """
 
     name = "kd"
+    at_once = ANCHORS_PER_CHUNK
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
         self._streamed = StreamedSampler(labels, kernel)
@@ -54,20 +54,6 @@ class KDCells(SamplingAlgorithm):
             start=np.tile(first[:-1], leaves),
             count=np.tile(size, leaves),
         )
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        partners = np.empty(len(anchors), dtype=np.int64)
-        for s in range(0, len(anchors), ANCHORS_PER_CHUNK):
-            chunk = anchors[s : s + ANCHORS_PER_CHUNK]
-            points = self._streamed.distances.at(chunk)
-            position = self.table.draw(self._leaf[chunk], points, rng)
-            drawn = self.order[position]
-            rejected = np.flatnonzero(position < 0)
-            if rejected.size:
-                drawn[rejected] = self._streamed.draw(chunk[rejected], rng)
-            partners[s : s + ANCHORS_PER_CHUNK] = drawn
-        return partners
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
         """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""

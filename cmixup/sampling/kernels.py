@@ -1,11 +1,7 @@
-"""Kernels over label distance: they say how fast a partner's weight falls with its distance.
+"""The kernel over label distance: it says how fast a partner's weight falls with its distance.
 
-A weight is exp(-energy(d)) with d the Euclidean distance in label units:
-
-- gaussian: the energy is d^2 / (2 s^2), C-Mixup Eq. 6 (Yao et al., NeurIPS 2022)
-- tophat: the energy is 0 up to and including s and infinite beyond (weight 1[d <= s]), as the released code offers
-
-Of unit vectors the squared distance is 2 (1 - cos): the gaussian then compares angles.
+A weight is exp(-energy(d)) with d the Euclidean distance in label units and the energy d^2 / (2 s^2), C-Mixup Eq. 6
+(Yao et al., NeurIPS 2022). Of unit vectors the squared distance is 2 (1 - cos): the kernel then compares angles.
 """
 
 from __future__ import annotations
@@ -20,30 +16,27 @@ from torch import Tensor
 
 from cmixup.sampling.inputs import Floats, Ints
 
-KERNELS = ("gaussian", "tophat")
 #: So many rows are drawn before it is said that each was its own partner.
 WATCHED = 64
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its bandwidth.
+    """The kernel with its bandwidth.
 
     Attributes:
-        name: one of `KERNELS`.
         bandwidth: s in label units, as `check_bandwidth` allows it.
     """
 
-    name: str
     bandwidth: float
 
     @np.errstate(over="ignore")  # beyond float64 a weight is 0, which is what infinity gives
     def excess(self, distance: Floats, nearest: Floats | float) -> Floats:
         """Return the energy of `distance` above the energy of `nearest`, elementwise with broadcasting.
 
-        Weights relative to the nearest point never underflow to an all-zero row. Where the kernel itself is 0
-        at `nearest` (bandwidth 0, or a tophat narrower than `nearest`) the limit is taken: only points as near
-        as the nearest keep weight. The result is monotone in `distance` under rounding, as accept/reject needs.
+        Weights relative to the nearest point never underflow to an all-zero row. With bandwidth 0 the limit is taken:
+        only points as near as the nearest keep weight. The result is monotone in `distance` under rounding, as
+        accept/reject needs.
 
         Args:
             distance: (...) float64, 0 or more, label units.
@@ -53,8 +46,6 @@ class Kernel:
             (...) float64; 0 where the distances are equal, infinite where the weight is 0.
         """
         s = self.bandwidth
-        if self.name == "tophat":
-            return np.where((distance > nearest) & (distance > s), np.inf, 0.0)
         if s == 0:
             return np.where(distance > nearest, np.inf, 0.0)
         # (d - n)(d + n) rather than d^2 - n^2: exact even when both are millions of bandwidths.
@@ -66,8 +57,6 @@ class Kernel:
 
     def cutoff(self, n: int) -> float:
         """Return the distance (label units) beyond which `n` points weigh less than 1e-3 of the anchor itself."""
-        if self.name == "tophat":
-            return self.bandwidth
         return self.bandwidth * math.sqrt(2 * math.log(n / 1e-3))
 
 

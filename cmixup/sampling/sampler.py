@@ -22,7 +22,7 @@ from cmixup.sampling.inputs import (
     copied_numpy,
     numpy_rng,
 )
-from cmixup.sampling.kernels import KERNELS, Kernel, SelfPairWarning
+from cmixup.sampling.kernels import Kernel, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
 
@@ -30,7 +30,9 @@ ANCHORS_PER_CHUNK = 1 << 20
 
 
 class PartnerSampler:
-    """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik), d the label distance; i may draw itself.
+    """Draw j for i with probability P(j|i) = K(d_ij) / sum_k K(d_ik); i may draw itself.
+
+    K(d) is exp(-d^2 / 2s^2), d the label distance.
 
     The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `cdf`.
 
@@ -42,13 +44,11 @@ class PartnerSampler:
         bandwidth: s in label units, 0 and infinity allowed; or "auto", ("fraction", f), ("std", c) or ("median", c),
             see `parse_bandwidth`.
         method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time.
-        kernel: "gaussian" exp(-d^2 / 2s^2) or "tophat" 1[d <= s].
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
         space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
 
     Attributes:
         bandwidth: the bandwidth in use, a number in label units.
-        kernel: the kernel's name.
         method: the name of the algorithm in use.
         reason: why "auto" chose it, in words.
 
@@ -62,22 +62,19 @@ class PartnerSampler:
         bandwidth: Bandwidth,
         *,
         method: str = "auto",
-        kernel: str = "gaussian",
         memory_budget: int = DEFAULT_BUDGET_BYTES,
         space: LabelSpace | None = None,
     ) -> None:
         check_choice("method", method, ALGORITHMS)
-        check_choice("kernel", kernel, KERNELS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
-        self.kernel = kernel
         checked = as_labels("labels", labels, gaps=True)
         checked = copied_numpy(checked) if isinstance(labels, Tensor) else checked
         check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
         period = self._coordinates.period
         data = self._coordinates.of("labels", checked)
-        self.bandwidth = resolve_bandwidth(data, bandwidth, kernel, period=period)
-        inner = Kernel(kernel, self.bandwidth)
+        self.bandwidth = resolve_bandwidth(data, bandwidth, period=period)
+        inner = Kernel(self.bandwidth)
         self._streamed = StreamedSampler(data, inner, period)
         self._algorithm: SamplingAlgorithm
         if period is None:
@@ -150,5 +147,5 @@ class PartnerSampler:
     def __repr__(self) -> str:
         return (
             f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
-            f"kernel={self.kernel!r}, method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
+            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )

@@ -70,12 +70,22 @@ class SamplingAlgorithm(ABC):
 
 
 class Rejection(SamplingAlgorithm):
-    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row."""
+    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row.
+
+    Attributes:
+        at_once: how many anchors are handled together; None for all.
+    """
 
     _streamed: StreamedSampler
+    at_once: int | None = None
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+        step = self.at_once or max(1, len(anchors))
+        chunks = [self._draw_chunk(anchors[s : s + step], rng) for s in range(0, len(anchors), step)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *chunks])
+
+    def _draw_chunk(self, anchors: Ints, rng: np.random.Generator) -> Ints:
         partners = np.empty(len(anchors), dtype=np.int64)
         pending = np.arange(len(anchors))
         for _ in range(round_limit(self._streamed.labels)):

@@ -30,7 +30,7 @@ def draw_partners(queries: Floats, points: Floats, bandwidth: float, level: Floa
     distance[itself, itself] = np.inf
     nearest = distance.min(axis=1)
     distance[itself, itself] = nearest[itself]  # any finite number: its weight is set to 0
-    weight = np.exp(-Kernel("gaussian", bandwidth).excess(distance, nearest[:, None]))
+    weight = np.exp(-Kernel(bandwidth).excess(distance, nearest[:, None]))
     weight[itself, itself] = 0
     cumulative = np.cumsum(weight, axis=1)
     at = level * cumulative[:, -1]

@@ -186,7 +186,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "sampler: NaN label": (lambda: PartnerSampler([0.0, np.nan], 1.0), "labels must be finite .* got nan in row 1"),
     "sampler: complex labels": (lambda: PartnerSampler([1j], 1.0), "labels must be real numbers, got dtype complex128"),
     "sampler: method": (lambda: PartnerSampler(Y, 1.0, method="fast"), "method must be one of .* got 'fast'"),
-    "sampler: kernel": (lambda: PartnerSampler(Y, 1.0, kernel="rbf"), "kernel must be one of .* got 'rbf'"),
     "sampler: memory": (lambda: PartnerSampler(Y, 1.0, memory_budget=-1), "memory_budget must be .* got -1"),
     "sampler: anchors of floats": (
         lambda: PartnerSampler(Y, 1.0).draw([0.5], np.random.default_rng(0)),
@@ -204,12 +203,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
         "cdf needs 40000 .*memory_budget=10",
     ),
     "diagnose: bandwidth": (lambda: diagnose(Y, "narrow"), "bandwidth must be a number, .* got 'narrow'"),
-    "diagnose: kernel": (lambda: diagnose(Y, 1.0, kernel="rbf"), "kernel must be one of"),
     "diagnose: space": (lambda: diagnose(Y, 1.0, space=360.0), "space must be a LabelSpace, got 360.0"),  # type: ignore[arg-type]
     "diagnose: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
     "batch sampler: candidates": (lambda: BatchPartnerSampler(1.0, candidates="b1"), "candidates must be one of"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
-    "batch sampler: kernel": (lambda: BatchPartnerSampler(1.0, kernel="box"), "kernel must be one of .* got 'box'"),
     "batch sampler: period": (lambda: BatchPartnerSampler(1.0, period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
     "batch sampler: periods of other outputs": (
         lambda: BatchPartnerSampler(1.0, period=np.ones(2)).draw(Y.numpy(), Y.numpy(), np.random.default_rng(0)),

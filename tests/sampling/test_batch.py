@@ -5,24 +5,21 @@ import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from cmixup.sampling import rejection
 from cmixup.sampling.kernels import Kernel
-from tests.sampling.goodness import exact_row, label_sets, p_value, typical_spread
-
-SETS = label_sets()
+from cmixup.sampling.rejection import UniformRejection
+from tests.sampling.goodness import exact_row, p_value
 
 
 @pytest.mark.parametrize("shape", [(16,), (16, 1), (16, 3)])
-@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 @pytest.mark.parametrize("as_tensor", [False, True])
-def test_second_batch_holding_all_data_gives_the_full_rows(shape, kernel, as_tensor):
+def test_second_batch_holding_all_data_gives_the_full_rows(shape, as_tensor):
     labels = np.random.default_rng(0).normal(size=shape)
     given = torch.as_tensor(labels) if as_tensor else labels
-    batch = BatchPartnerSampler(0.8, kernel=kernel)
+    batch = BatchPartnerSampler(0.8)
     rows = np.asarray(batch.probabilities(given[:5], given))
     for i in range(5):
-        np.testing.assert_allclose(rows[i], exact_row(labels, 0.8, i, kernel), rtol=1e-9)
-        np.testing.assert_allclose(rows[i], PartnerSampler(labels, 0.8, kernel=kernel).probabilities(i), rtol=1e-9)
+        np.testing.assert_allclose(rows[i], exact_row(labels, 0.8, i), rtol=1e-9)
+        np.testing.assert_allclose(rows[i], PartnerSampler(labels, 0.8).probabilities(i), rtol=1e-9)
     repeated = given[[2] * 4000]
     drawn = batch.draw(repeated, given, np.random.default_rng(1))
     p = p_value(drawn, rows[2])
@@ -52,25 +49,9 @@ def test_limits_and_reproducibility():
     assert not torch.equal(a, batch.draw(*tensors, torch.Generator().manual_seed(4)))
 
 
-@pytest.mark.parametrize("seconds_a_weight", [0.0, 1.0], ids=["1 round", "all"])
-@pytest.mark.parametrize("name", SETS)
-def test_every_row_is_drawn_exactly_whether_by_rounds_or_by_its_weights(
-    name: str, seconds_a_weight: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rejection, "SECONDS_A_WEIGHT", seconds_a_weight)
-    labels, rng = SETS[name], np.random.default_rng(0)
-    for width in (0.1, 3.0):
-        bandwidth = width * typical_spread(labels)
-        kernel = Kernel("gaussian", bandwidth)
-        drawn = np.stack([rejection.draw_once(labels, kernel, rng) for _ in range(120)])
-        for anchor in (0, len(labels) // 2):
-            p = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
-            assert p is None or p > 1e-5
-
-
 def test_circles_are_gone_round() -> None:
     angles, period = np.random.default_rng(0).random((30, 2)) * [360.0, 2.0], np.array([360.0, 0.0])
-    rng, kernel = np.random.default_rng(1), Kernel("gaussian", 40.0)
-    drawn = np.stack([rejection.draw_once(angles, kernel, rng, period) for _ in range(2000)])
+    sampler, rng = UniformRejection(angles, Kernel(40.0), period), np.random.default_rng(1)
+    drawn = np.stack([sampler.draw(np.arange(30), rng) for _ in range(2000)])
     rows = BatchPartnerSampler(40.0, period=period).probabilities(angles, angles)
     assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(angles[:, 0].argmax())))

@@ -12,7 +12,7 @@ from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.rejection import draw_once
+from cmixup.sampling.rejection import UniformRejection
 from cmixup.sampling.space import LabelSpace
 
 
@@ -57,8 +57,8 @@ def test_a_batch_draws_by_the_same_law() -> None:
     np.testing.assert_allclose(BatchPartnerSampler(0.5).probabilities(SMALL, SMALL), expected, atol=1e-12)
     wide = BatchPartnerSampler(np.inf).probabilities(SMALL, SMALL)
     np.testing.assert_allclose(wide, law(SMALL, np.inf), atol=1e-12)
-    kernel, rng = Kernel("gaussian", 0.5), np.random.default_rng(0)
-    drawn = np.stack([draw_once(SMALL, kernel, rng) for _ in range(1500)])
+    sampler, rng = UniformRejection(SMALL, Kernel(0.5)), np.random.default_rng(0)
+    drawn = np.stack([sampler.draw(np.arange(10), rng) for _ in range(1500)])
     counts = np.stack([np.bincount(column, minlength=10) for column in drawn.T]) / 1500
     np.testing.assert_allclose(counts, expected, atol=0.065)
 

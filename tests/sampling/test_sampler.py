@@ -17,15 +17,14 @@ SETS = label_sets()
 @pytest.mark.parametrize("name", SETS)
 def test_probabilities_are_the_definition(name):
     labels = SETS[name]
-    for kernel in ("gaussian", "tophat"):
-        for width in (0.0, 0.3, 2.0, 1e12):
-            bandwidth = width * typical_spread(labels)
-            built = PartnerSampler(labels, bandwidth, kernel=kernel)
-            anchor = len(labels) // 2
-            row = built.probabilities(anchor)
-            assert row.dtype == np.float64
-            np.testing.assert_allclose(row, exact_row(labels, bandwidth, anchor, kernel), rtol=1e-6, atol=1e-12)
-            assert row.sum() == pytest.approx(1, abs=1e-12)
+    for width in (0.0, 0.3, 2.0, 1e12):
+        bandwidth = width * typical_spread(labels)
+        built = PartnerSampler(labels, bandwidth)
+        anchor = len(labels) // 2
+        row = built.probabilities(anchor)
+        assert row.dtype == np.float64
+        np.testing.assert_allclose(row, exact_row(labels, bandwidth, anchor), rtol=1e-6, atol=1e-12)
+        assert row.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ALGORITHMS)
@@ -41,11 +40,10 @@ def test_bandwidth_zero_pairs_equal_labels_only(method):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", ALGORITHMS)
-@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
-def test_the_extremes_of_float64_are_finite_and_silent(method, kernel):
+def test_the_extremes_of_float64_are_finite_and_silent(method):
     labels = np.array([0.0, 1e150, -1e150, 1.0, 1.0, 1e-140])
     for bandwidth in (0.0, 1e-150, 1e-140, 1.0, 1e150, 1e300):
-        built = PartnerSampler(labels, bandwidth, method=method, kernel=kernel)
+        built = PartnerSampler(labels, bandwidth, method=method)
         row = built.probabilities(3)
         assert row.sum() == pytest.approx(1)
         drawn = built.draw(np.full(200, 3), np.random.default_rng(0))

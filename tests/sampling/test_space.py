@@ -17,8 +17,8 @@ def around(a: np.ndarray, period: float) -> np.ndarray:
     return np.min([np.abs(gap + turn * period) for turn in range(-3, 4)], axis=0)
 
 
-def weights(kernel: str, d: np.ndarray, s: float) -> np.ndarray:
-    if kernel == "tophat" or s == 0:
+def weights(d: np.ndarray, s: float) -> np.ndarray:
+    if s == 0:
         return (d <= s).astype(float)
     return np.exp(-(d**2) / (2 * s**2))
 
@@ -29,12 +29,11 @@ def draws_agree(sampler: PartnerSampler, expected: np.ndarray, anchors: list[int
         assert p_value(drawn, expected[anchor] / expected[anchor].sum()) > 1e-4
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "tophat"])
 @pytest.mark.parametrize("s", [0.0, 5.0, 40.0, 1e4])
-def test_circular_probabilities(kernel: str, s: float) -> None:
-    sampler = PartnerSampler(ANGLES, s, kernel=kernel, space=LabelSpace(period=360))
+def test_circular_probabilities(s: float) -> None:
+    sampler = PartnerSampler(ANGLES, s, space=LabelSpace(period=360))
     wanted = around(np.mod(ANGLES, 360), 360)
-    expected = weights(kernel, wanted, s)
+    expected = weights(wanted, s)
     for anchor in (0, 40, 41, 42, 44, 47):
         computed = sampler.probabilities(anchor)
         np.testing.assert_allclose(computed, expected[anchor] / expected[anchor].sum(), rtol=1e-9, atol=1e-12)
@@ -44,7 +43,7 @@ def test_circular_probabilities(kernel: str, s: float) -> None:
 @pytest.mark.parametrize("s", [6.0, 60.0])
 def test_circular_draws(method: str, s: float) -> None:
     sampler = PartnerSampler(ANGLES, s, method=method, space=LabelSpace(period=360))
-    draws_agree(sampler, weights("gaussian", around(np.mod(ANGLES, 360), 360), s), [0, 40, 42, 44])
+    draws_agree(sampler, weights(around(np.mod(ANGLES, 360), 360), s), [0, 40, 42, 44])
     assert "chord" in repr(sampler)
 
 
@@ -60,7 +59,7 @@ def test_a_clock_beside_a_straight_output(method: str) -> None:
     space = LabelSpace(scale=[2.0, 0.5], period=[24, None])
     distance = np.hypot(around(MIXED[:, 0], 24) / 2, np.abs(MIXED[:, None, 1] - MIXED[None, :, 1]) / 0.5)
     sampler = PartnerSampler(MIXED, 0.8, method=method, space=space)
-    expected = weights("gaussian", distance, 0.8)
+    expected = weights(distance, 0.8)
     np.testing.assert_allclose(sampler.probabilities(3), expected[3] / expected[3].sum(), rtol=1e-9)
     draws_agree(sampler, expected, [0, 7])
 
@@ -75,7 +74,7 @@ def test_std_is_each_outputs_own() -> None:
 def test_ranks_against_scipys_definition() -> None:
     labels = np.array([3.0, 1.0, 3.0, 100.0, -5.0])
     ranks = np.array([3.5, 2.0, 3.5, 5.0, 1.0])  # mean ranks of ties
-    expected = weights("gaussian", np.abs(ranks[:, None] - ranks[None]) / 5, 0.2)
+    expected = weights(np.abs(ranks[:, None] - ranks[None]) / 5, 0.2)
     sampler = PartnerSampler(labels, 0.2, space=LabelSpace(ranks=True))
     for anchor in range(5):
         np.testing.assert_allclose(sampler.probabilities(anchor), expected[anchor] / expected[anchor].sum(), rtol=1e-9)
@@ -98,7 +97,7 @@ def test_auto_and_the_diagnostic_go_round() -> None:
     s = bandwidth_for_fraction(angles, 0.2, space=circle)
     assert s == PartnerSampler(angles, "auto", space=circle).bandwidth
     distance = around(angles, 360)
-    weight = weights("gaussian", distance, s)
+    weight = weights(distance, s)
     assert np.median(weight.sum(1) ** 2 / (weight**2).sum(1)) == pytest.approx(20, rel=1e-3)
     report = diagnose(angles, s, space=circle)
     assert report.pair_gap == pytest.approx(float(((weight * distance).sum(1) / weight.sum(1)).mean()))

@@ -8,7 +8,6 @@ part that draws it:
     view, partner_view, other_partner_view
                              (M,) int64     view of each of these rows where inputs are `Sampled`; the trainer draws it
     lam, other_lam           (M,) float32   weight of a row beside its partner, and beside its other partner
-    label_lam                (M,) float32   weight of a row's label, where it is not the mixing's
     layer                    (M,) int64     place of the mix point in the method's `layers`, one a batch
     weight                   (M,) float32   weight of a row in the loss
     seed                     (M,) int64     seed of `Batch.rng`, one a batch; see `step_seeds`

@@ -85,7 +85,11 @@ class TabM(TableNetwork):
             state = dropout(relu(block(state)), self.dropout, self.training)
         return state
 
+    def pool(self, state: Tensor) -> Tensor:
+        """Return the states of all members side by side, `(..., B, k width)`."""
+        return state.flatten(-2)
+
     def head(self, features: Tensor) -> Tensor:
         """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
-        members = features.transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        members = features.unflatten(-1, (self.k, -1)).transpose(-3, -2) @ self.weight + self.bias[..., None, :]
         return members if self.training else members.mean(dim=-3)

@@ -108,10 +108,7 @@ class Mix(Method):
         return join_draws(parts)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one.
-
-        Labels are mixed by the draw `label_lam` if there is one, else by the weight that the mixing gives them.
-        """
+        """Return the mean squared error of the mixed batch, weighted by the draw `weight` if there is one."""
         partner = batch.partner
         if partner is None:
             name = type(self.pairing).__name__
@@ -121,7 +118,7 @@ class Mix(Method):
         if self.transform is not None:
             states = [self.transform.of(s, rows, batch.rng) for s, rows in zip(states, (batch, partner), strict=True)]
         mixed, weight = self.mixing(*states, batch.draws)
-        target = interpolate(batch.y, partner.y, batch.draws.get("label_lam", weight))
+        target = interpolate(batch.y, partner.y, weight)
         return self.error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:

@@ -7,22 +7,68 @@ deviation, and an entropy bonus replaces the hinge on the selection probability.
 and labels, not features of another model. The validation split serves the search and the choice of the checkpoint:
 expect optimism there. The test split is never touched. The sizes of the search are ours: results/README.md (MixRL)
 says what a longer one is worth.
+
+One search serves all runs of a stack: their policies are one stack and their predictors another, each with one
+optimiser. Every run draws from its own stream, with the same draws as alone.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from cmixup.errors import check_choice
+from cmixup.backbone import mlp
+from cmixup.errors import InputError, check_choice, check_count, check_nonnegative, check_positive
 from cmixup.handle import Training
 from cmixup.losses import SQUARED
 from cmixup.methods.mix import Mix
-from cmixup.methods.mixrl_search import PolicySearch, Search
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
+from cmixup.model_stack import stack_modules
+from cmixup.optim import Adam, descend
+from cmixup.order import EpochBatches
 from cmixup.pairing.neighbours import Neighbours
+from cmixup.seeding import Draws, may_draw
+
+POLICY_WIDTH = 100  # of the policy's hidden layers
+BASELINE_STEPS = 20  # of the search, whose mean validation loss is the reward's baseline
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long MixRL searches, and how it trains the predictors and the policy of the search.
+
+    Args:
+        outer: steps of the search; 0 leaves all options equally likely.
+        n_in: steps of each predictor inside the search.
+        n_policy: examples of a step of the search, at most all.
+        inner_batch: batch size of those predictors.
+        inner_lr: their learning rate (Adam).
+        policy_lr: learning rate of the policy (Adam).
+        entropy: weight of the entropy bonus.
+    """
+
+    outer: int = 25
+    n_in: int = 50
+    n_policy: int = 2000
+    inner_batch: int = 256
+    inner_lr: float = 0.01
+    policy_lr: float = 0.01
+    entropy: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_count("outer", self.outer)
+        for name in ("n_in", "n_policy", "inner_batch"):
+            check_count(name, getattr(self, name), 1)
+        check_positive("inner_lr", self.inner_lr)
+        check_positive("policy_lr", self.policy_lr)
+        check_nonnegative("entropy", self.entropy)
 
 
 class MixRL(Mix):
@@ -70,3 +116,130 @@ class MixRL(Mix):
             for method in training.methods:
                 best = method.pairing.probabilities.argmax(axis=1)
                 method.pairing.probabilities = np.eye(len(method.pairing.options))[best]
+
+
+class PolicySearch:
+    """A search for all runs of a stack.
+
+    Tensors of several runs have a leading axis of E, those of a single run have none, as everywhere in a stack.
+
+    Args:
+        options: how to search.
+        method: the stack of the runs' methods, whose loss trains the predictors; everything is drawn from the streams
+            `mixing`.
+        training: predictors start as copies of its freshly initialised models.
+    """
+
+    def __init__(self, options: Search, method: Mix, training: Training):
+        self.options, self.method, self.training, self.device = options, method, training, training.stack.device
+        self.methods: Sequence[Mix] = training.methods
+        self.pairings: list[Neighbours] = [one.pairing for one in training.methods]
+        self.rngs = [streams.mixing for streams in training.streams]
+        self.features = self._tensor([pairing.features.numpy() for pairing in self.pairings])
+        self.predictor = copy.deepcopy(training.stack.model)
+        self.start = copy.deepcopy(self.predictor.state_dict())
+        self.optimizer = Adam(self.predictor.parameters(), options.inner_lr)
+
+    def run(self) -> list[list[float]]:
+        """Learn the probabilities of every run's pairing; return each run's validation loss after every step.
+
+        A step trains freshly initialised predictors on pairs drawn from the policies and scores them on validation.
+
+        Raises:
+            InputError: a validation loss that is not finite.
+        """
+        on_step, n_rows = self.training.on_search, self.features.shape[-2]
+        losses: list[list[float]] = [[] for _ in self.rngs]
+        rewards: list[list[float]] = [[] for _ in self.rngs]
+        seeds = [int(rng.integers(2**62)) for rng in self.rngs]
+        policies, random = [], [Draws(seed) for seed in seeds]
+        for of_run in random:
+            with of_run.used():
+                policies.append(self._make_policy())
+        policy = stack_modules(policies).to(self.device)
+        optimizer = Adam(policy.parameters(), self.options.policy_lr)
+        # The generator that made the first run's policy goes on to the dropout of the predictors, if they have any.
+        with random[0].used(everywhere=may_draw(self.predictor)):
+            for step in range(1, self.options.outer + 1):
+                rows = [rng.permutation(n_rows)[: self.options.n_policy] for rng in self.rngs]
+                features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)
+                log_pi = policy(features).log_softmax(dim=-1)
+                drawn, orders, draws = self._draw(rows, log_pi.detach())
+                self._train(orders, draws)
+                for place, loss in enumerate(self.score()):
+                    rewards[place].append(float(np.mean(losses[place][-BASELINE_STEPS:] or [loss])) - loss)
+                    losses[place].append(loss)
+                standardised = [past[-1] / max(float(np.std(past)), 1e-12) for past in rewards]
+                reward = torch.tensor(standardised, device=self.device).reshape(log_pi.shape[:-2])
+                descend(policy_loss(log_pi, self._tensor(drawn), reward, self.options.entropy), optimizer)
+                if on_step:
+                    on_step(step, self.options.outer)
+            with torch.no_grad():
+                learned = self._by_run(policy(self.features).double().softmax(dim=-1))
+        for pairing, pi in zip(self.pairings, learned, strict=True):
+            pairing.probabilities = pi
+        return losses
+
+    def score(self) -> list[float]:
+        """Return the mean squared error of each run's predictor on its validation split, in the loss's units."""
+        predict, y = self.method.predictors()[""], self.training.data[0].val.y
+        self.predictor.eval()
+        total = torch.zeros(len(self.rngs), dtype=torch.float64, device=self.device)
+        with torch.no_grad():
+            for part in torch.split(torch.arange(len(y)), self.options.inner_batch):
+                rows = self.training.read("val", part)
+                total += (predict(self.predictor, rows.x) - rows.y).double().square().sum(dim=(-2, -1))
+        if not bool(torch.isfinite(total).all()):
+            raise InputError(f"the search of MixRL diverged, with inner_lr {self.options.inner_lr!r}")
+        return (total / y.numel()).tolist()
+
+    def _make_policy(self) -> nn.Sequential:
+        return mlp(self.features.shape[-1], *[POLICY_WIDTH] * 4, len(self.pairings[0].options))
+
+    def _draw(
+        self, rows: Sequence[np.ndarray], log_pi: Tensor
+    ) -> tuple[list[np.ndarray], list[EpochBatches], list[dict[str, np.ndarray]]]:
+        """Return for each run the options that its policy draws for `rows`, and its predictor's batches and draws."""
+        chosen, orders, draws = list[np.ndarray](), list[EpochBatches](), list[dict[str, np.ndarray]]()
+        runs = zip(self.methods, self.pairings, self.rngs, rows, self._by_run(log_pi.double().exp()), strict=True)
+        for method, pairing, rng, examples, pi in runs:
+            pairing.probabilities[examples] = pi
+            chosen.append(pairing.choose(examples, rng))
+            partners = pairing.partners(examples, chosen[-1], rng)
+            size, steps = min(self.options.inner_batch, len(examples)), self.options.n_in
+            places = np.concatenate(
+                [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
+            )
+            orders.append(order := EpochBatches(examples[places], np.full(steps, size)))
+            lam = method.lam.draw(order.sizes, rng)
+            draws.append({"partner": partners[places], "lam": lam, **method.mixing.draw(order, rng)})
+        return chosen, orders, draws
+
+    def _train(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> None:
+        """Train the predictors on these batches, from their first weights."""
+        self.predictor.load_state_dict(self.start)
+        self.predictor.train()
+        self.optimizer.reset()
+        for batch in self.training.batches(orders, draws):
+            descend(self.method.loss(self.predictor, batch), self.optimizer)
+
+    def _tensor(self, arrays: Sequence[np.ndarray]) -> Tensor:
+        """Return one array a run as one tensor on the device, with an axis of runs where there are several."""
+        return torch.from_numpy(arrays[0] if len(arrays) == 1 else np.stack(arrays)).to(self.device)
+
+    def _by_run(self, values: Tensor) -> list[np.ndarray]:
+        """Return the part `(B, n)` of each run."""
+        return list(values.reshape(len(self.rngs), *values.shape[-2:]).cpu().numpy())
+
+
+def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) -> Tensor:
+    """Return the loss of REINFORCE, `-(R mean log pi(k_i|i) + entropy bonus)`: `(...)`, one value a policy.
+
+    Args:
+        log_pi: `(..., B, n_options)` log probabilities.
+        chosen: `(..., B)` int64, the options drawn.
+        reward: `(...)`, the standardised reward.
+        entropy: weight of the mean entropy.
+    """
+    picked = log_pi.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).mean(dim=-1)
+    return -(reward * picked - entropy * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=-1))

@@ -28,7 +28,7 @@ class Outputs:
     """The outputs of a model on a batch, as penalties see them.
 
     Attributes:
-        prediction, y: `(..., B, d_y)`, in the loss's units.
+        prediction, y: `(..., B, d_y)`, in the loss's units; of members, as TabM's, the mean prediction.
         errors: `(..., B)` squared error of each row.
         features: `(..., B, D)`, or None where no penalty reads them.
         means: over the domains of the batch.
@@ -108,7 +108,8 @@ class Penalised(KeepsState, DomainBatchMethod):
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
         means, errors = Means(batch.domain, prediction.dtype), squared_errors(prediction, batch.y)
-        outputs = Outputs(prediction, batch.y, errors, features, means)
+        mean = prediction.mean(dim=-3) if prediction.ndim > batch.y.ndim else prediction
+        outputs = Outputs(mean, batch.y, errors, features, means)
         loss = means.across(outputs.errors)
         weights = [term.at(self.steps) for term in self.terms]
         for term, weight in zip(self.terms, weights, strict=True):

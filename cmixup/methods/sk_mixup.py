@@ -5,9 +5,8 @@ at lam, with `tau = tau_max exp(-(d - 1) / (2 tau_std^2))` and d the pair's squa
 near pairs get a large tau, so a lambda near 1/2, and far ones a small tau, so one near 0 or 1.
 
 Written from the formulas. Differences from the authors' code (qbouniot/sim_kernel_mixup): the distance for inputs is of
-labels or of inputs, which are known before the step, not of hidden features. Labels have the inputs' weight unless
-`label_tau_max` and `label_tau_std` give them one of their own, which the authors' regression code always does; neither
-this default, the grids of `scripts.tune` nor those of the study of real tables (configs/study) do so.
+labels or of inputs, which are known before the step, not of hidden features; labels have the inputs' weight, where the
+authors' regression code always gives them one of their own.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 from torch import nn
 
 from cmixup.data import RegressionData
-from cmixup.errors import InputError, check_choice, check_positive
+from cmixup.errors import check_choice, check_positive
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Lam
 from cmixup.order import EpochBatches
@@ -35,8 +34,7 @@ class SKMixup(Mix):
     Args:
         pairing, lam, layer: see `Mix`; partners must be known before the step.
         tau_max, tau_std: of inputs; above 0, infinity allowed for `tau_std` (tau is `tau_max` for all pairs then).
-        label_tau_max, label_tau_std: of labels, by the distance of labels. None: labels have the inputs' weight.
-        distance: of inputs' weight: "labels" or "inputs" (standardised).
+        distance: of "labels" or "inputs" (standardised).
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "tau_max", "tau_std")
@@ -49,18 +47,12 @@ class SKMixup(Mix):
         *,
         tau_max: float = 1.0,
         tau_std: float = 1.0,
-        label_tau_max: float | None = None,
-        label_tau_std: float | None = None,
         distance: str = "labels",
     ):
         super().__init__(pairing, lam, layer)
-        self.tau_max, self.tau_std = check_positive("tau_max", tau_max), _check_std("tau_std", tau_std)
-        if (label_tau_max is None) != (label_tau_std is None):
-            raise InputError(
-                f"label_tau_max and label_tau_std go together, got {label_tau_max!r} and {label_tau_std!r}"
-            )
-        self.label_tau_max = None if label_tau_max is None else check_positive("label_tau_max", label_tau_max)
-        self.label_tau_std = None if label_tau_std is None else _check_std("label_tau_std", label_tau_std)
+        self.tau_max, self.tau_std = check_positive("tau_max", tau_max), tau_std
+        if tau_std != float("inf"):
+            check_positive("tau_std", tau_std)
         self.distance = check_choice("distance", distance, ("labels", "inputs"))
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
@@ -71,15 +63,14 @@ class SKMixup(Mix):
         self._inputs = Standardised(data.train.x) if self.distance == "inputs" else None
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the draws of `Mix` with `lam` warped, and `label_lam: (M,)` where labels have their own weight."""
+        """Return the draws of `Mix` with `lam` warped."""
         drawn = super().draw(order, streams)
         lam, partner = drawn["lam"].astype(np.float64), drawn["partner"]
-        labels = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
-        d = labels if self._inputs is None else np.square(self._inputs.between(order.index, partner))
-        drawn["lam"] = warp(lam, d, order.sizes, self.tau_max, self.tau_std)
-        if self.label_tau_max is not None and self.label_tau_std is not None:
-            drawn["label_lam"] = warp(lam, labels, order.sizes, self.label_tau_max, self.label_tau_std)
-        return drawn
+        if self._inputs is None:
+            d = np.square(self._labels[order.index] - self._labels[partner]).sum(axis=1)
+        else:
+            d = np.square(self._inputs.between(order.index, partner))
+        return drawn | {"lam": warp(lam, d, order.sizes, self.tau_max, self.tau_std)}
 
 
 def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:
@@ -100,7 +91,3 @@ def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_
     tau = np.exp(np.clip(log_tau, np.log(SMALLEST_TAU), np.log(LARGEST_TAU)))
     quantile: np.ndarray = betaincinv(tau, tau, lam).astype(np.float32)
     return quantile
-
-
-def _check_std(name: str, value: float) -> float:
-    return value if value == float("inf") else check_positive(name, value)

@@ -31,7 +31,7 @@ from cmixup.sklearn.frames import as_array, as_labels
 from cmixup.sklearn.label_transform import fit_transform, transformed
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
-from cmixup.table_checks import MIN_ROWS, far_rows, leaks, looks_like_id
+from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
 #: Columns times outputs that are looked at, at most: a millisecond or two each.
@@ -177,7 +177,7 @@ def _check_gaps(labels: Floats, weight: Floats) -> None:
 
 
 def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object]) -> None:
-    """Warn of what `cmixup.table_checks` finds, a line each; nothing is left out because of it.
+    """Warn of what `cmixup.tables.checks` finds, a line each; nothing is left out because of it.
 
     Args:
         x: (N, d) columns in the order of the table, NaN for gaps and the numbers of levels for categories.

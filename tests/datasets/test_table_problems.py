@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.table_checks import far_labels, groups_of, leak_score, rank_correlation
+from cmixup.tables.checks import far_labels, groups_of, leak_score, rank_correlation
 from datasets.common.table.problems import in_both
 from datasets.csv import Csv
 

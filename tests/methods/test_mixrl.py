@@ -9,8 +9,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl import MixRL
-from cmixup.methods.mixrl_search import PolicySearch, policy_loss
+from cmixup.methods.mixrl import MixRL, PolicySearch, policy_loss
 from cmixup.order import EpochBatches
 from cmixup.pairing.neighbours import Neighbours
 from tests.helpers import (

@@ -107,28 +107,12 @@ def test_distances_are_relative_to_those_of_the_batch() -> None:
     np.testing.assert_array_equal(warp(lam, np.zeros(6), np.array([6]), 1.0, np.inf), np.float32(0.8))
 
 
-@pytest.mark.parametrize("layer", ["input", "hidden"])
-def test_labels_may_have_a_weight_of_their_own(layer: str) -> None:
-    label_weights = {"label_tau_max": 1.0, "label_tau_std": float("inf"), "tau_max": 1e4, "tau_std": float("inf")}
-    run, batch = first_batch(SKMixup(Uniform(), Beta(0.7), layer, distance="inputs", **label_weights))
-    assert set(batch.draws) == {"lam", "label_lam"}
-    lam, weight = batch.draws["lam"][:, None], batch.draws["label_lam"][:, None]
-    target = weight * batch.y + (1 - weight) * batch.partner.y
-    if layer == "input":
-        prediction = run.model(lam * batch.x + (1 - lam) * batch.partner.x)
-    else:
-        states = [run.model.encode(side.x, "block1") for side in (batch, batch.partner)]
-        prediction = run.model.decode(lam * states[0] + (1 - lam) * states[1], "block1")
-    torch.testing.assert_close(run.method.loss(run.model, batch), squared_error(prediction, target))
-    assert not torch.equal(lam, weight)
-
-
 test_bad_values_are_refused = refuses(
     [
         (lambda: RegMixup(Uniform(), Beta(1.0), eta=-1.0), "eta must be a finite number, 0 or more, got -1.0"),
         (lambda: Resample(Uniform(), Beta(1.0), "none"), "ends must be one of partner, both, got 'none'"),
         (lambda: SKMixup(Uniform(), Beta(1.0), tau_max=0.0), "tau_max must be a finite number above 0, got 0"),
-        (lambda: SKMixup(Uniform(), Beta(1.0), label_tau_max=1.0), "label_tau_max and label_tau_std go together"),
+        (lambda: SKMixup(Uniform(), Beta(1.0), tau_std=-1.0), "tau_std must be a finite number above 0, got -1.0"),
         (lambda: train_one(SKMixup(RepresentationDistance(0.3), Beta(1.0))), "partners before the step for SK Mixup"),
     ]
 )

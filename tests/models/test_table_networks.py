@@ -20,7 +20,7 @@ from cmixup.training.trainer import Run, train
 from models.fcn3 import FCN3
 from models.realmlp import Rated, RealMLP
 from models.tabm import TabM
-from tests.helpers import forward_mixed, make_run, settings
+from tests.helpers import METHODS, forward_mixed, make_run, settings
 
 # ---- fcn3
 
@@ -201,6 +201,16 @@ def test_every_member_is_fitted_by_its_own_error() -> None:
     torch.testing.assert_close(squared_error(part, y, weight), (weight * squared_errors(part, y)).sum() / weight.sum())
     with pytest.raises(InputError, match="same shape"):
         squared_error(part[..., :1], y)
+
+
+@pytest.mark.parametrize("name", ["irm", "coral", "drnn", "cmixup_h"])
+def test_methods_read_the_features_of_all_members_and_their_mean_prediction(name: str) -> None:
+    run = make_run(METHODS[name](), model=lambda d, d_y: TabM((d,), d_y, 4, 16, depth=2))
+    x = run.data.train.x
+    assert run.model.features(x).shape == (48, 64)
+    torch.testing.assert_close(run.model.eval().head(run.model.features(x)), run.model(x))
+    (result,) = train([run], settings(epochs=2))
+    assert result.failure is None
 
 
 # ---- both

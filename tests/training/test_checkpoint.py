@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl_search import PolicySearch
+from cmixup.methods.mixrl import PolicySearch
 from cmixup.training.checkpoint import FORMAT, RESUME_FILE
 from cmixup.training.trainer import Run, train
 from tests.helpers import (

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.table_checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
+from cmixup.tables.checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, level_codes, numbers_rows
 from cmixup.tables.written import Reading
 from datasets.common.base import SPLITS

@@ -28,7 +28,7 @@ from scripts.driver.progress import print_table
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.report.figures import bandwidth_figure, labels_figure, to_png, write_figures
+from scripts.report.figures import bandwidth_figure, to_png, write_figures
 from scripts.report.result_table import markdown_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
@@ -193,7 +193,8 @@ def look_at(given: Args) -> None:
         f"* {textwrap.fill(range_sentence(low, high), 77)}"
     )
     marked = [report for report, source in rows if source != "grid"]
-    figure = labels_figure(Path(title).name, [report for report, _ in rows], marked, (low, high))
+    grid = [report for report, source in rows if source == "grid"]
+    figure = bandwidth_figure({Path(title).name: (grid, marked, 1.0)}, "label unit", "asked for or published")
     path = given.out / "bandwidth" / f"{Path(title).stem}.png"
     write_atomically(path, to_png(figure))
     print(f"Plot: {path}")

@@ -114,10 +114,8 @@ def show_variants(experiment: Experiment, choice: Choice, _cells: Sequence[Plann
     """Write and print what each change of an ablation does, by all of its runs in the folder."""
     from scripts.report.variants import variant_tables
 
-    runs = Path(choice.out) / "runs"
-    reports = load_reports(runs / experiment.name)
-    tracked = [report for report in reports if report["config"]["train"].get("track")]
-    text = variant_tables(experiment, records_frame(reports), read_curves(tracked, runs))
+    reports = load_reports(Path(choice.out) / "runs" / experiment.name)
+    text = variant_tables(experiment, records_frame(reports))
     for line in missing:
         print(f"- {line}")
     _show_text(f"## {experiment.title}\n\n{text}\n", choice, experiment.name)

@@ -44,8 +44,7 @@ class Experiment:
         variants: rows of an ablation, see `scripts.plan.selection.variant_rows`; empty for others.
         figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
         sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
-            dataset); `limits: true` where the smallest value stands for the first of the other methods and the largest
-            for the second.
+            dataset).
         grid: of an ablation grid, options with lists of values: every method is trained with all combinations.
         grid_of: other grids, of the same options, for some of the datasets.
         seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
@@ -100,9 +99,8 @@ def load_experiment(name: str) -> Experiment:
 def _check_sweep(experiment: Experiment) -> None:
     """Raise `InputError` unless a sweep names an option, a method and two values or more for every dataset."""
     where, sweep = f"experiment/{experiment.name}.sweep", experiment.sweep
-    needed, known = ("option", "method", "values"), ("option", "method", "values", "limits")
-    if set(sweep) - set(known) or set(needed) - set(sweep):
-        raise InputError(f"{where} takes {', '.join(known)} and needs the first three, got {', '.join(sweep)}")
+    if set(sweep) != {"option", "method", "values"}:
+        raise InputError(f"{where} takes option, method and values, got {', '.join(sweep)}")
     if sweep["method"] not in experiment.methods:
         raise InputError(f"{where}.method must be among {', '.join(experiment.methods)}, got {sweep['method']!r}")
     for dataset in experiment.datasets:

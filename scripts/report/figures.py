@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib import pyplot
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from cmixup.files import write_atomically
@@ -29,21 +28,12 @@ def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **sh
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def legend_below(figure: Figure, handles: Mapping[str, Any], title: str | None = None) -> None:
-    """Put one legend, of handles by label, below all panels, which are laid out in the room above it.
-
-    It has as many columns as the figure is wide enough for.
-    """
-    canvas: Any = FigureCanvasAgg(figure)
-    renderer = canvas.get_renderer()
-    for columns in range(len(handles), 0, -1):
-        legend = figure.legend(list(handles.values()), list(handles), loc="lower center", ncols=columns, frameon=False,
-                               fontsize=9, title=title, title_fontsize=9)  # fmt: skip
-        size = legend.get_window_extent(renderer)
-        if size.width <= figure.bbox.width or columns == 1:
-            break
-        legend.remove()
-    figure.tight_layout(rect=(0, size.height / figure.bbox.height, 1, 1))
+def legend_below(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """Put one legend, of handles by label, below all panels, which are laid out in the room above it."""
+    figure.set_layout_engine("constrained")
+    columns = len(handles) if len(handles) < 5 else -(-len(handles) // 2)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,
+                  fontsize=9)  # fmt: skip
 
 
 PARTNERS, ONESELF = "effective partners / N (1: mixup)", "probability of oneself (1: ERM)"
@@ -51,53 +41,28 @@ PARTNERS, ONESELF = "effective partners / N (1: mixup)", "probability of oneself
 
 def bandwidth_figure(
     datasets: Mapping[str, tuple[Sequence[BandwidthReport], Sequence[BandwidthReport], float]],
-) -> Figure:
-    """Draw effective fraction and self-pairing over the bandwidth in units of the labels' spread.
+    unit: str = "standard deviation of the labels", marks: str = "published bandwidths",
+) -> Figure:  # fmt: skip
+    """Draw effective fraction and self-pairing over the bandwidth in some unit.
 
-    Each of `datasets`, by title, has reports along a grid, reports to mark, and the labels' standard deviation.
+    Each of `datasets`, by title, has reports along a grid, reports to mark, and the unit's size in that of the labels.
     """
     figure, ((left, right),) = new_subplots(1, 2, figsize=(10.5, 3.6), sharex=True)
     looks = zip(itertools.cycle(SERIES), itertools.cycle(MARKERS), datasets.items(), strict=False)
-    for colour, marker, (title, (along, marked, spread)) in looks:
+    for colour, marker, (title, (along, marked, size)) in looks:
         every = sorted([*along, *marked], key=lambda report: report.bandwidth)
-        x, at = ([r.bandwidth / spread for r in reports] for reports in (every, marked))
+        x, at = ([r.bandwidth / size for r in reports] for reports in (every, marked))
         for axis, name in ((left, "effective_fraction"), (right, "self_probability")):
             axis.plot(x, [getattr(r, name) for r in every], color=colour)
-            axis.plot(at, [getattr(r, name) for r in marked], marker, color=colour, label=title)
+            axis.plot(at, [getattr(r, name) for r in marked], marker, color=colour, label=title.replace("$", r"\$"))
         for place, report in zip(at, marked, strict=True):
             if report.self_probability > IDLE:
                 right.annotate("no mixing", (place, report.self_probability), (9, 0), textcoords="offset points",
                                ha="left", va="center", fontsize=8)  # fmt: skip
     for axis, label in ((left, PARTNERS), (right, ONESELF)):
-        axis.set(xscale="log", xlabel="bandwidth / standard deviation of the labels", ylabel=label)
+        axis.set(xscale="log", xlabel=f"bandwidth / {unit}", ylabel=label)
         axis.grid(alpha=0.3)
-    left.legend(frameon=False, title="marks: published bandwidths", fontsize=9, title_fontsize=9)
-    figure.tight_layout()
-    return figure
-
-
-def labels_figure(
-    title: str, along: Sequence[BandwidthReport], marked: Sequence[BandwidthReport], searched: tuple[float, float]
-) -> Figure:
-    """Draw what bandwidths do to the labels called `title`, over the bandwidth in label units.
-
-    Reports are `along` ascending bandwidths and `marked` those that were asked for or published; between the bandwidths
-    `searched` a search is worth it.
-    """
-    figure, ((axis,),) = new_subplots(1, 1, figsize=(7, 4))
-    axis.axvspan(*searched, color="0.9", label=f"worth searching: {searched[0]:.3g} to {searched[1]:.3g}")
-    for reports, name, line, label in (
-        (along, "effective_fraction", "-", PARTNERS),
-        (along, "self_probability", "--", ONESELF),
-        (marked, "effective_fraction", "o", "asked for or published"),
-    ):
-        if reports:
-            x, values = [r.bandwidth for r in reports], [getattr(r, name) for r in reports]
-            axis.plot(x, values, line, color=COLOURS["cmixup"], label=label)
-    axis.set(xscale="log", xlabel="bandwidth, in label units", ylabel="share", ylim=(-0.03, 1.03))
-    axis.set_title(title.replace("$", r"\$"))
-    axis.grid(alpha=0.3)
-    axis.legend(frameon=False, fontsize=9)
+    left.legend(frameon=False, title=f"marks: {marks}", fontsize=9, title_fontsize=9)
     figure.tight_layout()
     return figure
 

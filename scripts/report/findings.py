@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from scripts.plan.selection import grid_points, recorded_under, swept_values
 from scripts.records import names
-from scripts.report.evidence import Evidence, Query, experiment_of, minus, published_evidence, require, sentence
+from scripts.report.evidence import Evidence, Query, experiment_of, minus, published_evidence, sentence
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.verdicts import find_all, load_artefacts
@@ -77,8 +77,7 @@ def count_lines(families: Iterable[tuple[str, Sequence[Interval]]]) -> str:
 def finding_parts() -> dict[str, dict[str, str]]:
     """Return every table of the page."""
     e = published_evidence()
-    tables = {"effects_table1": table1_rows, "effects_domains": domain_rows, "effects_rcf_mnist": rcf_rows,
-              "effects_invariance": invariance_rows}  # fmt: skip
+    tables = {"effects_table1": table1_rows, "effects_domains": domain_rows, "effects_rcf_mnist": rcf_rows}
     parts = {name: difference_lines(rows(e)) for name, rows in tables.items()}
     return {PAGE: {"counts": count_lines(families_of(e)), **parts}}
 
@@ -104,38 +103,13 @@ def families_of(e: Evidence) -> Iterator[tuple[str, list[Interval]]]:
 @sentence("results/README.md")
 def expected_by_chance(e: Evidence) -> str:
     """How many intervals stand behind the map and the findings, and how many would exclude 0 by chance."""
-    rows = [d for rows in (table1_rows, domain_rows, rcf_rows, invariance_rows) for _, d, _ in rows(e)]
+    rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.ours for artefact in load_artefacts() for one in find_all(artefact, e) if one.ours]
     every = [*judged, *rows, *itertools.chain.from_iterable(gains for _, gains in families_of(e))]
     return (
         f"Behind the statements and the [findings](findings.md) stand {len(every)} of them. Were there no difference "
         f"anywhere, about {(1 - LEVEL) * len(every):.0f} would exclude 0 by chance, half on each side; "
         f"{sum(verdict(d) != 'inconclusive' for d in every)} do"
-    )
-
-
-@sentence(PAGE)
-def findings_inside(e: Evidence) -> str:
-    """Which methods C-Mixup beats in distribution."""
-    mixups, others, no2, *_ = (gains for _, gains in families_of(e))
-    require(all(d.high < 0 for d in mixups), "better than mixup and Local Mixup on Airfoil")
-    require(all(d.high >= 0 for d in [*others, *no2]), "better than no other method on Airfoil, nor any on NO2")
-    return (
-        "On Airfoil C-Mixup is better than mixup and Local Mixup, as published, and not better than ERM, Manifold "
-        "Mixup or k-Mixup. On NO2 no mixing method is better than ERM"
-    )
-
-
-@sentence(PAGE)
-def findings_row_order(e: Evidence) -> str:
-    """What one order of rows for all epochs changes of preset paper."""
-    *_, shuffled, kept = [gains for _, gains in families_of(e)][:5]
-    crime, skillcraft = (e.gain("ablation_ood", one, "paper", "cmixup", options=ONE_ORDER) for one in DOMAINS)
-    require(crime.high < 0 <= skillcraft.high, "with one order better than ERM on Crime alone")
-    require(all(d.high >= 0 for d in shuffled) and any(d.high < 0 for d in kept), "no method is, but with one order")
-    return (
-        "With that alone changed of preset paper C-Mixup beats ERM on Crime and not on SkillCraft. Where rows are "
-        "shuffled every epoch no method of Table 3 beats ERM in pooled error; under preset released some do"
     )
 
 
@@ -201,14 +175,3 @@ def rcf_rows(e: Evidence) -> Iterator[Row]:
         yield f"{names.method_title(method)} minus ERM, last epoch, balanced batches", d, 3
     mixup = e.gain("table4", "rcf_mnist", "cpu", "mixup_cmixup", "mixup")
     yield "mixup, partners of C-Mixup minus uniform, epoch chosen on validation", mixup, 3
-
-
-def invariance_rows(e: Evidence) -> Iterator[Row]:
-    """Yield the divergence of representations between domains, minus ERM's."""
-    for dataset, method in itertools.product(DOMAINS, ("mixup", "manifold_mixup", "cmixup")):
-        ours, erm = (
-            e.rows("invariance.csv", "value", preset="paper", split="train", domains="all", dataset=dataset, method=one)
-            for one in (method, "erm")
-        )
-        about = f"{names.method_title(method)}'s divergence minus ERM's, {names.dataset_title(dataset)}"
-        yield about, minus(ours, erm), 2

@@ -33,7 +33,6 @@ class Curve:
 
     Attributes:
         columns: by name (`epoch`, `train_loss`, `val_rmse`, `test_rmse`, ...) a value an epoch.
-        best_epoch: the selected one, counted from 1.
     """
 
     experiment: str
@@ -41,7 +40,6 @@ class Curve:
     method: str
     preset: str
     seed: int
-    best_epoch: int
     columns: Mapping[str, list[float]]
 
 
@@ -82,7 +80,7 @@ def _read_table(path: Path) -> dict[tuple[str, ...], Rows]:
 
 
 def _make_curve(report: Mapping[str, Any], rows: Rows) -> Curve:
-    about = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed", "best_epoch")}
+    about = {name: report[name] for name in ("experiment", "dataset", "method", "preset", "seed")}
     return Curve(**about, columns={name: [float(row[name]) for row in rows] for name in rows[0]})
 
 

@@ -5,21 +5,17 @@ results/artefacts.yaml lists them; what is said is computed from the published r
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from scripts.config.compose import part_file
-from scripts.plan.selection import selected_methods
-from scripts.records import names
 from scripts.records.experiment import RESULTS
-from scripts.report.evidence import Evidence, experiment_of, published_evidence
+from scripts.report.evidence import published_evidence
 from scripts.report.register import fills
 from scripts.report.result_table import markdown_table
-from scripts.report.verdicts import IDLE, Artefact, Finding, find_all, load_artefacts, recorded_query
+from scripts.report.verdicts import IDLE, Finding, find_all, load_artefacts
 from scripts.stats.intervals import interval_text
 
-HEAD = ("in the paper", "what it shows", "command", "not run", "see")
+HEAD = ("in the paper", "what it shows", "command", "see")
 SHORT_HEAD = ("the paper says", "our runs")
 STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
 SELF_PARTNERS = " (equals ERM: every row is its own partner)"
@@ -34,10 +30,10 @@ def map_parts() -> dict[str, dict[str, str]]:
         what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
         rows.append([
             artefact.paper, what, f"`make {artefact.command}`",
-            ", ".join(missing_datasets(artefact, evidence)) or "—",
             ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
         ])  # fmt: skip
-        statements += statement_lines(findings, f"{number}, {artefact.what}: {decided_by(artefact, findings)}")
+        seeds = ", ".join(map(str, sorted({one.n for one in findings}, reverse=True)))
+        statements += statement_lines(findings, f"{number}, {artefact.what}: {artefact.decides} (n = {seeds})")
         if artefact.says:
             short.append([f"{artefact.says} ({number})", outcome_words(findings)])
     return {
@@ -66,37 +62,6 @@ def outcome_words(findings: Sequence[Finding]) -> str:
         what = ", ".join(places) if printed else f"{count} of {len(findings)}"
         parts.append(f"**{word}**{SELF_PARTNERS * (word == IDLE)}: {what}")
     return "; ".join(parts) or "not run"
-
-
-def decided_by(artefact: Artefact, findings: Sequence[Finding]) -> str:
-    """Return what decides on an artefact: the methods compared and how many seeds, or what its entry says."""
-    seconds: dict[str, list[str]] = {}
-    for first, second in [*artefact.gain, *artefact.equivalent]:
-        seconds.setdefault(names.method_title(first), []).append(names.method_title(second))
-    pairs = [f"{first} minus {' and '.join(others)}" for first, others in seconds.items()]
-    counts = ", ".join(map(str, sorted({f.n for f in findings}, reverse=True)))
-    return f"{artefact.decides or '; '.join(pairs)} (n = {counts})"
-
-
-def missing_datasets(artefact: Artefact, evidence: Evidence) -> list[str]:
-    """Return the datasets of the paper's artefact without runs, each with the reason in brackets."""
-    if not artefact.experiment:
-        return []
-    experiment = experiment_of(artefact.experiment)
-    lines = []
-    for dataset in (d for d in experiment.datasets if d not in artefact.stand_in):
-        metric = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-        same = {"dataset": dataset, "metric": metric, "options": artefact.options}
-        methods = selected_methods(experiment, dataset, experiment.methods)
-        if not any(
-            evidence.find(recorded_query(experiment.name, {**same, "preset": preset, "method": method}))
-            for preset, method in itertools.product(artefact.presets, methods)
-        ):
-            about = part_file("dataset", dataset)
-            minutes = about.get("cpu_minutes", about["presets"]["paper"].get("cpu_minutes", "?"))
-            reason = "files" if "absent" in about else f"time: {minutes} min a run"
-            lines.append(f"{names.dataset_title(dataset)} ({reason})")
-    return lines
 
 
 def statement_lines(findings: Sequence[Finding], title: str = "") -> list[list[str]]:

@@ -88,19 +88,12 @@ class ResultTable:
     @property
     def legend(self) -> str:
         """What stands in its columns."""
-        ours = (
+        return (
             "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, weights "
             f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
-            "with the most seeds."
+            "with the most seeds. Differences have 95 % t intervals, bold where these exclude 0: of ours and the "
+            "paper's by Welch, of two methods (*minus it*) paired over seeds."
         )
-        sentences = [ours]
-        if any(row[m].paper for block in self.blocks for row in block.cells.values() for m in block.metrics):
-            sentences.append("Ours - paper: with Welch's 95 % t interval, bold where that excludes 0.")
-        if any(block.intervals.get(m) for block in self.blocks for m in block.metrics):
-            sentences.append(
-                "Minus it: paired difference over seeds, mean [95 % t interval], bold where that excludes 0."
-            )
-        return " ".join(sentences)
 
 
 def make_block(

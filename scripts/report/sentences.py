@@ -6,7 +6,6 @@ import statistics
 from collections import Counter
 
 from scripts.report.evidence import Evidence, require, sentence
-from scripts.report.findings import families_of, table1_rows
 from scripts.report.verdicts import IDLE, SAME, SELF, UNKNOWN, find_all, load_artefacts
 from scripts.stats.intervals import Interval, clustered_interval
 
@@ -25,19 +24,6 @@ def paper_counts(e: Evidence) -> str:
         f"reproduce in direction and magnitude and {same} have the direction with another or inconclusive magnitude; "
         f"{outcomes.total() - exact - same - unknown} are smaller than published, or opposite, and {unknown} are "
         "inconclusive"
-    )
-
-
-@sentence("README.md")
-def readme_paper(e: Evidence) -> str:
-    """In which parts the paper's comparison with ERM holds."""
-    inside = [e.gain("table1", one, "released", "cmixup") for one in ("airfoil", "no2", "exchange_rate")]
-    outside = [e.gain("table3", one, "released", "cmixup") for one in ("crime", "skillcraft")]
-    require(all(d.high >= 0 for d in inside), "better than ERM on no dataset in distribution, preset released")
-    require(all(d.high < 0 for d in outside), "better than ERM on new domains")
-    return (
-        f"In distribution, C-Mixup beats ERM on none of {len(inside)} datasets. On new domains it does on Crime and "
-        "SkillCraft, in pooled error, with the authors' released settings (one order of rows for all epochs)"
     )
 
 
@@ -63,19 +49,6 @@ def default_airfoil(e: Evidence) -> str:
     return (
         f"With labels and features standardised (preset default, {ours.summary.n} seeds) ERM has {ours.mean:.3f} on "
         f"Airfoil, where the paper gives {paper:.3f} for C-Mixup, its best"
-    )
-
-
-@sentence("docs/reproducing.md")
-def airfoil_grid(e: Evidence) -> str:
-    """What label scale, epochs and mixing change on Airfoil."""
-    gains = [d for title, family in families_of(e) if title.endswith("epochs and learning rates") for d in family]
-    changes = [d for title, d, _ in table1_rows(e) if title.startswith("ERM: Airfoil")]
-    require(all(d.high < 0 for d in changes), "standardised labels and more epochs lower ERM's error")
-    require(all(d.high >= 0 for d in gains), "no mixing method is better than ERM")
-    return (
-        "Standardised labels and more epochs each lower ERM's error on Airfoil, and a mixing method is better than ERM "
-        f"in none of {len(gains)} combinations of method, label scale, epochs and learning rate"
     )
 
 

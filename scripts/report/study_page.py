@@ -42,8 +42,9 @@ ARMS = {
     "input_noise": "Gaussian noise on inputs", AGAIN: "ERM, other initialisation",
     "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
 }  # fmt: skip
+MIXED = ("C-Mixup", "C-Mixup, alpha 0.2", "C-Mixup, alpha 2")
 MODELS = ("ridge", "hist_gradient_boosting", "lightgbm", "catboost")
-PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS, LIKELIHOOD: "likelihood"}
+PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS}
 
 
 class Row(NamedTuple):
@@ -141,13 +142,10 @@ def effect_table(rows: Iterable[Row]) -> str:
 
 def answers_table() -> str:
     """Return the first table of the page: what C-Mixup changes, the most probable improvement first."""
-    rows = [(PARTS[MORE_SPLITS], row) for row in effect_rows([leading_setting()], [METHOD])]
-    for name in (PROTOCOL2, NO_SEARCH, *NETWORKS, LIKELIHOOD):
-        rows += [(PARTS[name], row) for row in effect_rows(read_settings(name)) if row.method.startswith("C-Mixup")]
-    rows.sort(key=lambda pair: -pair[1].effect.posterior.new.gain)
-    body = [[f"{part}: {row.where}", row.method, f"{row.means[0]} {row.unit}", *row.chances] for part, row in rows]
-    head = ["setting", "method", "mean effect", "probability that a new table improves by 1 % (0.01 nats)", "worsens"]
-    return markdown_table(head, body, left=2)
+    rows = list(effect_rows([leading_setting()], [METHOD], place=f"{PARTS[MORE_SPLITS]}: "))
+    for name in (PROTOCOL2, NO_SEARCH, *NETWORKS):
+        rows += [row for row in effect_rows(read_settings(name), place=f"{PARTS[name]}: ") if row.method in MIXED]
+    return effect_table(sorted(rows, key=lambda row: -row.effect.posterior.new.gain))
 
 
 def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:

@@ -187,24 +187,7 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
         head = [sweep.short_option, "partners", "verdict", "n", names.metric_title(sweep.metric)]
         head += [f"minus {names.method_title(m)}" for m in sweep.lines]
         parts += [f"## {sweep.title}", markdown_table(head, rows)]
-        parts += [bullets(limit_lines(sweep))] if experiment.sweep.get("limits") else []
     return markdown_page(*parts, *missing_part(missing), *([bullets(experiment.notes)] if experiment.notes else []))
-
-
-def limit_lines(sweep: Sweep) -> list[str]:
-    """Return a line for each end of a sweep: its paired difference to the method that it should be."""
-    lines = []
-    ends = [("smallest", sweep.points[0]), ("largest", sweep.points[-1])]
-    for (word, point), (method, scores) in zip(ends, sweep.lines.items(), strict=False):  # lines may be missing
-        if difference := paired_or_none(point.scores, scores):
-            inside = "contains" if difference.low <= 0 <= difference.high else "excludes"
-            verdict = f" ({point.verdict})" if point.verdict else ""
-            text = interval_text(difference, decimals_for([point.interval.mean]))
-            lines.append(
-                f"Limit: the {word} {sweep.short_option}, {value_text(point.value)}{verdict}, minus "
-                f"{names.method_title(method)}: {text}, n = {difference.n}; the interval {inside} 0."
-            )
-    return lines
 
 
 def grid_page(experiment: Experiment, reports: Iterable[Report], preset: str, missing: Sequence[str] = ()) -> str:

@@ -21,7 +21,6 @@ from scripts.report.sweep import ERM, Point, Sweep, option_number, seed_interval
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
 
-MOST_NAMED = 3  # values that a title names
 FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table and no figure
 
 
@@ -34,15 +33,14 @@ class Panel:
         ticks: their labels then; empty for numbers.
         scores: of each value the mean and 95 % t interval over seeds.
         lines: means of every other method, by name.
-        finding: at which values the interval excludes 0, in words. Without it these are scores; with it they are
-            paired differences from ERM's.
+        paired: whether these are paired differences from ERM's scores.
     """
 
     x: list[float]
     ticks: list[str]
     scores: list[Interval]
     lines: dict[str, float]
-    finding: str = ""
+    paired: bool = False
 
     @property
     def log(self) -> bool:
@@ -65,21 +63,7 @@ def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]
         means = {name: seed_interval(scores).mean for name, scores in lines.items() if scores}
         return Panel(x, ticks, [p.interval for p in points], means)
     less = {name: pair.mean for name, scores in lines.items() if name != ERM and (pair := paired_or_none(scores, erm))}
-    return Panel(x, ticks, paired, less, finding_words([p.value for p in points], paired))
-
-
-def finding_words(values: Sequence[Any], differences: Sequence[Interval]) -> str:
-    """Return at which values of an option a difference's interval excludes 0, in words."""
-    sides: dict[str, list[str]] = {"lower": [], "higher": []}
-    for value, difference in zip(values, differences, strict=True):
-        if difference.high < 0 or difference.low > 0:
-            sides["lower" if difference.high < 0 else "higher"].append(value_text(value))
-    parts = [
-        f"{word} at {', '.join(at) if len(at) <= MOST_NAMED else f'{len(at)} of {len(values)}'}"
-        for word, at in sides.items()
-        if at
-    ]
-    return "; ".join(parts) or f"no clear difference at any of {len(values)}"
+    return Panel(x, ticks, paired, less, paired=True)
 
 
 def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
@@ -93,9 +77,8 @@ def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
     for axis, sweep in zip(axes.flat, sweeps, strict=False):
         shows, score = make_panel(sweep.points, sweep.lines), f"test {names.metric_title(sweep.metric)}"
         handles |= _draw_panel(axis, shows, method, {name: look["color"] for name, look in looks.items()})
-        title = f"{sweep.title}: {shows.finding}" if shows.finding else sweep.title
-        axis.set_title(title.replace("$", r"\$"), fontsize=10)
-        axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.finding else f"{score}, 95 % t band")
+        axis.set_title(sweep.title.replace("$", r"\$"), fontsize=10)
+        axis.set(xlabel=xlabel, ylabel=f"{score} minus ERM's" if shows.paired else f"{score}, 95 % t band")
     if len(handles) > 1:
         legend_below(figure, handles)
     else:
@@ -105,8 +88,8 @@ def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
 
 def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Draw one panel, and return what its legend shows."""
-    colour, handles, minus = colours[method], dict[str, Any](), " minus ERM" if shows.finding else ""
-    if shows.finding:
+    colour, handles, minus = colours[method], dict[str, Any](), " minus ERM" if shows.paired else ""
+    if shows.paired:
         handles["ERM"] = axis.axhline(0, color=COLOURS[ERM], linewidth=1, label="ERM")
     mean, low, high = (np.array([getattr(s, part) for s in shows.scores]) for part in ("mean", "low", "high"))
     name = f"{names.method_title(method)}{minus and f'{minus}, paired over seeds'}"
@@ -117,7 +100,7 @@ def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]
         axis.fill_between(shows.x, low, high, color=colour, alpha=0.2, linewidth=0)
         (handles[name],) = axis.plot(shows.x, mean, "o-", color=colour, markersize=5, markerfacecolor="white")
     apart = (low > 0) | (high < 0)
-    if shows.finding and apart.any():
+    if shows.paired and apart.any():
         (handles["95 % interval excludes 0 (uncorrected)"],) = axis.plot(
             np.array(shows.x)[apart], mean[apart], "o", color=colour, markersize=7
         )

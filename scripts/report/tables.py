@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cmixup.metrics import lower_is_better, with_everywhere
+from cmixup.metrics import with_everywhere
 from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
@@ -19,7 +19,7 @@ from scripts.records.published import published_reports
 from scripts.records.records import choose_variants, read_csv, select_records
 from scripts.records.rescored import published_records
 from scripts.report.register import writes
-from scripts.report.result_table import Block, ResultTable, make_block, table_page, to_table_csv
+from scripts.report.result_table import ResultTable, make_block, table_page, to_table_csv
 from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
 
 
@@ -66,8 +66,7 @@ def make_table(
         )
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
-    notes = [*experiment.notes, *rank_lines(blocks, experiment.metrics[0])]
-    return ResultTable(f"{experiment.title}, preset {preset}{about}", blocks, missing, notes, **epoch)
+    return ResultTable(f"{experiment.title}, preset {preset}{about}", blocks, missing, experiment.notes, **epoch)
 
 
 def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
@@ -91,31 +90,6 @@ def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: st
     pairs = list(zip(mine["method"], mine["dataset"], strict=True))
     where = {pair: recorded_under(experiment, *pair) for pair in set(pairs)}
     return mine[mine["experiment"] == [where[pair] for pair in pairs]]
-
-
-def rank_lines(blocks: Sequence[Block], metric: str) -> list[str]:
-    """Return a sentence on the mean ranks, ours and the paper's, over the datasets that have every method's scores.
-
-    Methods that the paper has on no dataset do not count. The best score has rank 1; equal scores share the mean of
-    their ranks. There is nothing with one method, or fewer than two such datasets.
-    """
-    blocks = [block for block in blocks if metric in block.metrics]
-    in_paper = {m for block in blocks for m, scores in block.cells.items() if scores[metric].paper}
-    methods = [m for m in (blocks[0].cells if blocks else ()) if m in in_paper]
-    whole = [b for b in blocks if all(m in b.cells and b.cells[m][metric].difference is not None for m in methods)]
-    if len(whole) < 2 or len(methods) < 2:
-        return []
-    ours, paper = (
-        pd.DataFrame([{m: getattr(block.cells[m][metric], side).mean for m in methods} for block in whole])
-        .rank(axis=1, ascending=lower_is_better(metric), na_option="bottom")
-        .mean()
-        for side in ("ours", "paper")
-    )
-    order = ours.sort_values(kind="stable").index
-    parts = "; ".join(f"{names.method_title(m)} {ours[m]:.1f} ({paper[m]:.1f})" for m in order)
-    where = ", ".join(names.dataset_title(block.dataset) for block in whole)
-    by = names.metric_title(metric)
-    return [f"Mean rank by {by} over {where}, 1 is best (the paper's in parentheses): {parts}."]
 
 
 def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:

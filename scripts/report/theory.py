@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -26,7 +25,6 @@ from scripts.stats.intervals import Interval, interval_text, paired_or_none
 FILE, PAGE = "theory.csv", "theory.md"
 COLUMNS = ("theorem", "setting", "N", "p", "bandwidth", "method", "theta", "seed", "metric", "value")
 COMPARED = ("mixup", "feature_1", "feature_0.1")  # the theorems order C-Mixup below these
-NOISE = "1e-07"  # of Theorem 3's base
 TITLES = {
     "erm": "ERM", "mixup": "mixup", "feature_1": "feature kernel, f = 1", "feature_0.1": "feature kernel, f = 0.1",
     "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
@@ -125,37 +123,24 @@ def method_title(theorem: int, method: str) -> str:
     return RENAMED.get((theorem, method), TITLES[method])
 
 
-def ordering_verdict(differences: Sequence[Interval]) -> str:
-    """Return whether C-Mixup is below all that it is compared with, by the intervals of its differences.
-
-    The ordering holds where all lie below 0, does not hold where one lies above 0, and is inconclusive otherwise.
-    """
-    if any(d.low > 0 for d in differences):
-        return "does not hold"
-    return "holds" if differences and all(d.high < 0 for d in differences) else "inconclusive"
-
-
 def grid_places(numbers: Numbers, theorem: int) -> list[Place]:
-    """Return the base and the places over N and p, by p / N, then those over Theorem 3's noise."""
-    places = [at for at in numbers.places if at.theorem == theorem]
-    by_ratio = [at for at in places if at.setting in ("base", "N", "p")]
-    noisy = [at for at in places if at.setting.startswith("noise")]
-    return sorted(by_ratio, key=lambda at: at.p / at.n) + noisy
+    """Return the base and the places over N and p, and over Theorem 3's noise."""
+    return [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
 
 
 def answer_table(numbers: Numbers) -> str:
-    """Return the answers: differences at each theorem's base, the verdict there, and at how many places it holds."""
+    """Return the answers: differences at each theorem's base, and at how many places all three lie below 0."""
     body = []
     for theorem, quantities in QUANTITIES.items():
         base = numbers.base(theorem)
         for q in quantities[:2]:
             compared, (erm,) = numbers.differences(base, q), numbers.differences(base, q, ["erm"])
             everywhere = list(filter(None, (numbers.differences(at, q) for at in grid_places(numbers, theorem))))
-            held = sum(ordering_verdict(one) == "holds" for one in everywhere)
-            verdicts = [ordering_verdict(compared), f"{held} of {len(everywhere)}"]
-            body.append([f"{theorem}: {q.title}", *map(interval_text, compared), *verdicts, interval_text(erm)])
+            held = sum(all(d.high < 0 for d in one) for one in everywhere)
+            places = f"{held} of {len(everywhere)}"
+            body.append([f"{theorem}: {q.title}", *map(interval_text, compared), places, interval_text(erm)])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
-    return markdown_table(["theorem", *minus, "at the base", "holds at", "minus ERM"], body)
+    return markdown_table(["theorem", *minus, "holds at", "minus ERM"], body)
 
 
 def base_table(numbers: Numbers, theorem: int) -> str:
@@ -166,26 +151,6 @@ def base_table(numbers: Numbers, theorem: int) -> str:
         [method_title(theorem, m), *(mean_text(numbers.values(base, m, *q[:2])) for q in quantities)] for m in methods
     ]
     return markdown_table(["method", *(q.title for q in quantities)], body)
-
-
-def grid_table(numbers: Numbers, theorem: int) -> str:
-    """Return, for every place, the largest of C-Mixup's differences from the methods compared, and the verdict."""
-    errors, rate, body = QUANTITIES[theorem][:2], QUANTITIES[theorem][-1], []
-    third = ["noise", "gap", "bandwidth / bound"] if theorem == 3 else []
-    bandwidths = [at for at in numbers.along(theorem, "bandwidth") if at.setting != "base"]
-    for at in [*grid_places(numbers, theorem), *bandwidths]:
-        changed, _, noise = at.setting.partition(" ")
-        line = [changed, str(at.n), str(at.p), f"{at.p / at.n:.3g}", f"{float(at.bandwidth):.3g}"]
-        if third:
-            gap, bound = numbers.values(at, "", "gap"), numbers.values(at, "cmixup", "bandwidth_over_bound")
-            line += [noise or NOISE, *(f"{np.median(list(by_seed.values())):.2g}" for by_seed in (gap, bound))]
-        line.append(f"{np.mean(list(numbers.values(at, 'cmixup', rate.metric).values())):.3f}")
-        for differences in (numbers.differences(at, q) for q in errors):
-            largest = max(differences, key=lambda d: d.mean, default=None)
-            line += [interval_text(largest), ordering_verdict(differences) if differences else "—"]
-        body.append(line)
-    heads = [head for q in errors for head in (q.title, "C-Mixup lowest")]
-    return markdown_table(["changed", "N", "p", "p / N", "bandwidth", *third, rate.title, *heads], body)
 
 
 def read_numbers(results: Path = RESULTS) -> Numbers | None:
@@ -202,9 +167,7 @@ def render_theory(results: Path = RESULTS) -> dict[str, str]:
     """
     if not (numbers := read_numbers(results)):
         return {}
-    parts = {"answers": answer_table(numbers)}
-    for theorem in QUANTITIES:
-        parts |= {f"base_{theorem}": base_table(numbers, theorem), f"grid_{theorem}": grid_table(numbers, theorem)}
+    parts = {"answers": answer_table(numbers)} | {f"base_{one}": base_table(numbers, one) for one in QUANTITIES}
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
     return {PAGE: splice_page(page.read_text(), parts)}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -13,7 +11,6 @@ from scripts.records import names
 from scripts.records.experiment import Experiment, all_experiments, paper_rows
 from scripts.records.records import by_seed, select_records
 from scripts.records.rescored import published_records
-from scripts.report.overfitting import Curve, published_curves
 from scripts.report.register import writes
 from scripts.report.result_table import markdown_page, markdown_table, mean_text
 from scripts.report.tables import made_by
@@ -24,8 +21,8 @@ row over shared seeds, mean [95 % t interval]; minus ERM: to it with the same ch
 share of the training rows; 1 is mixup, 0 is ERM."""
 
 
-def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequence[Curve]) -> str:
-    """Return a table a dataset, and what another selection of the checkpoint would have given."""
+def variant_tables(experiment: Experiment, records: pd.DataFrame) -> str:
+    """Return a table a dataset."""
     records = select_records(records, experiment=experiment.name)
     metrics, rival = experiment.metrics, experiment.methods[0]
     titles = ["changed", "n", *map(names.metric_title, metrics), "change", f"minus {names.method_title(rival)}"]
@@ -57,33 +54,14 @@ def variant_tables(experiment: Experiment, records: pd.DataFrame, curves: Sequen
                 for m in experiment.methods
             ]
             parts.append(markdown_table(head, paper + body))
-            parts.append("\n".join(_selection_lines(experiment, [c for c in curves if c.dataset == dataset])))
     return "\n\n".join(parts)
-
-
-def _selection_lines(experiment: Experiment, curves: Sequence[Curve]) -> list[str]:
-    """Return a sentence a method and preset: the score of the selected, the last and the best epoch."""
-    sentences = []
-    for preset, method in itertools.product(sorted({c.preset for c in curves}), experiment.methods):
-        mine = [c for c in curves if (c.method, c.preset) == (method, preset)]
-        tests = [c.columns[f"test_{experiment.metrics[0]}"] for c in mine]
-        if mine:
-            selected = statistics.fmean(test[c.best_epoch - 1] for c, test in zip(mine, tests, strict=True))
-            last, least = statistics.fmean(test[-1] for test in tests), statistics.fmean(map(min, tests))
-            sentences.append(
-                f"{names.method_title(method)}, preset {preset}: {selected:.3f} at the epoch chosen on "
-                f"validation, {last:.3f} at the last, {least:.3f} at the best on test (which nobody may choose); "
-                f"n = {len(mine)}."
-            )
-    return sentences
 
 
 @writes
 def variant_pages() -> dict[str, str]:
     """Return the page of every experiment with variants."""
-    records, curves, texts = published_records(), published_curves(), {}
+    records, texts = published_records(), {}
     for experiment in (one for one in all_experiments() if one.variants):
-        mine = [c for c in curves if c.experiment == experiment.name]
-        page = markdown_page(f"# {experiment.title}", LEGEND, variant_tables(experiment, records, mine))
+        page = markdown_page(f"# {experiment.title}", LEGEND, variant_tables(experiment, records))
         texts[f"tables/{experiment.name}_paper.md"] = page + made_by(experiment.name, "paper")
     return texts

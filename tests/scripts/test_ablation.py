@@ -12,7 +12,6 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.report.overfitting import Curve
 from scripts.report.variants import variant_tables
 
 SMALL = replace(
@@ -74,14 +73,10 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
         *records(SMALL, narrow, {"rmse": [4.0, 5.0, 6.0], "worst_rmse": [7.0, 7.0, 7.0]}),
     ]
     fraction = {**variant_identity(SMALL.name, narrow), "split": "train", "metric": "effective_fraction", "value": 0.04}
-    text = variant_tables(SMALL, pd.DataFrame([*given, fraction], dtype=object), [])
+    text = variant_tables(SMALL, pd.DataFrame([*given, fraction], dtype=object))
     assert "| ERM | the paper | 3 | 5.887 ± 0.362 | 10.182 ± 1.745 | — | — | — |" in text
     assert "| ERM | preset paper | 3 | 6.000 ± 1.000 | 9.000 ± 1.000 | — | — | — |" in text
     assert "| ERM | scaled on all rows | 3 | 6.500 ± 1.000 | 8.000 ± 0.000 | +0.500 [+0.500, +0.500] | — | — |" in text
     row = "| C-Mixup | bandwidth 0.5 | 3 | 5.000 ± 1.000 | 7.000 ± 0.000 | +1.000 [-1.484, +3.484] |"
     assert f"{row} -1.000 [-1.000, -1.000] | 0.04 |" in text
     assert "bandwidth 30" not in text  # never run
-
-    curve = Curve(SMALL.name, "skillcraft", "erm", "paper", 0, 2, {"test_rmse": [9.0, 6.0, 5.0, 7.0]})
-    text = variant_tables(SMALL, pd.DataFrame(given, dtype=object), [curve])
-    assert "ERM, preset paper: 6.000 at the epoch chosen on validation, 7.000 at the last, 5.000 at the best" in text

@@ -67,7 +67,7 @@ def test_the_command_prints_a_table_and_writes_a_plot(
     assert "Worth searching" in printed
     assert (tmp_path / "bandwidth/mine.png").read_bytes() == b"a picture"
     *_, mark = drawn[0].axes[0].lines
-    assert (list(mark.get_xdata()), mark.get_label()) == ([0.5], "asked for or published")
+    assert (list(mark.get_xdata()), mark.get_label()) == ([0.5], "mine.npy")
 
 
 def test_the_check_renders_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def test_bandwidth_takes_it(name: str, here: Path, monkeypatch: pytest.MonkeyPat
     write_table(here / f"{name}.csv", name)
     monkeypatch.setattr(bandwidth, "bandwidth_grid", lambda _: [1.0])
     if name != "a${b}c$":  # one picture is drawn
-        monkeypatch.setattr(bandwidth, "labels_figure", lambda *_: None)
+        monkeypatch.setattr(bandwidth, "bandwidth_figure", lambda *_: None)
         monkeypatch.setattr(bandwidth, "to_png", lambda _: b"")
     bandwidth.main([f"table={name}.csv", f"target={name}", f"out={name}"])
     assert [path.name for path in here.rglob("*.png")] == [f"{name}.png"]

@@ -64,7 +64,7 @@ def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
 
 def curve(method: str, seed: int, test: list[float], train: list[float]) -> Curve:
     columns = {"epoch": [1.0, 2.0], "train_rmse": train, "test_rmse": test}
-    return Curve("figure_overfitting", "exchange_rate", method, "paper", seed, 1, columns)
+    return Curve("figure_overfitting", "exchange_rate", method, "paper", seed, columns)
 
 
 def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:

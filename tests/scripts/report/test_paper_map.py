@@ -9,7 +9,7 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
-from scripts.report.paper_map import missing_datasets, outcome_words, statement_lines
+from scripts.report.paper_map import outcome_words, statement_lines
 from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts
 from tests.scripts.reports import report
 
@@ -107,13 +107,6 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     assert outcome_words(findings) == "**same direction**: 1 of 2; **opposite direction**: 1 of 2"
     both = [replace(one, where="A") for one in findings]
     assert statement_lines(both) == [["", "A", "—", "1 of 2 intervals below 0", "same: 1, opposite: 1", "—"]]
-
-
-def test_what_has_no_runs_is_listed_with_its_reason():
-    lines = missing_datasets(ARTEFACT, evidence(LOWER, HIGHER))
-    assert "Electricity (files)" in lines
-    assert not any(line.startswith("Airfoil") for line in lines)
-    assert any(line.startswith("NO2 (time: ") for line in lines)
 
 
 def test_a_key_that_is_none_and_an_artefact_that_nothing_decides_are_refused(tmp_path):

@@ -16,10 +16,10 @@ from scripts.plan.selection import selected_methods, swept_values
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.report.sweep import Sweep, find_sweeps, grid_page, limit_lines, sweep_page, sweep_points
-from scripts.report.sweep_figure import Panel, draw_sweeps, finding_words, make_panel
+from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page, sweep_points
+from scripts.report.sweep_figure import Panel, draw_sweeps, make_panel
 from scripts.report.tables import published_sweeps
-from scripts.stats.intervals import Interval, paired_or_none
+from scripts.stats.intervals import paired_or_none
 from tests.scripts.reports import report as plain_report
 from tests.scripts.sweeps import report
 
@@ -78,7 +78,7 @@ def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
     assert (first.mean, first.low, first.high) == pytest.approx((2.0, 2 - half, 2 + half), rel=1e-9)
     assert (last.mean, last.high - last.mean) == pytest.approx((5.0, T3 * math.sqrt(3) / math.sqrt(3)), rel=1e-9)
     assert (shows.scores[2].low, shows.scores[2].high) == (2.0, 2.0)  # one seed has no interval
-    assert (shows.lines, shows.finding) == ({"manifold_mixup": pytest.approx(2.0)}, "")  # no ERM: scores
+    assert (shows.lines, shows.paired) == ({"manifold_mixup": pytest.approx(2.0)}, False)  # no ERM: scores
 
 
 def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
@@ -108,15 +108,7 @@ def test_the_figure_draws_differences_from_erm() -> None:
     assert {"ERM", "C-Mixup minus ERM, paired over seeds", "Manifold Mixup minus ERM"} <= legend
 
 
-def test_a_title_names_the_values_whose_interval_excludes_0() -> None:
-    below, above, around = Interval(-2, -3, -1, 9), Interval(2, 1, 3, 9), Interval(0, -1, 1, 9)
-    assert finding_words([1, 3, 6], [around, below, below]) == "lower at 3, 6"
-    assert finding_words([1, 3, 6], [above, around, below]) == "lower at 6; higher at 1"
-    assert finding_words([1, 2, 3, 4, 5], [above] * 4 + [around]) == "higher at 4 of 5"
-    assert finding_words([1, 2], [around] * 2) == "no clear difference at any of 2"
-
-
-def test_the_table_has_paired_differences_and_the_limits() -> None:
+def test_the_table_has_paired_differences() -> None:
     text = sweep_page(BANDWIDTH, [sweep()], "paper", ["NO2: not at hand"])
     rows = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
             for row in text.splitlines() if row.startswith("| ")}  # fmt: skip
@@ -128,15 +120,6 @@ def test_the_table_has_paired_differences_and_the_limits() -> None:
     assert rows["5"] == ["0.5", "local", "1", "2.000", "—", "—"]
     assert rows["ERM"] == ["", "", "3", "2.000 ± 0.500", "", ""]
     assert "- NO2: not at hand" in text
-    small, large = limit_lines(sweep())
-    assert small == (f"Limit: the smallest bandwidth, 0.01 ({VERDICTS[0.01]}), minus ERM: "
-                     f"+0.000 [-{half:.3f}, +{half:.3f}], n = 3; the interval contains 0.")  # fmt: skip
-    assert large.startswith(f"Limit: the largest bandwidth, 1000 ({VERDICTS[1000.0]}), minus Manifold Mixup: +3.500 [")
-    moved = replace(sweep(), lines={"erm": {0: 0.0, 1: 1.01, 2: 2.0}, "manifold_mixup": {}})
-    (only,) = limit_lines(moved)
-    assert only.endswith("the interval excludes 0.")
-    assert small in text
-    assert not any(row.startswith("- Limit") for row in sweep_page(ALPHA, [sweep()], "paper").splitlines())
 
 
 @pytest.mark.parametrize("experiment", [BANDWIDTH, ALPHA], ids=lambda e: e.name)
@@ -173,7 +156,7 @@ def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path
     [
         ({"values": {"airfoil": [1.0]}}, r"sweep.values.airfoil must be two different values or more, got \[1.0\]"),
         ({"method": "mixrl"}, "sweep.method must be among erm, cmixup, got 'mixrl'"),
-        ({"step": 3}, "sweep takes option, method, values, limits"),
+        ({"step": 3}, "sweep takes option, method and values"),
     ],
 )
 def test_a_sweep_that_is_none_is_refused(

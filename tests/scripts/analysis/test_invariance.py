@@ -24,7 +24,6 @@ from scripts.config.compose import compose_train
 from scripts.driver import execute as run_module
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
-from scripts.records.records import to_csv
 from tests.helpers import CPU
 from tests.scripts.jobs import execute_job
 from tests.scripts.test_render import report
@@ -110,26 +109,17 @@ def test_names_of_domains_order_of_rows_and_affine_maps_of_features_do_not_matte
         assert learned_invariance(*same).value == pytest.approx(reference_value, rel=1e-6)
 
 
-def test_small_cells_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    h, y, domain = rows(n=200, domains=2)
-    domain[:4] = 9  # four rows cannot fill a cell
-    with_small, without = learned_invariance(h, y, domain), learned_invariance(h[4:], y[4:], domain[4:])
-    assert with_small.pairs == without.pairs == 40
-    assert with_small.valid_fraction == pytest.approx(40 / 90)
-    setting(monkeypatch, 10, min_points=150)
-    none = learned_invariance(h, y, domain)
-    assert math.isnan(none.value)
-    assert (none.pairs, none.valid_fraction) == (0, 0.0)
-
-
-def test_of_a_collapsed_representation_only_what_is_left_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collapsed_features_have_no_divergence_and_small_cells_none_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     h, y, domain = rows(shift=1)
     assert learned_invariance(torch.ones(len(y), 3), y, domain).value == pytest.approx(0, abs=1e-9)
     line = h[:, :1] * torch.tensor([1.0, -3.0, 0.5])
     assert math.isfinite(learned_invariance(line, y, domain).value)
-    setting(monkeypatch, 10, 1)
-    one = learned_invariance(h[:, :1], y, domain)
-    assert learned_invariance(line, y, domain).value == pytest.approx(one.value, rel=1e-6)
+    setting(monkeypatch, 10, min_points=150)
+    none = learned_invariance(h, y, domain)
+    assert math.isnan(none.value)
+    assert (none.pairs, none.valid_fraction) == (0, 0.0)
 
 
 def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +140,12 @@ def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monke
 
 
 def test_new_rows_replace_those_of_the_same_cell_alone(tmp_path: Path) -> None:
-    def measured(seed: int = 0, **changes: str) -> dict[str, str]:
-        return {"dataset": "skillcraft", "preset": "paper", "seed": str(seed), "value": "0.5", **changes}
-
     path = tmp_path / "invariance.csv"
-    old = merge_rows(path, [measured(0), measured(dataset="crime")], "dataset", "preset")
-    assert len(old) == 2
-    path.write_text(to_csv(old, list(old[0])))
-    rows = merge_rows(path, [measured(3, value="0.1"), measured(3, preset="released")], "dataset", "preset")
-    assert [(r["dataset"], r["preset"], r["seed"], r["value"]) for r in rows] == [
-        ("crime", "paper", "0", "0.5"), ("skillcraft", "paper", "3", "0.1"), ("skillcraft", "released", "3", "0.5"),
+    path.write_text("dataset,preset,value\ncrime,paper,1\nskillcraft,paper,2\n")
+    new = [{"dataset": "skillcraft", "preset": preset, "value": "3"} for preset in ("paper", "released")]
+    rows = merge_rows(path, new, "dataset", "preset")
+    assert [list(row.values()) for row in rows] == [
+        ["crime", "paper", "1"], ["skillcraft", "paper", "3"], ["skillcraft", "released", "3"]
     ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from scripts.bench import clock, estimators
 from scripts.bench.clock import stored_rows
-from scripts.bench.sampling import sampling_figure
 from scripts.config.arguments import parse_args
 
 
@@ -30,15 +29,6 @@ def test_rows_are_stored_with_their_machine_and_a_short_try_writes_nothing(
     assert clock.with_machine(["| a |"], "sampling").endswith(
         "\n\nMeasured by `python -m scripts.bench sampling` on another."
     )
-
-
-def test_the_figure_shows_the_measured_times() -> None:
-    (left, right) = sampling_figure()["benchmarks/sampling.png"].axes
-    rows = [r for r in stored_rows("sampling") if r["curve"] == "cells"]
-    for axes, key in ((left, "setup_s"), (right, "ns_per_draw")):
-        (line,) = [line for line in axes.lines if line.get_label() == "ours (cells)"]
-        assert list(line.get_xdata()) == [float(r["n"]) for r in rows]
-        assert list(line.get_ydata()) == [float(r[key]) for r in rows]
 
 
 def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> None:

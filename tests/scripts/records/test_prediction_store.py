@@ -1,6 +1,5 @@
 """Stored predictions: what is read is what was packed, to a step; damage is one line that names the file."""
 
-import lzma
 from pathlib import Path
 
 import numpy as np
@@ -107,13 +106,3 @@ def test_every_flip_and_every_cut_is_an_error_that_names_the_file(tmp_path: Path
     labels.unlink()
     with pytest.raises(InputError, match=r"airfoil.xz needs labels that .*airfoil.xz does not have"):
         read_cells(tmp_path / PLACE)
-
-
-def test_another_format_is_refused_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / PLACE
-    path.parent.mkdir(parents=True)
-    path.write_bytes(lzma.compress(b'{"format": "cmixup predictions 9", "rows": [], "runs": []}\n'))
-    with pytest.raises(
-        InputError, match="format is 'cmixup predictions 9', and this version reads 'cmixup predictions 2'"
-    ):
-        read_cells(path)

@@ -61,17 +61,12 @@ def test_a_direction_needs_both_intervals_on_one_side(mean: float, means: Mappin
     assert effect(mean, means).direction() == way
 
 
-@pytest.mark.parametrize(
-    ("gain", "within", "verdict"),
-    [
+def test_a_size_needs_the_probability() -> None:
+    for gain, within, verdict in (
         (0.95, 0.05, IMPROVES), (0.94, 0.06, INCONCLUSIVE), (0.0, 0.05, WORSENS), (0.0, 0.06, INCONCLUSIVE),
-        (0.05, 0.95, EQUIVALENT), (0.06, 0.94, INCONCLUSIVE), (0.475, 0.05, INCONCLUSIVE),
-    ],
-)  # fmt: skip
-def test_a_size_needs_the_probability(gain: float, within: float, verdict: str) -> None:
-    result = effect(0.0, {"t": 0.0}, {"t": estimate(0.0, gain, within)})
-    assert result.tables["t"][1] == verdict
-    assert result.counts() == {word: int(word == verdict) for word in VERDICTS}
+        (0.05, 0.95, EQUIVALENT), (0.06, 0.94, INCONCLUSIVE),
+    ):  # fmt: skip
+        assert effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)}).tables["t"][1] == verdict
 
 
 @pytest.mark.parametrize(

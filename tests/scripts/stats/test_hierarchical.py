@@ -1,4 +1,4 @@
-"""The model of effects over tables: against REML, brute-force integrals and limma's formulas, and on known effects.
+"""The model of effects over tables: against brute-force integrals and limma's formulas, and on known effects.
 
 Simulated studies are slow: their intervals cover what they should, and seldom a table is misjudged.
 """
@@ -27,9 +27,6 @@ from scripts.stats.hierarchical import (
     solve_posterior,
 )
 
-MEANS = np.array([-1.2, 0.3, 0.8, -0.4, 2.1, 0.1, -0.9, 1.4, 0.6, -2.2, 0.2, 3.0])
-VARIANCES = np.array([0.3, 0.1, 0.5, 0.2, 0.9, 0.05, 0.4, 0.6, 0.15, 1.2, 0.08, 2.0])
-
 NOISE = np.geomspace(0.35, 7.0, 30)  # of a split, in percent, like the published tables'
 
 
@@ -44,39 +41,9 @@ def simulated(
     return true, {f"t{t}": [float(d) for d in row] for t, row in enumerate(true[:, None] + error)}
 
 
-def known(means: np.ndarray, variances: np.ndarray) -> Observed:
-    """Return tables of one split whose noise is known."""
-    return Observed(means, np.ones_like(means), np.sqrt(variances), np.full_like(means, np.inf))
-
-
 def mean_of(grid: Grid) -> float:
     """Return the posterior mean of mu."""
     return float(grid.weight @ grid.mu)
-
-
-def reml(means: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-    """Return the mean and the variance between tables by restricted maximum likelihood."""
-
-    def at(between: float) -> tuple[float, float]:
-        precision = 1 / (variances + between)
-        mean = float(precision @ means / precision.sum())
-        lost = np.log(precision).sum() - precision @ (means - mean) ** 2 - math.log(precision.sum())
-        return mean, -0.5 * float(lost)
-
-    between = float(optimize.minimize_scalar(lambda x: at(x)[1], bounds=(0, 50), options={"xatol": 1e-10}).x)
-    return at(between)[0], between
-
-
-@pytest.mark.parametrize(
-    ("means", "variances"),
-    [
-        (MEANS, VARIANCES), (MEANS + 1.5, VARIANCES), (MEANS / 2, VARIANCES / 4), (MEANS[:8], VARIANCES[:8]),
-        (MEANS, np.full(12, 0.2)),
-    ],
-)  # fmt: skip
-def test_with_known_noise_the_mean_is_remls(means: np.ndarray, variances: np.ndarray) -> None:
-    grid = solve_posterior(known(means, variances), [0.0], {0.0: 1.0}, [np.inf])
-    assert mean_of(grid) == pytest.approx(reml(means, variances)[0], abs=0.02)
 
 
 def integrated(
@@ -168,23 +135,6 @@ def test_a_mixture_has_the_quantiles_of_its_normals() -> None:
     two = Mixture(np.array([0.3, 0.1]), np.array([-5.0, 5.0]), np.array([0.1, 0.1])).estimate(1.0)
     assert two.mean == pytest.approx(-2.5)
     assert (two.gain, two.within, two.loss) == pytest.approx((0.75, 0.0, 0.25))
-
-
-def test_shifted_or_in_another_order_the_answer_is_shifted_or_in_another_order() -> None:
-    _, splits = simulated(np.random.default_rng(5), 0.5, 1.0, 0.0, 0.0, noise=NOISE[::3])
-    seen, none = observe_splits(list(splits.values())), {0.0: 1.0}
-    grid = solve_posterior(seen, [0.0, OVERLAP], none)
-    moved = seen._replace(mean=seen.mean + 3.0)
-    other = solve_posterior(moved, [0.0, OVERLAP], none)
-    assert mean_of(other) == pytest.approx(mean_of(grid) + 3.0, abs=5e-3)
-    for one, two in zip(of_tables(seen, grid), of_tables(moved, other), strict=True):
-        assert two.estimate(1.0).mean == pytest.approx(one.estimate(1.0).mean + 3.0, abs=5e-3)
-        assert two.quantile(0.975) == pytest.approx(one.quantile(0.975) + 3.0, abs=0.01)
-    turned = fit_effects(dict(reversed(splits.items())), OVERLAP, 1.0)
-    straight = fit_effects(splits, OVERLAP, 1.0)
-    assert turned.overall.mean == pytest.approx(straight.overall.mean)
-    for name, one_table in straight.tables.items():
-        assert (turned.tables[name].mean, turned.tables[name].low) == pytest.approx((one_table.mean, one_table.low))
 
 
 def test_the_other_sign_is_the_mirror_image_and_the_second_fit_the_first() -> None:

@@ -14,7 +14,7 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.rescored import verify_scores
-from scripts.stats.scored import Scored, balanced_rmse, error_scores, normalised_rmse
+from scripts.stats.scored import Scored, balanced_rmse, error_scores
 from scripts.study import cells
 from scripts.study.cells import (
     Report,
@@ -194,16 +194,10 @@ def test_a_package_that_is_not_installed_is_named_before_any_work(
         train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
 
 
-def test_errors_are_in_standard_deviations_and_weigh_targets_alike() -> None:
-    target = np.array([[0.0, 0.0], [10.0, 1000.0]], dtype=np.float32)
-    prediction = target + np.array([[5.0, 0.0], [5.0, 0.0]], dtype=np.float32)
-    assert normalised_rmse(prediction, target, np.array([5.0, 500.0])) == pytest.approx(np.sqrt(0.5))
+def test_errors_weigh_tenths_of_the_label_alike_and_the_worst_group_has_thirty_rows() -> None:
     rare = np.array([[0.0]] * 99 + [[10.0]], dtype=np.float32)
     off = rare + np.array([[0.0]] * 99 + [[4.0]], dtype=np.float32)
     assert balanced_rmse(off, rare, np.array([2.0])) == pytest.approx(np.sqrt((0 + 4.0) / 2))
-
-
-def test_the_worst_group_has_thirty_rows_or_more() -> None:
     domain = np.array([0] * 29 + [1] * 30 + [2] * 40)
     error = np.where(domain == 0, 9.0, np.where(domain == 1, 2.0, 1.0))[:, None].astype(np.float32)
     one = Scored({"": error}, np.zeros_like(error), domain)

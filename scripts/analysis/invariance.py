@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from cmixup.backbone import Backbone
-from cmixup.data import RegressionData
+from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
 from cmixup.training.loader import BatchLoader, predict
@@ -136,7 +136,7 @@ LARGEST = 10  # domains, where a dataset has more
 
 def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[str, Any]]:
     """Return the rows of one run: over all domains, and over the largest ones where there are more than those."""
-    train = _load_dataset(json.dumps(report["config"]["dataset"]), report["seed"]).train
+    train = _load_train(json.dumps(report["config"]["dataset"]), report["seed"])
     model = load_run(out / "runs" / report["run"], device).model
     assert isinstance(model, Backbone)
     loader = BatchLoader([train], device)
@@ -154,10 +154,9 @@ def measure_run(report: Report, out: Path, device: torch.device) -> list[dict[st
     return rows
 
 
-@functools.lru_cache(maxsize=64)
-def _load_dataset(config: str, seed: int) -> RegressionData:
-    """Load a dataset by the JSON of its configuration; all methods share it, and reading it takes longest."""
-    return dataset_of(json.loads(config)).load(seed)
+@functools.lru_cache(maxsize=64)  # all methods share it, and reading it takes longest
+def _load_train(config: str, seed: int) -> Split:
+    return dataset_of(json.loads(config)).load(seed).train
 
 
 def invariance_figure(rows: pd.DataFrame, order: Sequence[str]) -> Figure:

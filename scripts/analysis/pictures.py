@@ -46,7 +46,7 @@ class Pool:
         images: (N, H, W) or (N, H, W, 3) in [0, 1].
         y, degrees: (N,) labels, and the angles that they are of.
         group: (N,) the object or the domain of each.
-        bandwidth: of the label kernel.
+        dataset: whose preset paper has the bandwidth of the label kernel.
         kind: what a group is, in one word.
         title: of the picture.
     """
@@ -55,7 +55,7 @@ class Pool:
     y: np.ndarray
     degrees: np.ndarray
     group: np.ndarray
-    bandwidth: float
+    dataset: str
     kind: str
     title: str
 
@@ -64,10 +64,10 @@ def make_samplers(pool: Pool) -> dict[str, PartnerSampler]:
     """Return the samplers of C-Mixup (label distance), of d(x) and of uniform mixing, by title."""
     x, y = pool.images.reshape(len(pool.y), -1).astype(np.float32), pool.y.astype(np.float64)
     first, second = np.random.default_rng(0).integers(0, len(x), (2, PAIRS_FOR_MEDIAN))
-    apart = first != second
+    apart, presets = first != second, part_file("dataset", pool.dataset)["presets"]
     median = float(np.median(np.square(x[first[apart]] - x[second[apart]]).sum(axis=1)))
     return {
-        "C-Mixup: label distance": PartnerSampler(y, pool.bandwidth, method="rows"),
+        "C-Mixup: label distance": PartnerSampler(y, presets["paper"]["bandwidth"], method="rows"),
         "feature distance d(x)": PartnerSampler(x, float(np.sqrt(FEATURE_SHARE * median)), method="rows"),
         "mixup: uniform": PartnerSampler(y, np.inf, method="rows"),
     }
@@ -127,17 +127,12 @@ def pairs_figure(pool: Pool, groups: Sequence[Sequence[int]]) -> Figure:
     return figure
 
 
-def paper_bandwidth(dataset: str) -> float:
-    """Return the label bandwidth of a dataset's preset paper."""
-    return float(part_file("dataset", dataset)["presets"]["paper"]["bandwidth"])
-
-
-def colour_pool(split: Split, rows: int = RCF_ROWS) -> Pool:
+def colour_pool(split: Split) -> Pool:
     """Return the first rows of RCF-MNIST's training split, whose groups are the colour directions."""
-    images = split.x[torch.arange(min(rows, len(split)))].permute(0, 2, 3, 1).clamp(0, 1).numpy()
+    images = split.x[torch.arange(min(RCF_ROWS, len(split)))].permute(0, 2, 3, 1).clamp(0, 1).numpy()
     y, group = split.y[: len(images), 0].numpy(), split.domain[: len(images)].numpy()
     title = "RCF-MNIST, label rotation; domains are colour directions"
-    return Pool(images, y, 360 * y, group, paper_bandwidth("rcf_mnist"), "domain", title)
+    return Pool(images, y, 360 * y, group, "rcf_mnist", "domain", title)
 
 
 def draw_objects() -> Figure:
@@ -153,7 +148,7 @@ def draw_objects() -> Figure:
     small = views.x.reshape(objects * n, height // SHRINK, SHRINK, width // SHRINK, SHRINK).mean(axis=(2, 4)) / 255
     turns, title = views.y.reshape(-1), "Rendered objects, label 10 x azimuth"
     pool = Pool(small.astype(np.float32), SCALE * turns, 360 * turns, np.repeat(np.arange(objects), n),
-                paper_bandwidth(OBJECTS), "object", title)  # fmt: skip
+                OBJECTS, "object", title)  # fmt: skip
     first, *others = np.linspace(0, objects - 1, len(TURNS) + 1).astype(int).tolist()
     return pairs_figure(pool, [[first], others])
 

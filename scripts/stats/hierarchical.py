@@ -36,6 +36,7 @@ from scipy.special import digamma, ndtr, polygamma, roots_genlaguerre
 from scripts.stats.intervals import Estimate
 
 GROWTHS = {0.0: 2.0, 1.0: 1.0}  # with how likely each is, before anything was seen
+SHARES = np.array([0.0, 0.5, 1.0])  # of the most that splits may share, which the data choose among
 TINY = 1e-6  # noise is at least so much
 HEAVY = 4.0  # degrees of freedom of the heavy-tailed effects
 SPREADS = np.geomspace(0.03, 200.0, 17)
@@ -59,10 +60,6 @@ class Observed(NamedTuple):
     n: np.ndarray
     noise: np.ndarray
     freedom: np.ndarray
-
-    def part(self, chosen: np.ndarray) -> Observed:
-        """Return some of the tables; `chosen` is `(T,)` bool or places."""
-        return Observed(*(array[chosen] for array in self))
 
     def relative(self, growth: float, to: Observed | None = None) -> np.ndarray:
         """Return r_t `(T,)`: the noise to the power of `growth`, over the mean of that on the tables of `to`."""
@@ -124,7 +121,7 @@ class Grid(NamedTuple):
 
 def solve_posterior(
     seen: Observed,
-    overlaps: Sequence[float],
+    overlaps: Sequence[float] | np.ndarray,
     growths: Mapping[float, float] = GROWTHS,
     kinds: Sequence[float] = (np.inf, HEAVY),
 ) -> Grid:
@@ -295,17 +292,12 @@ def _fit_cached(
     names: tuple[str, ...], values: tuple[tuple[float, ...], ...], overlap: float, size: float
 ) -> Posterior:
     seen = observe_splits(values)
-    grid = solve_posterior(seen, overlap_values(overlap))
+    grid = solve_posterior(seen, overlap * SHARES)
     return Posterior(
         Mixture(grid.weight, grid.mu, np.sqrt(grid.variance)).estimate(size),
         {name: mixture.estimate(size) for name, mixture in zip(names, of_tables(seen, grid), strict=True)},
         of_new(grid).estimate(size),
     )
-
-
-def overlap_values(most: float) -> list[float]:
-    """Return the values that the overlap may have, the largest of which is `most`."""
-    return [share * most for share in (0.0, 0.5, 1.0)]
 
 
 def left_out(differences: Mapping[str, Sequence[float]], overlap: float) -> dict[str, float]:
@@ -316,8 +308,8 @@ def left_out(differences: Mapping[str, Sequence[float]], overlap: float) -> dict
     """
     seen, places = observe_splits(list(differences.values())), {}
     for t, name in enumerate(differences):
-        others, table = seen.part(np.arange(len(seen.mean)) != t), seen.part(np.array([t]))
-        grid = solve_posterior(others, overlap_values(overlap))
+        others, table = Observed(*(np.delete(a, t) for a in seen)), Observed(*(a[[t]] for a in seen))
+        grid = solve_posterior(others, overlap * SHARES)
         relative = np.stack([table.relative(growth, to=others) for growth in grid.growth])
         one = grid._replace(relative=relative)
         variance, weight = mean_components(table, one)

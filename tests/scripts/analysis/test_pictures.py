@@ -32,8 +32,8 @@ def pool(data: RegressionData) -> Pool:
 
 
 def test_probabilities_are_those_of_the_kernel(pool: Pool) -> None:
-    assert pool.bandwidth == 0.2
     label, feature, uniform = make_samplers(pool).values()
+    assert label.bandwidth == 0.2
     some, x = np.array([3, 7, 20]), pool.images.reshape(len(pool.y), -1).astype(float)
     near = np.exp(-np.square(pool.y[some].astype(float) - pool.y[5]) / (2 * 0.2**2))
     alike = np.exp(-np.square(x[some] - x[5]).sum(axis=1) / (2 * feature.bandwidth**2))

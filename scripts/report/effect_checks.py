@@ -15,7 +15,7 @@ from scipy.stats.mstats import trimmed_mean_ci
 from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import ENSEMBLE, METHOD, Setting
 from scripts.stats.effects import BASE, OVERLAP, errors_of, percent_differences
-from scripts.stats.hierarchical import ENDS, TINY, Mixture, left_out, observe_splits, overlap_values, solve_posterior
+from scripts.stats.hierarchical import ENDS, SHARES, TINY, Mixture, left_out, observe_splits, solve_posterior
 from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interval_text
 
 GROWTHS = dict.fromkeys(np.arange(0, 1.51, 0.25).tolist(), 1.0)  # powers of the noise, as likely as each other
@@ -57,7 +57,7 @@ def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
 
 def grown_mean(differences: Mapping[str, list[float]]) -> Estimate:
     """Return the mean effect where effects grow with any power of a table's noise from 0 to 1.5."""
-    grid = solve_posterior(observe_splits(list(differences.values())), overlap_values(OVERLAP), GROWTHS)
+    grid = solve_posterior(observe_splits(list(differences.values())), OVERLAP * SHARES, GROWTHS)
     mixture = Mixture(grid.weight, grid.mu, np.sqrt(grid.variance))
     return Estimate(float(grid.weight @ grid.mu), *map(mixture.quantile, ENDS))
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.data import RegressionData
 from cmixup.methods.erm import ERM
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.trainer import Run, train
@@ -17,7 +16,6 @@ from tests.helpers import (
     Lazy,
     WithBatchNorm,
     assert_states_equal,
-    composed,
     make_data,
     make_run,
     settings,
@@ -76,17 +74,6 @@ def test_lazily_read_inputs_give_the_same_numbers(name: str) -> None:
     assert max(lazies["train"].asked) == (32 if name == "fish" else 16) or looks_at_inputs
     assert max(lazies["test"].asked) == 9
     assert max(lazies["val"].asked) == 9 or name.startswith("mixrl")  # its search reads in batches of its own
-
-
-def test_lazily_read_inputs_train_seeds_one_after_another() -> None:
-    def lazy(seed: int) -> RegressionData:
-        data = make_data(seed)
-        return replace(data, train=replace(data.train, x=Lazy(data.train.x)))
-
-    together = train([make_run(composed("mixup"), seed, lazy(seed)) for seed in (0, 1)], settings())
-    for seed, ours in zip((0, 1), together, strict=True):
-        assert ours.stack == 1
-        assert_states_equal(ours.state_dict, train_one(composed("mixup"), seed, make_data(seed)).state_dict)
 
 
 class Noisy(nn.Module):

@@ -18,6 +18,7 @@ from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreparation, steps_ahead, text_of
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
+from datasets.common.naive import naive_forecasts
 from datasets.common.table.problems import reading_lines
 from datasets.common.table.reading import columns_named
 from datasets.common.table.text_file import TextFile
@@ -106,11 +107,8 @@ class Series(TextFile):
     @cached_property
     def placed(self) -> Placed:
         """The series of the file on their grids; the stand-in's, if that is asked for."""
-        source = (
-            self._synthetic()
-            if self.synthetic
-            else self.read_file((self.id,), "dataset=series dataset.path=load.csv dataset.time=date")
-        )
+        example = "dataset=series dataset.path=load.csv dataset.time=date"
+        source = self._synthetic() if self.synthetic else self.read_file((self.id,), example)
         frame = source.frame
         names = [str(name) for name in frame]
         frame = frame.set_axis(names, axis=1)
@@ -217,7 +215,9 @@ class Series(TextFile):
             for part in SPLITS
         )  # fmt: skip
         data = self.assemble(seed, train, val, test, placed.source.checksums, *self._notes(cuts, after))
-        naive = _naive_forecasts(values, begins[:-1], {part: after[part] for part in SPLITS[1:]}, ahead, every[0].times)
+        naive = naive_forecasts(
+            values, begins[:-1], {part: after[part] for part in SPLITS[1:]}, ahead, every[0].times.freq
+        )
         return replace(data, unit=made.labels, extras={PREPROCESSING: made.to_json()}, naive=naive)
 
     def _split(self, one: OneSeries, cuts: Sequence[np.datetime64]) -> dict[str, np.ndarray]:
@@ -230,10 +230,8 @@ class Series(TextFile):
 
     def _notes(self, cuts: Sequence[np.datetime64], after: Mapping[str, np.ndarray]) -> list[str]:
         placed = self.placed
-        first, last = (
-            min(one.times[0] for one in placed.every),
-            max(one.times[one.observed - 1] for one in placed.every),
-        )
+        first = min(one.times[0] for one in placed.every)
+        last = max(one.times[one.observed - 1] for one in placed.every)
         val, test = (text_of(pd.Timestamp(cut)) for cut in cuts)
         counts = ", ".join(f"{len(ends)} of {part}" for part, ends in after.items())
         split = f"trains on times from {text_of(first)}, validates from {val}, tests from {test} to {text_of(last)}"
@@ -268,44 +266,3 @@ def _is_numeric(values: pd.Series, form: str, source: str) -> bool:
         what = f"dataset.missing=[...] or dataset.drop=[{shortened([str(values.name)])}]"
         raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; fix it, or give {what}")
     return False
-
-
-def periods_of(times: pd.DatetimeIndex) -> dict[str, int]:
-    """Return the rows of the periods that a step is known to have: a day and a week, or a year."""
-    step = times.freq
-    if isinstance(step, pd.offsets.BusinessDay):
-        rows = {"week": 5.0}
-    elif isinstance(step, (pd.offsets.MonthBegin, pd.offsets.MonthEnd)):
-        rows = {"year": 12 / step.n}
-    else:
-        rows = {name: pd.Timedelta(days=days) / (times[1] - times[0]) for name, days in (("day", 1), ("week", 7))}
-    return {name: int(count) for name, count in rows.items() if count > 1 and count == int(count)}
-
-
-def _naive_forecasts(
-    values: np.ndarray, begins: np.ndarray, after: Mapping[str, np.ndarray], ahead: np.ndarray, times: pd.DatetimeIndex
-) -> dict[str, dict[str, torch.Tensor]]:
-    """Return forecasts that need no training, by name and part: the last value, and that at the same time before.
-
-    The latter is of the last period that ends before the forecast is made; it is left out where a series has none.
-
-    Args:
-        values: `(n, m)` targets of all series.
-        begins: the row at which each series begins.
-        after: the row after each window, by part.
-        ahead: the rows from there on that are forecast.
-        times: of a series, for their step.
-    """
-    naive = {}
-    for name, period in {
-        "last_value": 1,
-        **{f"{name}_before": rows for name, rows in periods_of(times).items()},
-    }.items():
-        back = ahead - (ahead // period + 1) * period  # of step 1: the row before; then as far as periods go
-        rows = {part: ends[:, None] + back for part, ends in after.items()}
-        firsts = {part: begins[np.searchsorted(begins, ends, side="right") - 1] for part, ends in after.items()}
-        if all((rows[part].min(axis=1) >= firsts[part]).all() for part in after):
-            naive[name] = {
-                part: torch.from_numpy(values[at].reshape(len(at), -1).astype(np.float32)) for part, at in rows.items()
-            }
-    return naive

@@ -25,7 +25,7 @@ STRPTIME = (
     *("%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y"),
     *("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M:%S"),
     *("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%m/%Y"),
-    *("%b %Y", "%B %Y", "%d %b %Y %H:%M", "%d %b %Y %H:%M:%S"),
+    *("%b %Y", "%B %Y", "%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S"),
 )
 ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of day", "duration"
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}

@@ -14,7 +14,8 @@ from cmixup.errors import InputError
 from cmixup.metrics import evaluate
 from cmixup.tables.series import SeriesPreparation
 from datasets.common.base import SPLITS
-from datasets.series import Series, periods_of
+from datasets.common.naive import periods_of
+from datasets.series import Series
 
 
 def hourly(n: int = 50, **columns: Any) -> pd.DataFrame:
@@ -126,6 +127,7 @@ def test_rows_in_any_order_give_the_same_windows(tmp_path: Path) -> None:
     [
         ("h", "%d.%m.%Y %H:%M", "h", {"day": 24, "week": 168}),
         ("15min", "%Y-%m-%d %H:%M", "15min", {"day": 96, "week": 672}),
+        ("30min", "%Y/%m/%d %H:%M", "30min", {"day": 48, "week": 336}),
         ("D", "%Y-%m-%d", "D", {"week": 7}),
         ("B", "%d %b %Y", "B", {"week": 5}),
         ("MS", "%b %Y", "1MS", {"year": 12}),
@@ -141,7 +143,7 @@ def test_steps_and_periods(tmp_path: Path, freq: str, text: str, step: str, peri
     (one,) = dataset.placed.every
     assert dataset.placed.made.step == pd.tseries.frequencies.to_offset(step).freqstr
     assert (one.times == times).all()
-    assert periods_of(one.times) == periods
+    assert periods_of(one.times.freq) == periods
 
 
 @pytest.mark.parametrize(

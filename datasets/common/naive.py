@@ -1,0 +1,47 @@
+"""Forecasts of a series that need no training, which a network has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import torch
+
+
+def periods_of(step: pd.DateOffset) -> dict[str, int]:
+    """Return the rows of the periods that a step is known to have: a day and a week, or a year."""
+    if isinstance(step, pd.offsets.BusinessDay):
+        rows = {"week": 5.0}
+    elif isinstance(step, (pd.offsets.MonthBegin, pd.offsets.MonthEnd)):
+        rows = {"year": 12 / step.n}
+    else:
+        epoch = pd.Timestamp(0)
+        rows = {name: pd.Timedelta(days=days) / (epoch + step - epoch) for name, days in (("day", 1), ("week", 7))}
+    return {name: int(count) for name, count in rows.items() if count > 1 and count == int(count)}
+
+
+def naive_forecasts(
+    values: np.ndarray, begins: np.ndarray, after: Mapping[str, np.ndarray], ahead: np.ndarray, step: pd.DateOffset
+) -> dict[str, dict[str, torch.Tensor]]:
+    """Return forecasts that need no training, by name and part: the last value, and that at the same time before.
+
+    The latter is of the last period that ends before the forecast is made; it is left out where a series has none.
+
+    Args:
+        values: `(n, m)` targets of all series.
+        begins: the row at which each series begins.
+        after: the row after each window, by part.
+        ahead: the rows from there on that are forecast.
+        step: between two rows.
+    """
+    naive, periods = {}, {"last_value": 1} | {f"{name}_before": rows for name, rows in periods_of(step).items()}
+    firsts = {part: begins[np.searchsorted(begins, ends, side="right") - 1] for part, ends in after.items()}
+    for name, period in periods.items():
+        back = ahead - (ahead // period + 1) * period  # as many periods as the forecast needs; of 1, the last row
+        rows = {part: ends[:, None] + back for part, ends in after.items()}
+        if all((rows[part].min(axis=1) >= firsts[part]).all() for part in after):
+            naive[name] = {
+                part: torch.from_numpy(values[at].reshape(len(at), -1).astype(np.float32)) for part, at in rows.items()
+            }
+    return naive

@@ -132,12 +132,12 @@ def check_share(share: float) -> float:
     return number
 
 
-def is_auto(bandwidth: Any) -> bool:
-    """Return whether a bandwidth is "auto"; another one is checked by `parse_bandwidth`."""
-    auto = isinstance(bandwidth, str) and bandwidth == "auto"
-    if not auto:
-        parse_bandwidth(bandwidth)
-    return auto
+def is_validated(bandwidth: Any) -> bool:
+    """Return whether a bandwidth is "validated"; another one is checked by `parse_bandwidth`."""
+    if isinstance(bandwidth, str) and bandwidth == "validated":
+        return True
+    parse_bandwidth(bandwidth)
+    return False
 
 
 def is_blend(blend: Any) -> bool:

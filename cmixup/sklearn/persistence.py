@@ -54,6 +54,8 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     for name, start in TREES.items():
         if (trees := vars(estimator)[name]) is not None:
             arrays |= {start + field: array for field, array in trees._asdict().items()}
+    if (importances := vars(estimator)["_importances"]) is not None:
+        arrays["importances"] = importances
     file = io.BytesIO()
     np.savez(file, json=np.array(json.dumps(content)), **arrays)
     write_atomically(Path(path), file.getvalue())
@@ -82,6 +84,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
                 there = f"{start}nodes" in arrays or name == "_trees"
                 trees = Trees(*(arrays[start + field] for field in Trees._fields)) if there else None
                 setattr(estimator, name, trees)
+            vars(estimator).update(_held_out=None, _importances=arrays.get("importances"))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
         if content["feature_names"] is not None:
@@ -126,12 +129,13 @@ def _check(estimator: Any) -> None:
         value = state[name]
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
-    sizes, weights = (state[name] for name in RESIDUALS)
+    importances, (sizes, weights) = state["_importances"], (state[name] for name in RESIDUALS)
     finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
         and (weights > 0).all(),
+        "importances must be a number for each feature": importances is None or importances.shape == (features,),
         "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
         and np.isin(pieces[:, 0], np.arange(numbers)).all(),
         "pieces must have a width and a scale above 0": (pieces[:, [2, 4]] > 0).all(),

@@ -168,6 +168,10 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                 outputs.append(rising.reshape(nets.shape))
         return outputs
 
+    def _of_member(self, inputs: Inputs, member: int) -> Tensor:
+        """Return what one member predicts for inputs, in deviations: `(n, d_y q)` float64."""
+        return torch.cat(self._outputs(inputs, member), dim=1)[0]
+
     def _in_label_units(self, values: Floats) -> Floats:
         """Return outputs `(..., d_y q)` in deviations as labels `(..., d_y, q)` in their own units."""
         by_label = self._by_label(values) * self.y_scale_[:, None] + self.y_mean_[:, None]

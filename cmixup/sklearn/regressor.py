@@ -1,4 +1,4 @@
-"""`CMixupRegressor`: a network trained with C-Mixup, as a scikit-learn estimator."""
+"""`CMixupRegressor`: networks beside gradient-boosted trees, with C-Mixup as an option, for scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-import torch
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.effects import fit_effects, joined
 from cmixup.sklearn.fitting import Trained, choose, train_networks
@@ -29,35 +28,36 @@ from cmixup.sklearn.held_out import (
     parts_by_sides,
     sides_by_splitter,
 )
+from cmixup.sklearn.importances import HeldOut, permutation_importances
 from cmixup.sklearn.intervals import fit_spread, held_out_means
 from cmixup.sklearn.losses import Loss, huber_delta
 from cmixup.sklearn.network import arrays_of
-from cmixup.sklearn.options import RandomState, check_share, is_auto, is_blend, seed_of, settings_of
+from cmixup.sklearn.options import RandomState, check_share, is_blend, is_validated, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.table import Inputs
 from cmixup.sklearn.trees import fit_trees, no_trees, predict_trees, tree_levels, weigh_trees
 
-#: Without trees "auto" compares all bandwidths on the rows that every member holds out, up to so many rows.
+#: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
-#: What `bandwidth="auto"` tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
+#: What "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
 BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
 
 
 class CMixupRegressor(MemberMean):
-    """Fully connected networks with ReLU, trained by Adam on rows mixed with partners of near labels (C-Mixup).
+    """Five networks with piecewise-linearly encoded columns, blended with gradient-boosted trees by held-out rows.
 
         CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
 
-    The prediction is the mean of several members, which each hold other rows out. A member is a network, all being
-    trained as one stack, and gradient-boosted trees of the same rows (`blend`). A row is mixed with one of all rows
-    that its network is trained on, drawn with `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 bandwidth^2)` exactly (Yao et al.
-    2022, Eq. 6), and the loss is the squared error of the mixed label. Inputs and labels are standardised; a column
-    that is constant in training is ignored, a missing number is the mean and has a column that says so, and a category
-    is a column for each level, or statistics of the labels where it has more than 255 (`cmixup.sklearn.effects`).
-    Predictions are in label units. Two fits with the same `random_state` are equal on the same kind of processor, in
-    threads at a time, too; global random generators are not touched.
+    The prediction is the mean of several members, which each hold other rows out. A member is a fully connected network
+    with ReLU, trained by Adam, and gradient-boosted trees of the same rows; all networks are trained as one stack. The
+    rows that members hold out choose epochs, the weight of the trees, and whether the networks mix (C-Mixup). Then a
+    row is mixed with one of all rows that its network is trained on, drawn with `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2
+    bandwidth^2)` exactly (Yao et al. 2022, Eq. 6), and the mixed label is fitted. Inputs and labels are standardised; a
+    column that is constant in training is ignored, a missing number is the mean and has a column that says so, and a
+    category is a column for each level, or statistics of the labels where it has more than 255
+    (`cmixup.sklearn.effects`). Predictions are in label units. Two fits with the same `random_state` are equal on the
+    same kind of processor, in threads at a time, too; global random generators are not touched.
 
     A row of `sample_weight` 2 is the same as the row given twice, one of 0 as no row, and the order of rows does not
     matter: equal rows are one with their weights' sum, an epoch is as many rows as there are different ones, and row i
@@ -66,12 +66,20 @@ class CMixupRegressor(MemberMean):
     Args:
         hidden_layer_sizes: units of each hidden layer; () is a linear model of columns and pieces.
         members: networks that are averaged, each with its trees.
-        bandwidth: s of the kernel. "auto" compares 0, 0.3 standard deviations and infinity on the rows that the first
-            member holds out, and takes another one than 0 only if it is better by a standard error. With `blend=None`
-            it compares 0, 0.1, 0.3, 1 and infinity on the rows of all members, up to 1,000 different rows. Else what
-            `parse_bandwidth` takes: a number in label units, ("std", c), ("fraction", f) or ("median", c). 0 mixes
-            nothing (ERM), infinity mixes any two rows (mixup). Several outputs are compared each in its standard
-            deviations, and a number is in these.
+        loss: what networks and trees fit, and held-out rows choose by: "squared" for the mean, "absolute" for the
+            median, "huber" (squared up to half the interquartile range of the labels, then linear), or "quantile".
+        quantiles: levels between 0 and 1, rising, that `loss="quantile"` fits (by the pinball loss) and
+            `predict_quantiles` returns. They never cross: each member's are sorted.
+        target_transform: in what the labels are fitted: None for their own units, "log", "auto" for logarithms where
+            all labels are above 0 and these are less than half as skewed, or a transformer of scikit-learn, which is
+            fitted to the different labels (N, d_y) without weights. Predictions, quantiles and intervals are in label
+            units. `predict` goes back from the fitted mean, so that of logarithms it is nearer to the median.
+        bandwidth: s of the kernel. "validated" compares 0, 0.3 standard deviations and infinity on the rows that the
+            first member holds out, and takes another one than 0 only if it is better by a standard error. With
+            `blend=None` it compares 0, 0.1, 0.3, 1 and infinity on the rows of all members, up to 1,000 different rows.
+            Else what `parse_bandwidth` takes: a number in label units (transformed ones, with `target_transform`),
+            "auto", ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
+            (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
         alpha: lambda is drawn from Beta(alpha, alpha) for each row.
         layer: "input", "hidden" (behind the first hidden layer, Manifold Mixup) or "block1", "block2", ...
         epochs: passes over the training rows, at most.
@@ -79,8 +87,8 @@ class CMixupRegressor(MemberMean):
         lr: learning rate of Adam.
         weight_decay: L2 penalty on weights and biases.
         early_stopping: whether to hold out rows, keep the epoch that predicts them best, and stop after `patience`
-            epochs without a better one. Otherwise the last epoch is kept, and rows are held out for "auto" and `blend`
-            alone.
+            epochs without a better one. Otherwise the last epoch is kept, and rows are held out for "validated" and
+            `blend` alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
         patience: see `early_stopping`.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, behind
@@ -89,12 +97,12 @@ class CMixupRegressor(MemberMean):
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
         blend: "trees" gives each member scikit-learn's `HistGradientBoostingRegressor` beside its network, trained on
-            the same rows and without mixing. Held-out rows say by least squares what weight in [0, 1] trees have, one
-            for each output (stacking, Wolpert 1992). None is the networks alone.
+            the same rows and without mixing. Held-out rows say by the loss what weight in [0, 1] trees have, one for
+            each output (stacking, Wolpert 1992). None is the networks alone.
         cv: which rows the members hold out, in turn: a splitter of scikit-learn, a number of folds, or splits. A member
             is trained on the rows that its split trains on. None takes a share of the rows by chance, or whole groups
             (`fit(groups=)`).
-        verbose: whether to print each epoch's mean squared error, in squared standard deviations.
+        verbose: whether to print each epoch's mean loss, of standardised labels.
         random_state: a whole number, a NumPy generator, or None for a seed from the operating system.
         device: "cpu", "cuda" (or "cuda:1"), or "auto" for the GPU where there is one.
         n_threads: PyTorch's threads in `fit` and `predict`; None leaves their number. One is the default since a step
@@ -106,13 +114,14 @@ class CMixupRegressor(MemberMean):
     Attributes:
         bandwidth_: s in use: in label units, or in standard deviations where there are several outputs.
         bandwidths_: (k,) those tried, in the same units.
-        validation_scores_: (k,) root mean squared error of single networks with each on the rows held out, in standard
-            deviations of the labels; NaN where none are.
-        tree_weight_: (d_y,) weight of the trees beside the networks, between 0 and 1.
+        validation_scores_: (k,) mean loss of single networks with each on the rows held out, of standardised labels;
+            of the squared loss its root. NaN where no rows are held out.
+        tree_weight_: (d_y,) weight of the trees beside the networks, between 0 and 1; of quantiles (d_y q,).
+        quantiles_: the fitted levels; empty with other losses.
+        target_transform_: None, "log" or the fitted transformer.
         best_epoch_: the epoch that each member kept.
         n_epochs_: how many were trained, at most.
-        loss_curve_: mean squared error of each epoch's mixed rows, in squared standard deviations, over the members
-            still in training.
+        loss_curve_: mean loss of each epoch's mixed rows, of standardised labels, over the members still in training.
         coefs_, intercepts_: float32 matrices (members, in, out) and biases (members, out) of the layers, on
             standardised values.
         x_mean_, x_scale_, y_mean_, y_scale_: float64, moments for standardising; 0 for constant columns. Of x: columns
@@ -128,7 +137,7 @@ class CMixupRegressor(MemberMean):
         loss: str = "squared",
         quantiles: Sequence[float] = (0.05, 0.5, 0.95),
         target_transform: Any = None,
-        bandwidth: Bandwidth = "auto",
+        bandwidth: Bandwidth = "validated",
         alpha: float = 2.0,
         layer: str = "input",
         epochs: int = 200,
@@ -183,7 +192,7 @@ class CMixupRegressor(MemberMean):
     ) -> Self:
         """Train on rows (n, d) with labels (n,) or (n, d_y).
 
-        Rows that are held out choose epochs and "auto"'s bandwidth, and make the intervals. Each member holds out
+        Rows that are held out choose epochs and the "validated" bandwidth, and make intervals. Each member holds out
         others by chance; `X_val`, `groups` or the argument `cv` of the estimator say which.
 
         Args:
@@ -201,7 +210,8 @@ class CMixupRegressor(MemberMean):
             ValueError: data that scikit-learn refuses.
         """
         X, settings, share = as_array("X", X), settings_of(self), check_share(self.validation_fraction)
-        members, auto, blend = check_count("members", self.members, 1), is_auto(self.bandwidth), is_blend(self.blend)
+        members, compare = check_count("members", self.members, 1), is_validated(self.bandwidth)
+        blend = is_blend(self.blend)
         given, seed = check_validation(X_val, y_val, groups=groups, cv=self.cv), seed_of(self.random_state)
         apart = codes = None if groups is None else group_codes(groups, _num_samples(X))
         if self.cv is not None:
@@ -217,7 +227,7 @@ class CMixupRegressor(MemberMean):
             parts = [Part(every, np.arange(len(every), len(rows)))] * members
         elif self.cv is not None:
             parts = parts_by_sides(patterns[raw.apart], members)
-        elif not (auto or blend or settings.early_stopping) or len(rows) == 1:
+        elif not (compare or blend or settings.early_stopping) or len(rows) == 1:
             parts = [Part(every, every[:0])] * members
         else:
             parts = (
@@ -228,16 +238,16 @@ class CMixupRegressor(MemberMean):
         self._effects, effects = fit_effects(raw, rows, self._levels, parts, seed)
         trained = rows if not given else rows.take(parts[0].train)
         few = len(trained) <= CROSS_VALIDATED and not blend
-        tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if auto else [self._in_deviations(trained.y)]
-        compared = members if few or not auto else 1
+        tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if compare else [self._in_deviations(trained.y)]
+        compared = members if few or not compare else 1
         with warnings.catch_warnings():
-            if auto:  # some of what it tries may mix nothing
+            if compare:  # some of what it tries may mix nothing
                 warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
             nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
             networks = train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
             errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
             weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
-            best = choose(errors, weight) if auto else 0
+            best = choose(errors, weight) if compare else 0
             networks = networks[best * compared : (best + 1) * compared]
             nets = [(tried[best], member) for member in range(compared, members)]
             if nets:
@@ -246,13 +256,9 @@ class CMixupRegressor(MemberMean):
             raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
         self.quantiles_ = list(loss.quantiles)
         self._keep(networks, tried, best, errors, weight)
-        inputs = [self._inputs_of(raw.x[part.held]) for part in parts]
-        outputs = len(self.y_mean_) * loss.outputs
-        self._trees, self.tree_weight_ = no_trees(members, outputs), np.zeros(outputs)
-        if blend and len(rows) > 1:
-            self._fit_trees(replace(rows, x=raw.x), parts, inputs, effects, loss)
-        held = [torch.cat(self._outputs(one, member), dim=1)[0].numpy() for member, one in enumerate(inputs)]
-        self._fit_intervals(replace(rows, x=raw.x, group=raw.group), *held_out_means(parts, held), seed)
+        rows = replace(rows, x=raw.x, group=raw.group)
+        self._fit_trees(rows, parts, effects, loss, blend=blend and len(rows) > 1)
+        self._fit_intervals(rows, parts, loss, seed)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -278,6 +284,23 @@ class CMixupRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """(d,) share of each column in the loss that permuting it adds on held-out rows; computed when first read.
+
+        A file of `save` keeps them if they were read before, but no rows to compute them from.
+
+        Raises:
+            AttributeError: before `fit`, after one that held out no rows, or after `load` of a file without them.
+        """
+        check_is_fitted(self)
+        if self._importances is None:
+            if self._held_out is None or not any(map(len, self._held_out.rows)):
+                raise AttributeError("feature_importances_ needs rows that fit held out; save keeps none of these")
+            predict = lambda x, member: self._of_member(self._inputs_of(x), member)  # noqa: E731
+            self._importances = permutation_importances(self._held_out, predict)
+        return self._importances
+
     def _keep(
         self, networks: Sequence[Trained], tried: Sequence[float], best: int, errors: Floats, weight: Floats
     ) -> None:
@@ -291,35 +314,39 @@ class CMixupRegressor(MemberMean):
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
-    def _fit_trees(
-        self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], effects: Floats, loss: Loss
-    ) -> None:
+    def _fit_trees(self, rows: Rows, parts: Sequence[Part], effects: Floats, loss: Loss, *, blend: bool) -> None:
         """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
-        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(rows.x, many_levels(self._levels), axis=1)
         options = loss.tree_options(rows.y.shape[1])
+        self._trees, self.tree_weight_ = no_trees(len(parts), len(options)), np.zeros(len(options))
+        if not blend:
+            return
+        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(rows.x, many_levels(self._levels), axis=1)
         trees = fit_trees(replace(rows, x=x), levels, parts, self.n_threads, effects, options=options)
-        nets = [
-            torch.cat(self._outputs(held_inputs, member), dim=1)[0].numpy() for member, held_inputs in enumerate(held)
-        ]
-        grown = [
-            predict_trees(trees, joined(held_inputs.x, held_inputs.effects[[m]]), levels, [m], self.n_threads or 1)[0]
-            for m, held_inputs in enumerate(held)
-        ]
+        nets, grown = [], []
+        for member, part in enumerate(parts):
+            held = self._inputs_of(rows.x[part.held])
+            nets.append(self._of_member(held, member).numpy())
+            x = joined(held.x, held.effects[[member]])
+            grown.append(predict_trees(trees, x, levels, [member], self.n_threads or 1)[0])
         weight = rows.weight[np.concatenate([part.held for part in parts])]
         self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, loss)
         self._trees = trees if self.tree_weight_.any() else self._trees
 
-    def _fit_intervals(self, rows: Rows, index: Ints, predicted: Floats, seed: int) -> None:
-        """Keep the residuals of the rows `index`, which members held out and predicted (k, d_y q), and their spread."""
-        by_label, y, weight = self._by_label(predicted), rows.y[index], rows.weight[index]
-        size, self._spread_trees = np.maximum(by_label[..., 0] - y, y - by_label[..., -1]), None
+    def _fit_intervals(self, rows: Rows, parts: Sequence[Part], loss: Loss, seed: int) -> None:
+        """Keep the rows that members held out, their residuals, and the spread of these."""
+        self._importances: Floats | None = None
+        self._held_out = HeldOut(loss, [rows.take(part.held) for part in parts])
+        held = [self._of_member(self._inputs_of(part.x), m).numpy() for m, part in enumerate(self._held_out.rows)]
+        index, predicted = held_out_means(parts, held)
+        rows, by_label = rows.take(index), self._by_label(predicted)
+        size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
+        self._spread_trees = None
         if not self.quantiles_:
-            x, group = np.delete(rows.x[index], many_levels(self._levels), axis=1), rows.group
-            held = Rows(np.hstack([x, predicted]), size, weight, group=None if group is None else group[index])
+            x = np.hstack([np.delete(rows.x, many_levels(self._levels), axis=1), predicted])
             levels = tree_levels(self._levels, predicted.shape[1])
-            self._spread_trees, spread = fit_spread(held, levels, self.n_threads, seed)
+            self._spread_trees, spread = fit_spread(replace(rows, x=x, y=size), levels, self.n_threads, seed)
             size = size / spread
-        self._residuals, self._residual_weights = size, weight
+        self._residuals, self._residual_weights = size, rows.weight
 
     def _unit(self) -> float:
         """Return one standard deviation in the unit of the argument `bandwidth`."""

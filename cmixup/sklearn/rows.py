@@ -43,7 +43,8 @@ class Rows:
 
     def take(self, index: Ints) -> Rows:
         """Return the rows `index`."""
-        return Rows(self.x[index], self.y[index], self.weight[index], None if self.apart is None else self.apart[index])
+        apart, group = (None if codes is None else codes[index] for codes in (self.apart, self.group))
+        return Rows(self.x[index], self.y[index], self.weight[index], apart, group)
 
 
 def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None) -> Rows:

@@ -18,7 +18,7 @@ GAPS[1::4, 0] = np.nan
 GAPS[np.isnan(GAPS).all(axis=1), 0] = 100.0
 
 
-@pytest.mark.parametrize("bandwidth", [0, 0.5, np.inf, "auto", ("fraction", 0.3)])
+@pytest.mark.parametrize("bandwidth", [0, 0.5, np.inf, "validated", ("fraction", 0.3)])
 def test_every_bandwidth_trains_and_says_finite_numbers(bandwidth: Any) -> None:
     model = quick(bandwidth=bandwidth, blend="trees").fit(X, GAPS)
     for numbers in (model.predict(X), model.predict_interval(X, 0.8), model.validation_scores_, model.loss_curve_):

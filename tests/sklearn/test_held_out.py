@@ -1,18 +1,22 @@
 """Rows that members hold out, of which none stands on both sides, and the intervals that they make."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 import torch
+from sklearn.feature_selection import RFE
+from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import regressor
+from cmixup.sklearn import CMixupRegressor, regressor
 from cmixup.sklearn.held_out import Part, parts_by_group
 from cmixup.sklearn.intervals import Residuals, held_out_means, residual_quantile
 from tests.sklearn.test_regressor import X, Y, quick, table
@@ -34,10 +38,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, list[tuple[flo
     return calls
 
 
-@pytest.mark.parametrize("bandwidth", ["auto", ("std", 0.3)])
+@pytest.mark.parametrize("bandwidth", ["validated", ("std", 0.3)])
 @pytest.mark.parametrize("cv", [None, GroupKFold(3)])
 def test_no_group_stands_on_both_sides(seen: list[Any], bandwidth: Any, cv: Any) -> None:
-    """In early stopping, in "auto" and in the residuals of the intervals; a column says which group a row is of."""
+    """In early stopping, in "validated" and in the residuals of intervals; a column says which group a row is of."""
     x, names = np.column_stack([X, GROUPS]), np.array([f"group {code}" for code in GROUPS], dtype=object)
     model = quick(bandwidth=bandwidth, members=4, cv=cv).fit(x, Y, groups=names)
     held_by = np.zeros((9, 4), dtype=bool)
@@ -69,7 +73,7 @@ def test_groups_make_folds_of_about_the_share() -> None:
 
 
 def test_validation_rows_are_held_out_by_all_and_trained_on_by_none(seen: list[Any]) -> None:
-    model = quick(bandwidth="auto").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
+    model = quick(bandwidth="validated").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
     for rows, parts, _ in seen:
         assert [(len(part.train), part.held.tolist()) for part in parts] == [(40, list(range(40, 60)))] * 2
         np.testing.assert_allclose(rows.x[40:] * model.x_scale_ + model.x_mean_, X[40:])
@@ -78,7 +82,7 @@ def test_validation_rows_are_held_out_by_all_and_trained_on_by_none(seen: list[A
     assert model._residuals.shape == (20, 1)
     expected = np.abs(model.predict(X[40:]) - Y[40:]) / model.y_scale_
     np.testing.assert_allclose(model._residuals[:, 0], expected, rtol=1e-9)
-    other = quick(bandwidth="auto").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:] + 100)
+    other = quick(bandwidth="validated").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:] + 100)
     assert other.best_epoch_ != model.best_epoch_ or other.bandwidth_ != model.bandwidth_
 
 
@@ -228,3 +232,31 @@ def test_too_few_rows_and_none() -> None:
         model.predict_interval(X, "0.9")
     with pytest.raises(InputError, match="return_std must be True or False, got 1"):
         model.predict(X, return_std=1)
+
+
+def test_importances_are_the_loss_that_permuting_a_column_adds(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200), "c": rng.normal(size=200)})
+    y = 3 * frame["a"] + np.abs(frame["b"])
+    model = quick(members=3, bandwidth=0, epochs=30).fit(frame, y)
+    shares = model.feature_importances_
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] > 5 * shares[1] > 5 * shares[2]
+    permuted = permutation_importance(
+        model, frame, y, scoring="neg_mean_squared_error", random_state=0
+    ).importances_mean
+    np.testing.assert_allclose(shares, permuted / permuted.sum(), atol=0.06)
+    assert RFE(quick(members=2, bandwidth=0, epochs=20), n_features_to_select=2).fit(frame, y).support_.tolist() == [
+        True, True, False]  # fmt: skip
+    model.save(tmp_path / "model")
+    assert np.array_equal(CMixupRegressor.load(tmp_path / "model").feature_importances_, shares)
+
+
+def test_importances_need_held_out_rows(tmp_path: Path) -> None:
+    model = quick(epochs=1).fit(X, Y)
+    model.save(tmp_path / "model")
+    others = [CMixupRegressor.load(tmp_path / "model"), quick(epochs=1, early_stopping=False).fit(X, Y)]
+    for other in others:
+        with pytest.raises(AttributeError, match="feature_importances_ needs rows that fit held out"):
+            _ = other.feature_importances_
+    assert not hasattr(quick(), "feature_importances_")

@@ -24,7 +24,7 @@ def fitted(**options: Any) -> CMixupRegressor:
 @pytest.mark.parametrize(
     "options",
     [
-        {"bandwidth": "auto"},
+        {"bandwidth": "validated"},
         {"bandwidth": ("std", 0.3), "random_state": None},
         {"bandwidth": np.inf, "hidden_layer_sizes": (), "layer": "input"},
         {"bandwidth": ["fraction", 0.5], "early_stopping": False},
@@ -37,6 +37,8 @@ def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
     assert again.get_params() == model.get_params()
     assert vars(again).keys() == vars(model).keys()
     for name, value in vars(model).items():
+        if name == "_held_out":  # rows stay out of the file
+            continue
         np.testing.assert_equal(getattr(again, name), value)
         assert type(getattr(again, name)) is type(value), name
     assert np.array_equal(again.predict(X), model.predict(X))

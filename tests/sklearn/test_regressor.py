@@ -58,7 +58,7 @@ def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyP
     """On the rows that all members hold out, or on those of the first; every network as it would be alone."""
     monkeypatch.setattr(regressor, "CROSS_VALIDATED", validated)
     monkeypatch.setattr(regressor, "choose", lambda errors, weight: int((errors @ weight).argmin()))
-    model = quick(bandwidth="auto", lr=0.1).fit(X, Y)
+    model = quick(bandwidth="validated", lr=0.1).fit(X, Y)
     tried = BANDWIDTHS if validated == 1000 else (0.0, 0.3, np.inf)
     np.testing.assert_allclose(model.bandwidths_, np.array(tried) * model.y_scale_[0])
     assert model.validation_scores_.shape == (len(tried),)
@@ -103,7 +103,7 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     monkeypatch.setattr(regressor, "train_networks", spied)
     monkeypatch.setattr(fitting, "WeightedLabels", lambda y, *rest: rows_of.append(y) or labels(y, *rest))
     share = {"validation_fraction": 0.2} if held == 12 else {}
-    model = quick(bandwidth="auto", early_stopping=early_stopping, patience=2, epochs=9, **share)
+    model = quick(bandwidth="validated", early_stopping=early_stopping, patience=2, epochs=9, **share)
     model.fit(X, Y, sample_weight=weight)
     ((rows, held_out, nets, results),) = seen
     assert nets == [(bandwidth, member) for bandwidth in BANDWIDTHS for member in (0, 1)]
@@ -157,7 +157,7 @@ def test_the_loss_curve_is_that_of_the_epochs(capsys: pytest.CaptureFixture[str]
 
 def test_of_equals_the_first_epoch_and_the_narrowest_bandwidth_are_kept() -> None:
     """A rate too small to move a weight: no epoch is better than the first, and training ends after `patience` more."""
-    model = quick(bandwidth="auto", lr=1e-30, patience=3, epochs=9).fit(X, Y)
+    model = quick(bandwidth="validated", lr=1e-30, patience=3, epochs=9).fit(X, Y)
     assert len(set(model.validation_scores_.tolist())) == 1
     assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == ([1, 1], 4, 0.0)
 
@@ -231,11 +231,11 @@ def test_pipeline_search_clone_and_names() -> None:
 
 @pytest.mark.gpu
 def test_a_gpu_gives_the_same_up_to_rounding() -> None:
-    model = quick(device="cuda", bandwidth="auto").fit(X, Y)
-    expected = quick(bandwidth="auto").fit(X, Y)
+    model = quick(device="cuda", bandwidth="validated").fit(X, Y)
+    expected = quick(bandwidth="validated").fit(X, Y)
     np.testing.assert_allclose(model.validation_scores_, expected.validation_scores_, rtol=0.01)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=0.01)
-    assert np.array_equal(quick(device="auto", bandwidth="auto").fit(X, Y).predict(X), model.predict(X))
+    assert np.array_equal(quick(device="auto", bandwidth="validated").fit(X, Y).predict(X), model.predict(X))
 
 
 def test_a_diverged_fit_is_an_error() -> None:

@@ -125,7 +125,7 @@ def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(
         regressor, "train_networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k)
     )
-    model = quick(blend=blend, bandwidth="auto", members=5, epochs=1).fit(X, Y)
+    model = quick(blend=blend, bandwidth="validated", members=5, epochs=1).fit(X, Y)
     assert len(model.bandwidths_) == few
     assert len(nets) == (7 if blend else 25)
 

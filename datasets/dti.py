@@ -31,7 +31,7 @@ class DTI(DrugTarget):
     """Binding affinity of drugs and proteins in patents; domains are years.
 
     Origin: BindingDB, patents granted 2013 to 2021; the benchmark dti_dg_group / BindingDB_Patent of Therapeutics Data
-    Commons.
+    Commons, read with its package.
     y: binding affinity as ln(nM). x: two one-hot strings, flat: the drug's SMILES (63 symbols, 100 positions), then the
     protein's amino acids (26 symbols, 1000 positions).
     Shapes: x (N, 32300), y (N, 1); of 2013 to 2018 a random 80 % of each year trains and the others are validation,
@@ -64,15 +64,20 @@ class DTI(DrugTarget):
         self.subsample, self.whole_test = subsample, whole_test
 
     def read(self) -> PairTable:
-        """Read both files as PyTDC does.
+        """Read both files through PyTDC.
 
         Raises:
-            FetchError: they are not there.
-            InputError: they are no such tables, years are missing, or the labels are no logarithms.
+            FetchError: they are not there; PyTDC would save an error page in their place, so it may not download.
+            InputError: PyTDC is not installed, years are missing, or the labels are no logarithms.
         """
         path = FOLDER.find()
+        try:
+            from tdc.benchmark_group import dti_dg_group
+        except ImportError as error:
+            raise InputError(f"dti needs the package PyTDC 0.4.1 (pip install '.[splits]'): {error}") from None
         with naming(path, "BindingDB_Patent"):
-            frame = pd.concat([pd.read_csv(path / name) for name in FOLDER.needs])
+            benchmark = dti_dg_group(path=str(path.parent.parent)).get("BindingDB_Patent")
+            frame = pd.concat([benchmark["train_val"], benchmark["test"]])
             (drug, drugs), (protein, proteins) = (pd.factorize(frame[name].astype(str)) for name in ("Drug", "Target"))
             y, year = frame["Y"].to_numpy(np.float64), frame["Year"].to_numpy(np.int64)
         absent = sorted({*TRAIN_YEARS, *TEST_YEARS} - set(year.tolist()))

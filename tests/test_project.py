@@ -100,7 +100,7 @@ def test_engine_and_driver_know_no_method_and_no_dataset_by_name() -> None:
             assert all(part.startswith(("cmixup.methods.base", "datasets.common.")) for part in parts), name
 
 
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "pyyaml", "PIL": "pillow",
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "hydra": "hydra-core", "yaml": "pyyaml", "PIL": "pillow", "tdc": "pytdc",
                  "mpl_toolkits": "matplotlib"}  # fmt: skip
 
 

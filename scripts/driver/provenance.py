@@ -18,7 +18,7 @@ from cmixup.errors import InputError
 
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
-PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds")
+PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
 GIT_SECONDS = 10.0  # that git may take to answer; a disk or a helper that it waits for may never do so
 MOST_NAMES = 3  # of runs, in a line that refuses them
 

@@ -1,6 +1,8 @@
 """Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis and KIBA, years of DTI."""
 
 import json
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +133,7 @@ def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert (table.drug.tolist(), table.protein.tolist()) == ([0, 0, 1], [0, 2, 2])
 
 
-# ---- DTI: years as domains, and files that are not right
+# ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right
 
 
 def years(counts: dict[int, int]) -> PairTable:
@@ -196,7 +198,27 @@ def write_tdc(root: Path, **changes: Any) -> Path:
     return path
 
 
-def test_dti_is_read_from_the_files_of_tdc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
+    requests = []
+
+    class Group:
+        def __init__(self, path: str):
+            self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
+
+        def get(self, benchmark: str) -> dict[str, pd.DataFrame]:
+            requests.append(benchmark)
+            return {part: pd.read_csv(self.path / f"{part}.csv") for part in ("train_val", "test")}
+
+    module = types.ModuleType("tdc.benchmark_group")
+    module.dti_dg_group = Group  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tdc", types.ModuleType("tdc"))
+    monkeypatch.setitem(sys.modules, "tdc.benchmark_group", module)
+    return requests
+
+
+def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = fake_tdc(monkeypatch)
     write_tdc(tmp_path)
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     data = DTI(drug_length=20, protein_length=30).load(0)
@@ -210,13 +232,14 @@ def test_dti_is_read_from_the_files_of_tdc(tmp_path: Path, monkeypatch: pytest.M
     drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
     assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
     assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
+    assert requests == ["BindingDB_Patent"] * 2
 
 
 def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_tdc(monkeypatch)
     for changes, message in (
         ({"Y": 1e5}, r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"),
         ({"Y": ""}, r"Y of .* reaches nan"),
-        ({"Drug": "C", "Target": "M", "Y": "strong"}, "bindingdb_patent is not BindingDB_Patent: could not convert"),
         ({"Year": 2013}, "has no rows of 2014, 2015, 2016, 2017, 2018, 2019, 2020"),
     ):
         root = tmp_path / str(changes)
@@ -224,3 +247,12 @@ def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("CMIXUP_DATA", str(root))
         with pytest.raises(InputError, match=message):
             DTI().load(0)
+
+
+def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tdc(tmp_path)
+    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
+    for name in ("tdc", "tdc.benchmark_group"):  # another test may have imported it
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
+        DTI().load(0)

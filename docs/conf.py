@@ -42,7 +42,7 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 #: The pages of the navigation by kind.
 NAVIGATION = {
     "Learn": ["docs/tutorial", "docs/bandwidth", "docs/questions"],
-    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/command_line"],
+    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/own_data", "docs/command_line"],
     "Evidence": ["results/README", "results/findings", "results/study", "results/theory", "results/benchmarks",
                  "docs/reproducing", "docs/data",
                  "results/reliability"],

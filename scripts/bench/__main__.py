@@ -2,6 +2,7 @@
 
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
+  images      an epoch on a folder of images against one on tensors
   estimators  the default CMixupRegressor beside the defaults of others, and its intervals beside theirs
 
 `python -m scripts.render` then fills results/benchmarks.md.
@@ -15,11 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, sampling, train
+from scripts.bench import estimators, images, sampling, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators}
+BENCHMARKS = {"train": train, "sampling": sampling, "images": images, "estimators": estimators}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,5 +1,7 @@
 """Own images and own arrays from the command to predictions: trained, resumed, tuned, swept, followed by wandb."""
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -165,6 +167,33 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     bandwidth.main(words_of(place))
     assert set(seen[0][:, 0]) <= {float(digit.sum()) for digit in DIGITS}
     assert seen[0].shape == (14, 1)
+
+
+ROOT = Path(bandwidth.__file__).parents[1]
+SECTIONS = re.split(r"^## ", (ROOT / "docs/own_data.md").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", ["A table", "A folder of images", "Arrays",
+                                   pytest.param("A series", marks=pytest.mark.data)])  # fmt: skip
+def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: str, tmp_path: Path) -> None:
+    """Errors are those of the page within a tenth: training differs between processors."""
+    (section,) = [text for text in SECTIONS if text.startswith(f"{title}\n")]
+    write, commands, shown = (
+        re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0]
+        for kind, text in (("bash", SECTIONS[0]), ("bash", section), ("text", section))
+    )
+    script = "\n".join([write, commands]).replace("python -m", f"{sys.executable} -m")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()[-len(shown.splitlines()) :]
+    number = r"\d+\.\d+"
+    assert [re.sub(number, "", line) for line in printed] == [re.sub(number, "", line) for line in shown.splitlines()]
+    mine, theirs = (np.array(re.findall(number, text), float) for text in ("\n".join(printed), shown))
+    np.testing.assert_allclose(mine, theirs, rtol=0.1)
 
 
 def test_wandb_shows_images_with_truth_and_prediction(images_run: Job) -> None:

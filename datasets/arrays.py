@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import sha256_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
-from datasets.common.table.splits import split_groups, split_named, split_rows
+from datasets.common.table.splits import split_own
 
 GB = 1e9
 
@@ -58,14 +57,10 @@ class Arrays(Dataset):
         self.memory = check_nonnegative("memory", memory)
 
     @cached_property
-    def checksums(self) -> dict[str, str]:
+    def checksums(self) -> dict[str, str]:  # type: ignore[override]
         """SHA-256 of the files."""
-        return {file.name: sha256_of(file) for file in self.places.values()}
-
-    def changed(self, checksums: Mapping[str, str]) -> bool:
-        """Return whether the files hold something else; those that are gone say nothing of it."""
-        there = not self.synthetic and all(file.is_file() for file in self.places.values())
-        return bool(there and checksums and self.checksums != dict(checksums))
+        places = self.places.values()
+        return {file.name: sha256_of(file) for file in places} if all(file.is_file() for file in places) else {}
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
@@ -103,11 +98,8 @@ class Arrays(Dataset):
         x, y, rng = self.arrays["x"], self.arrays["y"], np.random.default_rng(seed)
         domain, words = self._words("domain"), self._words("split")
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
-        if words is not None:
-            rows = split_named(words.tolist(), rng, f"{self._source}: split")
-        else:
-            grouped = domain is not None
-            rows = split_groups(numbers, rng, self._source) if grouped else split_rows(len(y), rng, self._source)
+        named = (words.tolist(), f"{self._source}: split") if words is not None else None
+        rows = split_own(len(y), rng, self._source, None if domain is None else numbers, named)
         names = ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))
         made = ArrayPreparation(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
         lazy = {part: made.rows(x, rows[part]) for part in SPLITS}

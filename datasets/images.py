@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,11 +23,11 @@ from cmixup.tables.columns import label_column, level_codes
 from cmixup.tables.written import unit_of
 from cmixup.threads import in_threads
 from cmixup.vision import import_torchvision
-from datasets.common.base import SPLITS, Dataset, Indices
+from datasets.common.base import SPLITS, Dataset
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.reading import columns_named
-from datasets.common.table.splits import split_groups, split_named, split_rows
+from datasets.common.table.splits import split_own
 from datasets.common.table.user import as_names
 
 AUGMENTS = ("none", "flip", "crop+flip")
@@ -126,16 +126,13 @@ class Images(Dataset):
             raise InputError(f"group and split both say what is split, got {self.group!r} and {self.split!r}")
 
     @cached_property
-    def checksums(self) -> dict[str, str]:
+    def checksums(self) -> dict[str, str]:  # type: ignore[override]
         """SHA-256 of the table, and of names and sizes of the images."""
+        if not (self.labels.is_file() and self.path.is_dir()):
+            return {}
         listed = [f"{p.relative_to(self.path).as_posix()} {p.stat().st_size}" for p in list_images(self.path)]
         digest = hashlib.sha256("\n".join(listed).encode()).hexdigest()
         return {self.labels.name: sha256_of(self.labels), f"{self.path.name}/ (names and sizes)": digest}
-
-    def changed(self, checksums: Mapping[str, str]) -> bool:
-        """Return whether table or folder hold something else; those that are gone say nothing of it."""
-        there = not self.synthetic and self.labels.is_file() and self.path.is_dir()
-        return bool(there and checksums and set(self.checksums.values()) != set(checksums.values()))
 
     def problems(self) -> tuple[str, ...]:
         """Return where the pixels are."""
@@ -144,7 +141,7 @@ class Images(Dataset):
         what = f"{len(files.files)} images of {files.size} x {files.size} pixels"
         if files.kept is None:
             return (f"{what} would take {gb:.3g} GB, more than {budget}: they are read again for every batch",)
-        return (f"{what} are kept in memory: {gb:.3g} of {budget}",)
+        return (f"{what} are kept in memory: {gb:.3g} GB of {budget}",)
 
     @cached_property
     def labelled(self) -> Labelled:
@@ -154,23 +151,18 @@ class Images(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Split the images by run seed; they are decoded once."""
         one, rng = self.labelled, np.random.default_rng(seed)
-        rows: Indices
-        if self.split:
-            rows = split_named(one.parts, rng, f"{one.source}, column {self.split}")
-        elif self.group:
-            rows = split_groups(one.domain, rng, one.source)
-        else:
-            rows = split_rows(len(one.y), rng, one.source)
+        named = (one.parts, f"{one.source}, column {self.split}") if self.split else None
+        rows = split_own(len(one.y), rng, one.source, one.domain if self.group else None, named)
         mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
         targets = self.targets or ("y",)
         made = ImagePreparation(targets, one.units, one.files.size, one.files.deep, mean, std)
-        inputs = {part: ImageRows(one.files, torch.from_numpy(rows[part]), mean, std) for part in SPLITS}
-        views = (
-            {} if self.augment == "none" else {"train": AugmentedRows(inputs["train"], crops="crop" in self.augment)}
-        )
+        inputs: dict[str, Any] = {
+            part: ImageRows(one.files, torch.from_numpy(rows[part]), mean, std) for part in SPLITS
+        }
+        if self.augment != "none":
+            inputs["train"] = AugmentedRows(inputs["train"], crops="crop" in self.augment)
         train, val, test = (
-            self.make_split(part, views.get(part, inputs[part]), one.y[rows[part]], one.domain[rows[part]])
-            for part in SPLITS
+            self.make_split(part, inputs[part], one.y[rows[part]], one.domain[rows[part]]) for part in SPLITS
         )
         data = self.assemble(seed, train, val, test, one.checksums, *one.notes)
         worst = ("rmse",) if self.group else ()

@@ -85,9 +85,15 @@ class Dataset(ABC):
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of the user's files, by their names; nothing where one is not there."""
+        return {}
+
     def changed(self, checksums: Mapping[str, str]) -> bool:
-        """Return whether the files are other ones than those of the SHA-256 `checksums`, which a run was trained on."""
-        return False
+        """Return whether the user's files are other ones than those that a run was trained on, by their SHA-256."""
+        mine = self.checksums if checksums and not self.synthetic else {}
+        return bool(mine) and set(mine.values()) != set(checksums.values())
 
     def problems(self) -> tuple[str, ...]:
         """Return a line for each problem that the data seem to have; read before training."""

@@ -90,7 +90,7 @@ def test_splits_labels_and_pixels_are_those_of_the_files(tmp_path: Path) -> None
     train = data.train.x[torch.arange(14)]
     torch.testing.assert_close(train.mean(dim=(0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(train.square().mean(dim=(0, 2, 3)), torch.ones(3), atol=1e-4, rtol=0)
-    assert dataset.problems() == ("24 images of 8 x 8 pixels are kept in memory: 4.61e-06 of 4 GB (dataset.memory)",)
+    assert dataset.problems() == ("24 images of 8 x 8 pixels are kept in memory: 4.61e-06 GB of 4 GB (dataset.memory)",)
     assert sorted(data.checksums) == ["labels.csv", "photos/ (names and sizes)"]
 
 

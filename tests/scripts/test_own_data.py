@@ -16,7 +16,7 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
-from scripts import bandwidth, predict, tune
+from scripts import bandwidth, collect, predict, tune
 from scripts.config.compose import compose_train, tuned_path
 from scripts.config.words import hydra_words
 from scripts.driver.job import Job, plan_job
@@ -167,6 +167,19 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     bandwidth.main(words_of(place))
     assert set(seen[0][:, 0]) <= {float(digit.sum()) for digit in DIGITS}
     assert seen[0].shape == (14, 1)
+
+
+def test_a_sweep_over_own_images_is_collected_by_their_folder(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for epochs in (1, 2):
+        execute_job(job_of(tmp_path, *words_of(place), *SMALL, "method=erm", f"train.epochs={epochs}"))
+    given = [str(tmp_path / "runs"), "over=train.epochs", f"out={tmp_path}"]
+    collect.main([*given, f"images={place / 'photos'}"])
+    with pytest.raises(SystemExit):
+        collect.main([*given, f"images={place}"])
+    assert f"error: images: no finished run is on {place}" in capsys.readouterr().err
+    assert pd.read_csv(tmp_path / "collected/images-erm-train.epochs.csv")["value"].tolist() == [1, 2]
 
 
 ROOT = Path(bandwidth.__file__).parents[1]

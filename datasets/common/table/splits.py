@@ -46,6 +46,19 @@ def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "ta
     return {name: np.flatnonzero(np.isin(domain, part)) for name, part in zip(SPLITS, parts, strict=True)}
 
 
+def split_own(
+    n: int,
+    rng: np.random.Generator,
+    source: str,
+    domain: np.ndarray | None = None,
+    named: tuple[Sequence[object], str] | None = None,
+) -> Indices:
+    """Split n rows by the words of a column and how errors call it, if `named`; else by whole domains, or at random."""
+    if named is not None:
+        return split_named(named[0], rng, named[1])
+    return split_rows(n, rng, source) if domain is None else split_groups(domain, rng, source)
+
+
 def split_named(words: Sequence[object], rng: np.random.Generator, source: str = "table") -> Indices:
     """Return the rows of each part as their words say; without any for validation a fifth of training validates.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,16 +43,12 @@ class TextFile(Dataset):
         self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip)
 
     @cached_property
-    def _checksum(self) -> str:
-        return sha256_of(Path(self.path)) if Path(self.path).is_file() else ""
-
-    def changed(self, checksums: Mapping[str, str]) -> bool:
-        """Return whether the file holds another table; one that is gone says nothing of it."""
-        return bool(not self.synthetic and checksums and self._checksum and {self._checksum} != set(checksums.values()))
+    def checksums(self) -> dict[str, str]:  # type: ignore[override]
+        """SHA-256 of the file."""
+        return {Path(self.path).name: sha256_of(Path(self.path))} if Path(self.path).is_file() else {}
 
     def read_file(self, text: Sequence[str], example: str) -> Source:
         """Read the file, columns `text` as text, so that 007 stays 007; an error shows the command of `example`."""
         if not self.path:
             raise InputError(f"path must name the table's file: {example}")
-        path = Path(self.path)
-        return Source(read_table(path, self.format, text), str(path), {path.name: sha256_of(path)})
+        return Source(read_table(Path(self.path), self.format, text), str(Path(self.path)), self.checksums)

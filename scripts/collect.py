@@ -24,7 +24,7 @@ from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
 from cmixup.metrics import lower_is_better
 from scripts.config.arguments import OUT, parse_args
-from scripts.config.words import OWN, option_of, split_names, typed_path
+from scripts.config.words import OWN, split_names, typed_path
 from scripts.driver.cli import user_errors
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
@@ -230,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         reports, unfinished = find_reports(folders)
         mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
         for word in set(OWN) & set(given):
-            option, path = option_of(word).partition(".")[2], os.path.realpath(given.path(word))
+            option, path = OWN[word].option.removeprefix("dataset."), os.path.realpath(given.path(word))
             mine = [r for r in mine if r["config"]["dataset"].get(option) == path]
             if not mine:
                 raise InputError(f"{word}: no finished run is on {path}")

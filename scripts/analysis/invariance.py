@@ -208,7 +208,7 @@ def run(given: Args) -> None:
     """Measure the runs of the datasets that follow the preset."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
     datasets = given.get("datasets") or DATASETS
-    cells = [(dataset, preset, {}) for dataset in datasets.split(",")]
+    cells: list[tuple[Any, ...]] = [(dataset, preset, {}) for dataset in datasets.split(",")]
     make = f"make reproduce-{EXPERIMENT} DATASETS={datasets} PRESET={preset} trains them"
     about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {make}"
     reports = runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)

@@ -168,7 +168,7 @@ def image_mosaic(split: Split, angles: np.ndarray) -> np.ndarray:
 def colouring_rule(split: Split) -> str:
     """Return how a split's images are coloured, in words, from its domains, and the correlation that gives."""
     words = {0: "rho = g", 1: "rho = 1 - g", 2: "rho at random"}
-    share = {words[d]: float((split.domain == d).float().mean()) for d in split.domain.unique().tolist()}
+    share = {words[d]: float((split.domain == d).float().mean()) for d in torch.unique(split.domain).tolist()}
     parts = [word if part == 1 else f"{word} for {100 * part:.0f} %"
              for word, part in sorted(share.items(), key=lambda pair: -pair[1])]  # fmt: skip
     rho = split.x.rho  # type: ignore[union-attr]

@@ -210,7 +210,12 @@ def train_runs(runs: Sequence[tuple[Job, int]], load: Load, *, apart: bool = Fal
     No method sees the test labels. Where splits differ in size, runs of different ones share no stack: `apart`.
     """
     results: dict[int, RunResult] = {}
-    rows = cache(lambda split: without_test_labels(load(split)))
+
+    @cache
+    def rows(split: int) -> RegressionData:
+        data = load(split)
+        return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
+
     splits = [seed // WEIGHTS for _, seed in runs]
     for split in sorted(set(splits)) if apart else [None]:
         planned = [([str(k)], job) for k, (job, _) in enumerate(runs) if split in (None, splits[k])]
@@ -219,11 +224,6 @@ def train_runs(runs: Sequence[tuple[Job, int]], load: Load, *, apart: bool = Fal
             made = [make_run(*runs[k], rows(splits[k])) for k in places]
             results |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
     return [results[k] for k in range(len(runs))]
-
-
-def without_test_labels(data: RegressionData) -> RegressionData:
-    """Return data whose test labels are 0."""
-    return replace(data, test=replace(data.test, y=torch.zeros_like(data.test.y)))
 
 
 def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict[str, Scored]:

@@ -27,11 +27,6 @@ def test_lambda_broadcasts_over_features_of_any_rank(lead: tuple[int, ...], shap
         torch.testing.assert_close(mixed[at], lam[at] * first[at] + (1 - lam[at]) * second[at])
 
 
-def test_tuples_of_different_lengths_are_refused() -> None:
-    with pytest.raises(InputError, match="as long on both sides"):
-        mix((torch.zeros(2), torch.zeros(2)), (torch.zeros(2),), torch.ones(2))
-
-
 def test_lists_and_dictionaries_mix_entry_by_entry() -> None:
     first, second = {"a": [torch.zeros(2)], "b": None}, {"a": [torch.full((2,), 4.0)], "b": None}
     mixed = mix(first, second, torch.tensor([0.75, 0.5]))

@@ -91,12 +91,15 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
 
 
 class ImageFiles:
-    """The pixels of images: read whenever they are asked for, or kept in memory once `keep` was called.
+    """The pixels of images, read whenever they are asked for, or kept in memory.
 
     Args:
         files: of N images.
         size: pixels a side.
         deep: whether pixels have 16 bits.
+
+    Attributes:
+        kept: all pixels, `(N, 3, size, size)` uint8 or int32; None while they are read from the files.
     """
 
     def __init__(self, files: Sequence[Path], size: int, *, deep: bool):
@@ -104,16 +107,12 @@ class ImageFiles:
         self.kept: Tensor | None = None
         self.shape = torch.Size((len(files), CHANNELS, size, size))
 
-    def keep(self, pixels: Tensor) -> None:
-        """Take all pixels, `(N, 3, size, size)` uint8 or int32, from memory from now on."""
-        self.kept = pixels
-
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the pixels of the images `index: (B,)`, `(B, 3, size, size)` uint8 or int32."""
         if self.kept is not None:
             return self.kept[index]
         read = in_threads(lambda row: read_image(self.files[row], self.size, deep=self.deep), index.tolist())
-        return torch.from_numpy(np.stack(read)) if read else torch.zeros((0, *self.shape[1:]))
+        return torch.from_numpy(np.stack(read))
 
 
 class ImageRows:

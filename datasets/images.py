@@ -200,7 +200,7 @@ class Images(Dataset):
         labels_seen(columns["target"], y[rows], source, log=True)
         kept = ImageFiles([files[row] for row in rows], self.size, deep=deep)
         if pixels is not None:
-            kept.keep(pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)])
+            kept.kept = pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)]
         units = tuple(unit_of(reading.form) for reading in readings)
         return Labelled(kept, y[rows], domain[rows], parts, mean[rows], square[rows], units, source, self.checksums,
                         tuple(notes))  # fmt: skip
@@ -249,7 +249,7 @@ class Images(Dataset):
         far = np.hypot(*np.meshgrid(across - size / 2, across - size / 2))
         pixels = rng.integers(0, 60, (n, CHANNELS, size, size)) + 150 * (far < truth[:, :1, None])[:, None]
         files = ImageFiles([Path()] * n, size, deep=False)
-        files.keep(torch.from_numpy(pixels.astype(np.uint8)))
+        files.kept = torch.from_numpy(pixels.astype(np.uint8))
         moments = [(pixels / 255.0) ** power for power in (1, 2)]
         domain = rng.integers(0, 12 if self.group else 1, n)
         parts: list[object] = [SPLITS[k % 3] for k in range(n)]

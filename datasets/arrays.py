@@ -57,7 +57,7 @@ class Arrays(Dataset):
         self.memory = check_nonnegative("memory", memory)
 
     @cached_property
-    def checksums(self) -> dict[str, str]:  # type: ignore[override]
+    def checksums(self) -> dict[str, str]:
         """SHA-256 of the files."""
         places = self.places.values()
         return {file.name: sha256_of(file) for file in places} if all(file.is_file() for file in places) else {}

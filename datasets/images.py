@@ -126,7 +126,7 @@ class Images(Dataset):
             raise InputError(f"group and split both say what is split, got {self.group!r} and {self.split!r}")
 
     @cached_property
-    def checksums(self) -> dict[str, str]:  # type: ignore[override]
+    def checksums(self) -> dict[str, str]:
         """SHA-256 of the table, and of names and sizes of the images."""
         if not (self.labels.is_file() and self.path.is_dir()):
             return {}

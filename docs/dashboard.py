@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from tests.scripts.wandb_file import OfflineRun, read_offline
 
 from scripts.report.figures import to_png
-from tests.scripts.wandb_file import OfflineRun, read_offline
 
 PICTURE = Path(__file__).parent / "figures" / "wandb_dashboard.png"
 

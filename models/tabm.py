@@ -91,5 +91,7 @@ class TabM(TableNetwork):
 
     def head(self, features: Tensor) -> Tensor:
         """Return the members' predictions `(..., k, B, d_y)`, in evaluation their mean `(..., B, d_y)`."""
-        members = features.unflatten(-1, (self.k, -1)).transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        members = (
+            features.reshape(*features.shape[:-1], self.k, -1).transpose(-3, -2) @ self.weight + self.bias[..., None, :]
+        )
         return members if self.training else members.mean(dim=-3)

@@ -243,12 +243,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         mine = [r for r in mine if method in ("", r["method"])]
         datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
-        path = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
+        stem = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         swept = [name for name in methods if name != ERM] or methods
         plot = to_png(draw_panels(groups, over, swept[0] if len(swept) == 1 else "mean"))
         made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
-            write_atomically(path.parent / f"{path.name}{suffix}", content)
+            write_atomically(stem.parent / f"{stem.name}{suffix}", content)
         print(made[".md"])
         for line in [*left_out, *[f"{unfinished} runs that are not finished"] * bool(unfinished)]:
             print(f"left out: {line}", file=sys.stderr)

@@ -43,7 +43,7 @@ class TextFile(Dataset):
         self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip)
 
     @cached_property
-    def checksums(self) -> dict[str, str]:  # type: ignore[override]
+    def checksums(self) -> dict[str, str]:
         """SHA-256 of the file."""
         return {Path(self.path).name: sha256_of(Path(self.path))} if Path(self.path).is_file() else {}
 

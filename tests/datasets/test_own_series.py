@@ -101,6 +101,7 @@ def test_no_window_holds_rows_of_two_series(tmp_path: Path) -> None:
     other["a"] += 1000
     other["time"] += pd.Timedelta(hours=10)
     data = made_series(tmp_path, pd.concat([one, other]).sample(frac=1, random_state=0), id="id", target="a").load(0)
+    assert list(data.naive) == ["last_value"]  # a day before the first forecasts of y are no rows of y
     cuts = {"train": (0, 30), "val": (30, 40), "test": (40, 50)}
     for part, (begin, end) in cuts.items():
         x, y = windows(data, part)
@@ -199,6 +200,12 @@ def test_a_run_forecasts_what_follows(tmp_path: Path, steps: str, ends: tuple[in
     assert frame.index.tolist() == pd.date_range("2024-01-02 16:00", periods=3, freq="h").tolist()
 
 
+def test_a_file_with_few_rows_gives_the_last_steps(tmp_path: Path) -> None:
+    made = preprocessing(made_series(tmp_path, hourly()).load(0))
+    frame = made.predictions(hourly(5), np.zeros((len(made.apply(hourly(5))), 2)))
+    assert frame.index.tolist() == [pd.Timestamp("2024-01-01 06:00"), pd.Timestamp("2024-01-01 07:00")]
+
+
 def test_what_is_known_ahead_stands_behind_the_last_target(tmp_path: Path) -> None:
     made = preprocessing(made_series(tmp_path, hourly(), target="a", known="b", id="").load(0))
     new = hourly(43).astype({"a": float})
@@ -252,6 +259,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({}, cells("time", {7: "2024-01-01 03:00:00"}), "load.csv, rows 4 and 8 have one time, 2024-01-01 03:00"),
     ({}, cells("time", {7: "2024-01-01 07:20:00"}), "load.csv, row 8: 2024-01-01 07:20 is not on the steps of h that"),
     ({}, lambda frame: frame.drop(index=[7, 9]), "2 of 50 times are missing at steps of h, the first 2024-01-01"),
+    ({"fill": "linear"}, cells("time", {49: "2024-01-09"}), "143 of 193 times are missing at steps of h"),
     ({}, lambda frame: frame[:2], "load.csv has 2 rows; a series needs 3 or more"),
     ({}, change(time=SQUARES), "load.csv has no regular step: the most common one,"),
     ({}, cells("a", {7: None}), "load.csv: column 'a' has no value at 2024-01-01 07:00: dataset.fill=previous or"),

@@ -252,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(made[".md"])
         for line in [*left_out, *[f"{unfinished} runs that are not finished"] * bool(unfinished)]:
             print(f"left out: {line}", file=sys.stderr)
-        print(f"Written: {path}{', '.join(made)}")
+        print(f"Written: {stem}{', '.join(made)}")
 
 
 if __name__ == "__main__":

@@ -63,10 +63,10 @@ def test_all_data_as_second_batch_gives_the_full_rows(row: int) -> None:
     labels = make_split(24).y.numpy()[:, 0]
     order = EpochBatches(np.full(8000, row), np.array([8000]))
     partner = fitted(24, 0.4, factor=INF).draw(order, np.random.default_rng(0))
-    p = p_value(partner, exact_row(labels, 0.4, row, "gaussian"))
+    p = p_value(partner, exact_row(labels, 0.4, row))
     assert p is not None
     assert p > 1e-3
-    other = p_value(partner, exact_row(labels, 0.5, row, "gaussian"))
+    other = p_value(partner, exact_row(labels, 0.5, row))
     assert other is not None
     assert other < 1e-3
 

@@ -234,6 +234,10 @@ def run(given: Args) -> None:
             store_rows(given, "estimators", rows.values(), COLUMNS)
 
 
+#: The tables of estimators.csv by their column `part`, in the order of the page.
+PARTS = {"reserved": "held out", "chosen_on": "used to choose the default"}
+
+
 def error_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the table of test errors beside the base's."""
     frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
@@ -246,11 +250,10 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
         in_turn = part == "reserved" or model not in ("lightgbm", "hist_gradient_boosting", "cmixup_before")
         ratio = f"{ratios.median():.1f}" if in_turn and ratios.notna().any() else ""
         times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
-        body.append([f"{part}, {len(gaps)} tables: {model}", f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
+        body.append([f"{PARTS[part]}, {len(gaps)} datasets: {model}", f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
     error, multiple = f"log error minus {BASE}'s, x 100", f"median multiple of {BASE}'s"
     head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
-    order = ["reserved", "chosen_on"]
-    return markdown_table(head, sorted(body, key=lambda row: order.index(row[0].partition(",")[0])))
+    return markdown_table(head, sorted(body, key=lambda row: [*PARTS.values()].index(row[0].partition(",")[0])))
 
 
 def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
@@ -266,8 +269,8 @@ def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
         means = ["{:.1f} [{:.1f}, {:.1f}]".format(*coverage), "{:.2f} [{:.2f}, {:.2f}]".format(*width)]
         means.append("1" if model == "cmixup" else f"{ratio} [{', '.join(ends)}]")
         worst = f"{100 * least['coverage']:.1f} ({least['table']})"
-        body.append([title, str(len(group)), *means, worst, str((group["coverage"] < 0.8).sum())])
-    head = ["", "tables", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
+        body.append([title, *means, worst, str((group["coverage"] < 0.8).sum())])
+    head = ["", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
     return markdown_table(head, body)
 
 

@@ -40,8 +40,6 @@ COLUMNS = {
     "setup_s": "set-up, s",
     "epoch_s": "epoch, s",
     "ns_per_draw": "ns a draw",
-    "state_mb": "held, MB",
-    "peak_setup_mb": "peak in set-up, MB",
     "peak_mb": "peak, MB",
 }
 

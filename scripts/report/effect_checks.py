@@ -20,7 +20,7 @@ from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interva
 
 GROWTHS = dict.fromkeys(np.arange(0, 1.51, 0.25).tolist(), 1.0)  # powers of the noise, as likely as each other
 TRIMMED = 0.1  # of the tables on each side
-HEAD = ("summary of the tables' effects, %", "C-Mixup", "ERM x 5")
+HEAD = ("summary of the effects over datasets, %", "C-Mixup", "ERM x 5")
 
 
 def differences_of(setting: Setting, method: str) -> dict[str, list[float]]:

@@ -57,7 +57,7 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     axis.set_xticks([0.03, 0.1, 0.3, 1, 3, 10], ["0.03", "0.1", "0.3", "1", "3", "10"])
     axis.minorticks_off()
     axis.set_ylabel("test RMSE against CatBoost's, %\n← better          worse →")
-    axis.set_title(f"Defaults on {behind.n} held-out tables, 95 % intervals", fontsize=11)
+    axis.set_title(f"Defaults on {behind.n} held-out datasets, 95 % intervals", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:
@@ -87,7 +87,7 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=3, fmt="o",
                       color="0.6", linewidth=1)  # fmt: skip
     posterior = effect.posterior
-    known = {"mean over tables, 95 % interval": posterior.overall, "a new table, 95 % prediction": posterior.new}
+    known = {"mean over datasets, 95 % interval": posterior.overall, "a new dataset, 95 % prediction": posterior.new}
     for k, (name, row) in enumerate(known.items()):
         place = len(rows) + 2 + 3 * k
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",
@@ -96,11 +96,11 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     axis.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
     axis.set_yticks([])
     axis.set_ylim(len(rows) + 7, -4.5)
-    axis.set_ylabel(f"{len(rows)} tables, one row each")
+    axis.set_ylabel(f"{len(rows)} datasets, one row each")
     left, right = axis.get_xlim()
     axis.set_xlim(min(-1.4 * equal, left), right + 0.12 * (right - left))  # with room for the names
     axis.set_xlabel("← better          worse →\nC-Mixup's error against training without mixing, %")
     counts = effect.counts()
     improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
-    about = f"{len(rows)} tables, {splits} splits, a tuned network"
+    about = f"{len(rows)} datasets, {splits} splits, a tuned network"
     axis.set_title(f"{about}: {improves} surely improve by {equal:g} %, {worsens} worsen", fontsize=10)

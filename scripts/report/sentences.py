@@ -89,9 +89,9 @@ def readme_regressor(e: Evidence) -> str:
     )
     require(ours.low <= 0 <= ours.high and light.low > 0, "not different from CatBoost, and LightGBM worse")
     return (
-        f"On {ours.n} held-out tables its RMSE relative to CatBoost's is {percent(ours)}, not significantly different; "
-        f"LightGBM's is {percent(light)} (95 % intervals, default hyperparameters, up to 4,000 training rows). Median "
-        f"time of a fit: {took:.1f} s, CatBoost {boosted:.1f} s, LightGBM {fast:.2f} s"
+        f"On {ours.n} held-out datasets its RMSE relative to CatBoost's is {percent(ours)}, not significantly "
+        f"different; LightGBM's is {percent(light)} (95 % intervals, default hyperparameters, up to 4,000 training "
+        f"rows). Median time of a fit: {took:.1f} s, CatBoost {boosted:.1f} s, LightGBM {fast:.2f} s"
     )
 
 
@@ -99,7 +99,7 @@ def readme_regressor(e: Evidence) -> str:
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part="reserved", model="cmixup").values.values())
-    return f"On held-out test tables it mixed in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits"
+    return f"On held-out datasets it mixed in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits"
 
 
 @sentence(SCIKIT_LEARN)

@@ -109,7 +109,7 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
         tables = every if whole == every else lite if whole >= lite else set()
         if not tables:
             continue
-        title = f"{len(tables)} tables" if tables == every else f"{len(tables)} smallest tables"
+        title = f"{len(tables)} datasets" if tables == every else f"{len(tables)} smallest datasets"
         settings.append(Setting(rules, condition, title, mine[mine["table"].isin(tables)]))
     return settings
 
@@ -129,7 +129,7 @@ def entry_settings() -> list[Setting]:
         tables = set(runs.loc[runs["method"] == name, "table"])
         mine = runs[runs["method"].isin([BASE, name]) & runs["table"].isin(tables)]
         mixed = replace(condition, methods=(BASE, name))
-        settings.append(Setting(rules, mixed, f"{len(tables)} smallest tables", mine))
+        settings.append(Setting(rules, mixed, f"{len(tables)} smallest datasets", mine))
     return settings
 
 

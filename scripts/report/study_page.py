@@ -88,6 +88,7 @@ def study_parts() -> dict[str, dict[str, str]]:
     networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
     page = {
         "study": lead,
+        "helps": short_answer(),
         "summaries": summaries_table(leading_setting()),
         "recalibration": recalibration_text(leading_setting()),
         "answers": answers_table(),
@@ -130,8 +131,8 @@ def effect_table(rows: Iterable[Row]) -> str:
     rows = list(rows)
     unit, size = rows[0].unit, "1 %" if rows[0].unit == "%" else "0.01 nats"
     head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}",
-            "tables: improves / worsens / equivalent / inconclusive",
-            f"probability that a new table improves, worsens by {size}"]  # fmt: skip
+            "datasets: improves / worsens / equivalent / inconclusive",
+            f"probability that a new dataset improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
         counts = " / ".join(map(str, row.effect.counts().values()))
@@ -196,7 +197,7 @@ def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
     counts = {m: np.sum([degenerate_splits(s.runs, m) for s in settings], axis=0) for m in methods}
     return {
         "degenerate": ", ".join(f"{method_title(m)} {erm} of {splits}" for m, (erm, splits) in counts.items()),
-        "late": f"{len(late)} of {len(runs)} runs, on {late.nunique()} tables",
+        "late": f"{len(late)} of {len(runs)} runs, on {late.nunique()} datasets",
     }
 
 
@@ -220,7 +221,7 @@ def short_answer() -> str:
     way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "changes the error in no sure direction"
     apart, counts = sum(not mean.low <= 0 <= mean.high for mean in means), effect.counts()
     improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
-    where = f"over {len(effect.means)} real tables ({lead.splits} splits each, tuned small networks)"
+    where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     return (
         f"Expect little of it: {where} it {way} on average ({len(means)} summaries of its effect: {low:+.1f} to "
         f"{high:+.1f} %, {apart} of their 95 % intervals exclude 0), and it surely improves {improves} of them by "

@@ -112,16 +112,16 @@ def test_the_prose_of_findings_says_what_its_rows_say() -> None:
     cells = {row[0]: row[1:] for row in rows if len(row) == 5}
     expected = {
         "ERM: Airfoil, labels standardised": "lower",
-        "C-Mixup minus ERM: Crime, preset paper, one order of rows": "lower",
-        "C-Mixup minus ERM: SkillCraft, preset paper, one order of rows": "inconclusive",
+        "C-Mixup minus ERM: Crime, preset paper, rows not reshuffled": "lower",
+        "C-Mixup minus ERM: SkillCraft, preset paper, rows not reshuffled": "inconclusive",
         "C-Mixup minus ERM: SkillCraft, bandwidth 6": "lower",
-        "ERM: Crime, rows never reshuffled": "higher",
+        "ERM: Crime, rows not reshuffled": "higher",
         "C-Mixup minus ERM in the authors' code: Airfoil": "inconclusive",
-        "ERM: SkillCraft, rows never reshuffled": "higher",
+        "ERM: SkillCraft, rows not reshuffled": "higher",
     }  # fmt: skip
     assert {name: cells[name][-1] for name in expected} == expected
     better = [name for name, counts in cells.items() if all(map(str.isdigit, counts)) and int(counts[1])]
-    words = ("mixup and Local Mixup", "one order of rows", "twelve bandwidths")
+    words = ("mixup and Local Mixup", "rows not reshuffled", "twelve bandwidths")
     assert all(word in name for name, word in zip(better, words, strict=True))
 
 

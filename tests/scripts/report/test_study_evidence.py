@@ -60,7 +60,7 @@ def made(rules: Rules, levels: dict[str, float], weights: int = 2, tables: str =
          "test_nrmse": v * (1 + 0.01 * s * w * (k + 1))}
         for k, t in enumerate(tables) for m, v in levels.items() for s in range(5) for w in range(1, weights + 1)
     ])  # fmt: skip
-    return Setting(rules, condition, f"{len(tables)} tables", runs)
+    return Setting(rules, condition, f"{len(tables)} datasets", runs)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensem
     put(tmp_path, models, models.cells(lite[:1], ["rows100"], ["ridge"]), 1)
     read_settings.cache_clear()
     (setting,) = read_settings(PROTOCOL2, tmp_path)
-    assert setting.where == "100 training rows, 2 smallest tables, 5 splits"
+    assert setting.where == "100 training rows, 2 smallest datasets, 5 splits"
     assert set(setting.runs["table"]) == set(lite)
     assert set(setting.runs["method"]) == {*FIVE, "ridge", "ERM x 2", FIRST, AGAIN}  # two weights, no more
     assert setting.effect("nothing") is None

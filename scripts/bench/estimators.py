@@ -235,7 +235,7 @@ def run(given: Args) -> None:
 
 
 #: The tables of estimators.csv by their column `part`, in the order of the page.
-PARTS = {"reserved": "held out", "chosen_on": "used to choose the default"}
+PART_TITLES = {"reserved": "held out", "chosen_on": "used to choose the default"}
 
 
 def error_table(rows: Sequence[Mapping[str, str]]) -> str:
@@ -250,10 +250,17 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
         in_turn = part == "reserved" or model not in ("lightgbm", "hist_gradient_boosting", "cmixup_before")
         ratio = f"{ratios.median():.1f}" if in_turn and ratios.notna().any() else ""
         times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
-        body.append([f"{PARTS[part]}, {len(gaps)} datasets: {model}", f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
+        body.append(
+            [
+                f"{PART_TITLES[part]}, {len(gaps)} datasets: {model}",
+                f"{mean} [{low}, {high}]",
+                str((gaps < 0).sum()),
+                *times,
+            ]
+        )
     error, multiple = f"log error minus {BASE}'s, x 100", f"median multiple of {BASE}'s"
     head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
-    return markdown_table(head, sorted(body, key=lambda row: [*PARTS.values()].index(row[0].partition(",")[0])))
+    return markdown_table(head, sorted(body, key=lambda row: [*PART_TITLES.values()].index(row[0].partition(",")[0])))
 
 
 def interval_table(rows: Sequence[Mapping[str, str]]) -> str:

@@ -50,7 +50,7 @@ def test_regressors_are_compared_with_the_base_table_by_table() -> None:
     (line,) = estimators.error_table(rows).splitlines()[2:]
     mean, half = np.mean([3, -1.5, -5]), 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
-    assert line == f"| reserved, 3 tables: cmixup | {interval} | 2 | 10.0 | 10.0 |  |"
+    assert line == f"| held out, 3 datasets: cmixup | {interval} | 2 | 10.0 | 10.0 |  |"
     # a slow hour of the machine meets both, so a multiple is of the same table and split
     hours = [1.0, 1.0, 1.0, 5.0, 5.0]
     slow = [row | {"seconds": str(6 * hour)} for row, hour in zip(rows, hours, strict=False)]

@@ -1,6 +1,6 @@
 """Writes the data of docs/own_data.md, `python -m docs.own_data my_data`, and draws its pictures.
 
-The pixels, rows and rates are real: scikit-learn's digits and diabetes, and the Exchange-Rate series.
+The pixels, rows and rates are real: scikit-learn's digits and diabetes, and the electricity use of 203 clients.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.dates import DateFormatter
 from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.datasets import load_diabetes, load_digits
 
+from cmixup.done import IMAGES_FORMAT, SERIES_FORMAT
 from cmixup.saved_run import load_run
 from datasets.common.fetch import FetchError
-from datasets.exchange_rate import ExchangeRate
+from datasets.electricity_fragment import ElectricityFragment
 from scripts.report.figures import to_png
 
 ENDINGS = ("png", "jpg", "tiff", "webp")
+DAY, WEEK = 24, 168  # rows
 FIGURES = Path(__file__).parent / "figures"
 
 
@@ -46,13 +49,15 @@ def write_images(folder: Path) -> None:
 
 
 def write_series(folder: Path) -> None:
-    """Write exchange rates of eight currencies by day: rates.csv, and its last weeks as new_rates.csv."""
-    ((_, path),) = ExchangeRate().fetch()
-    names = ("Australia", "Britain", "Canada", "Switzerland", "China", "Japan", "New Zealand", "Singapore")
-    frame = pd.read_csv(path, header=None, names=names)[-1500:]
-    frame.insert(0, "date", pd.date_range("2006-09-02", periods=len(frame)))
-    frame.to_csv(folder / "rates.csv", index=False)
-    frame[-200:].to_csv(folder / "new_rates.csv", index=False)
+    """Write the hourly use of 203 clients together: load.csv, and new_load.csv, which ends with the day to forecast."""
+    ((_, path),) = ElectricityFragment().fetch()
+    clients = pd.read_csv(path, index_col=0)
+    times, load = pd.to_datetime(clients.index), clients.sum(axis=1).to_numpy() / 1000
+    rows = pd.DataFrame({"date": times.strftime("%d.%m.%Y %H:%M"), "load": [f"{value:.1f} MWh" for value in load],
+                         "hour": times.hour, "workday": times.day_of_week < 5})  # fmt: skip
+    rows[:-DAY].to_csv(folder / "load.csv", index=False)
+    new = rows[-DAY - WEEK :].reset_index(drop=True)
+    new.assign(load=new["load"].where(new.index < WEEK), truth=new["load"]).to_csv(folder / "new_load.csv", index=False)
 
 
 def write_arrays(folder: Path) -> None:
@@ -84,11 +89,33 @@ def draw_images(run: str, folder: Path) -> Figure:
     return figure
 
 
+def draw_forecast(run: str, folder: Path) -> Figure:
+    """Return the last days of new_load.csv: what a finished run forecasts, what came, and a naive forecast."""
+    rows = pd.read_csv(folder / "new_load.csv")
+    times, truth = pd.to_datetime(rows["date"], dayfirst=True), rows["truth"].str.removesuffix(" MWh").astype(float)
+    forecast = load_run(run).predict(rows)["load"]
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(times[-5 * DAY :], truth[-5 * DAY :], color="0.3", label="truth")
+    axes.plot(times[-DAY:], truth[:DAY], ":", color="C1", label="the same hour a week before")
+    axes.plot(forecast.index, forecast, color="C0", label="forecast")
+    axes.axvline(times.iloc[-DAY - 1], color="0.7", lw=1)
+    axes.set(ylabel="load, MWh", title="A day ahead, from the week before")
+    axes.xaxis.set_major_formatter(DateFormatter("%a %d %b"))
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+#: By the kind of a run, the picture that is drawn of it.
+PICTURES = {IMAGES_FORMAT: ("own_images.png", draw_images), SERIES_FORMAT: ("own_forecast.png", draw_forecast)}
+
+
 def main() -> None:
-    """Write the data, or draw the pictures where a run is named, too."""
+    """Write the data, or draw the picture of a run that is named, too."""
     folder = Path(sys.argv[1])
     if len(sys.argv) > 2:
-        (FIGURES / "own_images.png").write_bytes(to_png(draw_images(sys.argv[2], folder)))
+        name, draw = PICTURES[load_run(sys.argv[2]).preprocessing.format]
+        (FIGURES / name).write_bytes(to_png(draw(sys.argv[2], folder)))
         return
     folder.mkdir(parents=True, exist_ok=True)
     for write in (write_table, write_images, write_arrays, write_series):

@@ -230,10 +230,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         reports, unfinished = find_reports(folders)
         mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
         for word in set(OWN) & set(given):
-            option, path = OWN[word].option.removeprefix("dataset."), os.path.realpath(given.path(word))
-            mine = [r for r in mine if r["config"]["dataset"].get(option) == path]
+            option, place = OWN[word].option.removeprefix("dataset."), os.path.realpath(given.path(word))
+            mine = [r for r in mine if r["config"]["dataset"].get(option) == place]
             if not mine:
-                raise InputError(f"{word}: no finished run is on {path}")
+                raise InputError(f"{word}: no finished run is on {place}")
         method = given.get("method", "")
         try:
             groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)

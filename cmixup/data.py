@@ -67,7 +67,7 @@ class Split:
     Args:
         x: inputs, a `(N, ...)` float32 tensor, or an `Indexable` that reads them on demand; a training split's may
             be `Sampled`, an evaluated one's may have `ManyViews`.
-        y: labels in their own unit, `(N, d_y)` float32, always two-dimensional.
+        y: labels in their own unit, `(N, d_y)` float32, always two-dimensional; NaN is a gap in a row that has others.
         domain: domain of each row, `(N,)` int64 (all 0 where there are none).
         name: how errors call this split.
 
@@ -91,9 +91,12 @@ class Split:
         if self.domain.ndim != 1:
             raise InputError(f"domain of {self.name} must be (N,), got shape {tuple(self.domain.shape)}")
         for label, tensor in (("x", self.x), ("y", self.y)):
-            if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
-                row = int((~torch.isfinite(tensor.reshape(len(tensor), -1)).all(dim=1)).nonzero()[0])
-                raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
+            if isinstance(tensor, Tensor) and not bool((finite := torch.isfinite(tensor)).all()):
+                finite = finite.reshape(len(tensor), -1)
+                gaps = tensor.isnan().any(dim=1) & finite.any(dim=1) & ~tensor.isinf().any(dim=1) if label == "y" else 0
+                if (wrong := ~(finite.all(dim=1) | gaps)).any():
+                    row = int(wrong.nonzero()[0])
+                    raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
 
     def __len__(self) -> int:
         return len(self.y)

@@ -50,9 +50,13 @@ class LabelScaling:
         means, stds = [], []
         for split in splits:
             y = split.y.reshape(-1, 1) if isinstance(split.x, Tasks) else split.y
+            mean = y.mean(dim=0, keepdim=True)
             variance = y.double().var(dim=0, keepdim=True, correction=0)
+            if bool(mean.isnan().any()):  # labels with gaps
+                mean = y.nanmean(dim=0, keepdim=True)
+                variance = (y.double() - mean).square().nanmean(dim=0, keepdim=True)
             std = (variance.mean(dim=1, keepdim=True) if form == "loss" else variance).sqrt()
-            means.append(y.mean(dim=0, keepdim=True))
+            means.append(mean)
             stds.append(torch.where((std > 0) & (form != "centre"), std, 1.0).to(y.dtype))
         together = [torch.stack(values) if len(values) > 1 else values[0] for values in (means, stds)]
         return cls(form, *(values.to(device) for values in together))

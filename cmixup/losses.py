@@ -80,6 +80,18 @@ class Loss:
         """Return the error of each row, averaged over label dimensions, `(..., B)`."""
         return self.of_labels(prediction, target).mean(dim=-1)
 
+    def for_labels(self, y: Tensor) -> Loss:
+        """Return the loss of labels `(N, d_y)`: with gaps in them (NaN) the known labels count.
+
+        Raises:
+            InputError: gaps for another loss than the squared error.
+        """
+        if not bool(y.isnan().any()):
+            return self
+        if self.outputs > 1:
+            raise InputError(f"loss must be squared for labels with gaps, got {self.name}")
+        return LossWithGaps(self.name, self.outputs, self.of_labels)
+
     def to_labels(self, outputs: Tensor, labels: LabelScaling) -> Tensor:
         """Return outputs `(..., N, outputs * d_y)` in label units: means, and standard deviations if there are any."""
         if self.outputs == 1:
@@ -93,6 +105,18 @@ class Loss:
             return {name: prediction}
         mean, std = prediction.chunk(2, dim=-1)
         return {name: mean.contiguous(), std_name(name): std.contiguous()}
+
+
+class LossWithGaps(Loss):
+    """The squared error of the labels that are there; NaN is none."""
+
+    def error(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return `known_squared_error`."""
+        return known_squared_error(prediction, target, weight)
+
+    def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Return the error of each row, averaged over the label dimensions that are there, `(..., B)`."""
+        return known_squared_error(prediction.unsqueeze(-2), target.unsqueeze(-2))
 
 
 def std_name(name: str) -> str:

@@ -199,13 +199,28 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
     prefix, pooled, _ = parse_score(name)
     metric = METRICS[pooled]
     if not prefix:
-        return metric.score(prediction, target)
+        return _of_known(metric, prediction, target)
     if domain.ndim > 1:
         return torch.stack([score(name, *one) for one in zip(prediction, target, domain, strict=True)])
-    by_domain = torch.stack([metric.score(prediction[domain == d], target[domain == d]) for d in torch.unique(domain)])
+    by_domain = torch.stack(
+        [_of_known(metric, prediction[domain == d], target[domain == d]) for d in torch.unique(domain)]
+    )
     if prefix == "mean_":
         return _mean(by_domain)
     return by_domain.max() if metric.lower_is_better else by_domain.min()
+
+
+def _of_known(metric: Metric, prediction: Tensor, target: Tensor) -> Tensor:
+    """Return a metric of the labels that are there: over all of them, R as the mean over label dimensions."""
+    known = ~target.isnan()
+    if bool(known.all()) or prediction.shape != target.shape:
+        return metric.score(prediction, target)
+    if target.ndim > 2:
+        return torch.stack([_of_known(metric, *one) for one in zip(prediction, target, strict=True)])
+    if metric is not METRICS["r"]:
+        return metric.score(prediction[known][:, None], target[known][:, None])
+    columns = [(p[k, None], t[k, None]) for p, t, k in zip(prediction.T, target.T, known.T, strict=True) if k.any()]
+    return torch.stack([metric.score(*column) for column in columns]).nanmean()
 
 
 def parse_score(score: str) -> tuple[str, str, str]:
@@ -258,7 +273,7 @@ def evaluate(
     Raises:
         InputError: the shapes of prediction and target differ.
     """
-    scores = {name: float(METRICS[name].score(prediction, target)) for name in metrics}
+    scores = {name: float(_of_known(METRICS[name], prediction, target)) for name in metrics}
     skipped = int((target == 0).sum())
     if "mape" in metrics and skipped:
         scores["mape_skipped"] = float(skipped)

@@ -77,7 +77,8 @@ class Images(Dataset):
     Args:
         path: the folder.
         labels: the table, any file that `table=` reads.
-        target: the label's column, or a list of several. Rows without one of them are left out and counted.
+        target: the label's column, or a list of several, which may have gaps: of a row what is there counts. Rows
+            without any are left out and counted.
         image: the column that names images, by path or name with or without the ending; "" finds it.
         size: pixels a side: the shorter side of an image becomes that, and the centre is cut out.
         normalise: by mean and standard deviation of the training images ("train"), or of ImageNet ("weights"), as
@@ -184,7 +185,7 @@ class Images(Dataset):
         if wrong and not self.skip_broken:
             more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
             raise InputError(f"{wrong[min(wrong)]}{more} (dataset.skip_broken=true goes on without)")
-        unknown, there = np.isnan(y).any(axis=1), np.array([row not in wrong for row in range(len(y))])
+        unknown, there = np.isnan(y).all(axis=1), np.array([row not in wrong for row in range(len(y))])
         notes = (
             [f"{len(wrong)} rows have no image that can be used and are left out: {wrong[min(wrong)]}"] if wrong else []
         )

@@ -1,19 +1,25 @@
-"""Networks with a mean and a variance: their loss, and what a run with `train.loss=gaussian` gives."""
+"""What outputs are fitted by: means and variances (`train.loss=gaussian`), and labels with gaps."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.distributions import Normal
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.losses import GAUSSIAN, SQUARED, joined, mean_names, variance_of
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
+from cmixup.methods.mix import Mix
 from cmixup.metrics import nll, std_factor
+from cmixup.mixing.lam import Beta
+from cmixup.pairing.label import LabelDistance
+from cmixup.seeding import Streams
+from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from tests.helpers import make_data, make_run, make_split, settings
@@ -125,3 +131,46 @@ def test_a_method_with_an_error_of_its_own_and_scaled_losses_are_refused() -> No
         settings(loss="gaussian", label_scaling="loss")
     with pytest.raises(InputError, match="loss must be one of squared, gaussian, got 'normal'"):
         settings(loss="normal")
+
+
+def with_gaps(n: int) -> RegressionData:
+    """Labels (x1 + x2, x1) of which every fourth second one is missing."""
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(n, 2)).astype(np.float32))
+    y = torch.stack([x.sum(dim=1), x[:, 0]], dim=1)
+    parts = [Split(x[k::3], y[k::3].clone(), torch.zeros(len(x[k::3]), dtype=torch.int64)) for k in range(3)]
+    for part in parts:
+        part.y[::4, 1] = torch.nan
+    return RegressionData("gaps", *parts, unit="none")
+
+
+def test_labels_with_gaps_are_fitted_and_scored_by_what_is_there() -> None:
+    data = with_gaps(180)
+    for method in (ERM(), Mix(LabelDistance("auto"), Beta(2.0, "example"))):
+        torch.manual_seed(0)
+        run = Run(data, method, nn.Linear(2, 2), Streams(0))
+        (result,) = train([run], TrainSettings(60, 16, 0.03, label_scaling="standard"))
+        prediction, y = result.predictions["test"][""], data.test.y
+        known = ~y.isnan()
+        error = (prediction - y)[known].square().mean().sqrt()
+        assert result.scores["test"]["rmse"] == pytest.approx(float(error), rel=1e-5)
+        assert error < 0.2
+        corr = [np.corrcoef(p[k], t[k])[0, 1] for p, t, k in zip(prediction.T, y.T, known.T, strict=True)]
+        assert result.scores["test"]["r"] == pytest.approx(np.mean(corr), rel=1e-4)
+
+
+def test_what_takes_no_gaps_says_so() -> None:
+    data = with_gaps(60)
+    x, domain = data.train.x, data.train.domain
+    for y in (torch.full((20, 2), torch.nan), torch.full((20, 1), torch.nan)):  # no label at all is no gap
+        with pytest.raises(InputError, match="y of split has values that are not finite, first in row 0"):
+            Split(x, y, domain)
+    squared = type("Squared", (ERM,), {"losses": ("squared",)})
+    empty = replace(data, train=Split(x, torch.stack([x[:, 0], torch.full((20,), torch.nan)], 1), domain, "rows"))
+    with pytest.raises(InputError, match="label 2 has no value in any row of rows"):
+        train([Run(empty, ERM(), nn.Linear(2, 2), Streams(0))], TrainSettings(1, 16, 0.1))
+    for method, loss, message in (
+        (ERM(), "gaussian", "loss must be squared for labels with gaps, got gaussian"),
+        (squared(), "squared", "method Squared takes no labels with gaps, which split has"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train([Run(data, method, nn.Linear(2, 2), Streams(0))], TrainSettings(1, 16, 0.1, loss=loss))

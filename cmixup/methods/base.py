@@ -159,6 +159,11 @@ def check_data(method: Method, data: RegressionData) -> None:
     if isinstance(data.train.x, Tasks) != method.tasks:
         kind = "tasks (support and query of one object)" if method.tasks else "plain rows"
         raise InputError(f"method {name} needs a dataset of {kind}, got {data.name}")
+    if bool((gaps := data.train.y.isnan()).any()):
+        if method.losses == (SQUARED.name,):
+            raise InputError(f"method {name} takes no labels with gaps, which {data.train.name} has")
+        if bool((empty := gaps.all(dim=0)).any()):
+            raise InputError(f"label {int(empty.nonzero()[0]) + 1} has no value in any row of {data.train.name}")
     count = len(set(data.train.domain.tolist())) if method.domains else 2
     if count < 2:
         raise InputError(f"{name} needs training rows of two or more domains, {data.train.name} has {count}")

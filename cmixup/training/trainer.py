@@ -102,7 +102,7 @@ def train(
     for run in runs:
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
-        run.method.fit_by(settings.fitted_by)
+        run.method.fit_by(settings.fitted_by.for_labels(run.data.train.y))
         run.method.check_batch(settings.batch_size)
     stacks = _grouped(runs)
     results: dict[int, RunResult] = {}

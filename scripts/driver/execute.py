@@ -257,7 +257,7 @@ def nothing_learned(data: RegressionData, result: RunResult) -> str:
         return ""
     metric, val = metric_of(data.selection), data.val
     prediction = result.predictions["val"][""]
-    constant = data.train.y.double().mean(dim=0).to(val.y.dtype).expand_as(val.y)
+    constant = data.train.y.double().nanmean(dim=0).to(val.y.dtype).expand_as(val.y)
     reached, mean = (score(data.selection, one, val.y, val.domain) for one in (prediction, constant))
     if not bool(mean.isfinite()) or bool(metric.better(reached, mean)):
         return ""

@@ -209,7 +209,8 @@ def prediction_plots(wandb: Any, predictions: Parts) -> dict[str, Any]:
     predictions are drawn to the mean, as mixing labels does.
     """
     test = predictions["test"]
-    truth, predicted = test.target.reshape(-1), test.prediction[""].reshape(-1)
+    known = ~np.isnan(test.target)
+    truth, predicted = test.target[known], test.prediction[""][known]
     rows = np.unique(np.linspace(0, len(truth) - 1, min(len(truth), MOST_ROWS)).astype(np.int64))
     data = [[float(t), float(p), float(t - p)] for t, p in zip(truth[rows], predicted[rows], strict=True)]
     table = wandb.Table(columns=["truth", "prediction", "residual"], data=data)

@@ -187,6 +187,7 @@ SECTIONS = re.split(r"^## ", (ROOT / "docs/own_data.md").read_text(), flags=re.M
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("title", ["A table", "A folder of images", "Arrays",
                                    pytest.param("A series", marks=pytest.mark.data)])  # fmt: skip
 def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from cmixup.done import SERIES_FORMAT
 from cmixup.errors import InputError, format_value
 from cmixup.preparation import Preparation, with_units
-from cmixup.tables.columns import as_words, checked_columns, checked_numbers
+from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
 
 FILLS = ("none", "previous", "linear")
 STEPS = ("last", "all")
@@ -120,10 +120,11 @@ class SeriesPreparation(Preparation):
         times = pd.DatetimeIndex(pd.to_datetime(np.round(days * 86_400_000).astype(np.int64), unit="ms"))
         read = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
         rows = pd.DataFrame(np.column_stack(read), index=times, columns=list(self.columns))
-        codes, words = as_words(frame[self.id]) if self.id else (np.zeros(len(rows), dtype=int), [""])
-        if (codes < 0).any() or None in words:
-            row = int(np.argmax([code < 0 or words[code] is None for code in codes]))
-            raise InputError(f"{source}, row {frame.index[row]} names no series in column {format_value(self.id)}")
+        codes = level_codes(frame[self.id]) if self.id else np.zeros(len(rows), dtype=np.int64)
+        words = sorted({word for word in as_words(frame[self.id])[1] if word is not None}) if self.id else [""]
+        if (codes < 0).any():
+            row = frame.index[int(np.argmax(codes < 0))]
+            raise InputError(f"{source}, row {row} names no series in column {format_value(self.id)}")
         places = [np.flatnonzero(codes == code) for code in range(len(words))]
         places = [place[np.argsort(times[place], kind="stable")] for place in places]
         calls = [f"{source}, {self.id} {word}" if self.id else source for word in words]
@@ -158,8 +159,10 @@ class SeriesPreparation(Preparation):
                 f"{source}: {len(missing)} of {len(grid)} times are missing at steps of {step}, {first}{cure}"
             )
         values = rows.reindex(grid).to_numpy(copy=True)
-        known_targets = np.flatnonzero(~np.isnan(values[:, : self.n_targets]).all(axis=1))
-        observed = int(known_targets[-1]) + 1 if known_targets.size else 0
+        known = np.flatnonzero(~np.isnan(values[:, : self.n_targets]).all(axis=1))
+        if not known.size:
+            raise InputError(f"{source} has no value of {', '.join(self.columns[: self.n_targets])} in any row")
+        observed = int(known[-1]) + 1
         until_now = np.arange(values.shape[1]) < values.shape[1] - self.n_known
         values[observed:, until_now] = 0.0  # read by no window
         gaps = np.isnan(values)
@@ -168,13 +171,13 @@ class SeriesPreparation(Preparation):
             values = (table.ffill() if self.fill == "previous" else table.interpolate(limit_area="inside")).to_numpy()
         if (unknown := np.isnan(values)).any():
             row, column = np.argwhere(unknown)[0]
+            where = f"column {format_value(self.columns[column])} has no value at {text_of(grid[row])}"
             cure = (
                 ": dataset.fill=previous or linear fills gaps"
                 if self.fill == "none"
-                else f", which fill={self.fill} cannot fill"
+                else f"; fill={self.fill} has none"
             )
-            name_of = format_value(self.columns[column])
-            raise InputError(f"{source}: column {name_of} has no value at {text_of(grid[row])}{cure}")
+            raise InputError(f"{source}: {where}{cure}")
         return OneSeries(name, grid, values, observed, int(gaps.sum()))
 
     def inputs(self, one: OneSeries) -> np.ndarray:

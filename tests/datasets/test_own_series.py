@@ -112,6 +112,11 @@ def test_no_window_holds_rows_of_two_series(tmp_path: Path) -> None:
         assert times == sorted([*range(max(begin, 6), end), *range(max(begin, 16), end)])
 
 
+def test_a_target_that_decides_the_error_is_named(tmp_path: Path) -> None:
+    frame = hourly(a=np.sin(np.arange(50)), b=11 * np.sin(np.arange(50)))
+    assert made_series(tmp_path, frame).problems()[-1].startswith("b varies more than 10 times as much as a, so it")
+
+
 # ---- times
 
 
@@ -215,6 +220,8 @@ def test_what_is_known_ahead_stands_behind_the_last_target(tmp_path: Path) -> No
     assert len(made.predictions(new, np.zeros((3, 1)))) == 3
     with pytest.raises(InputError, match=r"^new.csv has 2 rows after the last target; 3 must say what is known ahead"):
         made.apply(new[:-1].copy(), "new.csv")
+    with pytest.raises(InputError, match=r"^series has no time in column 'time'"):
+        made.apply(new[:0])
     with pytest.raises(InputError, match=r"^series has 3 rows with a target; a window needs 4"):
         made.apply(new[:3].copy())
 
@@ -263,10 +270,11 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({}, lambda frame: frame[:2], "load.csv has 2 rows; a series needs 3 or more"),
     ({}, change(time=SQUARES), "load.csv has no regular step: the most common one,"),
     ({}, cells("a", {7: None}), "load.csv: column 'a' has no value at 2024-01-01 07:00: dataset.fill=previous or"),
-    ({"fill": "previous"}, cells("a", {0: None}), "'a' has no value at 2024-01-01, which fill=previous cannot fill"),
-    ({"fill": "linear"}, cells("b", {49: None}), "'b' has no value at 2024-01-03 01:00, which fill=linear cannot"),
+    ({"fill": "previous"}, cells("a", {0: None}), "'a' has no value at 2024-01-01; fill=previous has none"),
+    ({"fill": "linear"}, cells("b", {49: None}), "'b' has no value at 2024-01-03 01:00; fill=linear has none"),
     ({}, cells("a", {7: "many"}), "row 8, column 'a': 'many' is not a number; fix it, or give dataset.missing"),
     ({}, change(a="x", b="y"), "target must name a column of load.csv: none beside time holds numbers"),
+    ({"target": "a"}, change(a=None), "load.csv has no value of a in any row"),
     ({}, change(a=3.0), "target 'a' of load.csv is 3 in every row: there is nothing to forecast"),
     ({"window": 28}, same, "window 28 with horizon 3 is too long for load.csv: its 50 times leave nothing for train"),
     ({"steps": "all", "horizon": 11, "window": 2}, same, "its 50 times leave nothing for val"),

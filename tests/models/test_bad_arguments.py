@@ -12,7 +12,9 @@ from models.deepdta import DeepDTA
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
+from models.realmlp import RealMLP
 from models.resnet import ResNet
+from models.tabm import TabM
 from tests.refused import Bad, bad, refused
 
 VIDEO, SMALLEST = (3, 4, 16, 16), 63 * 17 + 26 * 24  # the second: of a drug of 17 and a protein of 24 symbols
@@ -20,6 +22,8 @@ RESNET = "input, stem, layer1, layer2, layer3, layer4"
 LAYERS = [
     (partial(ConvMAML, (1, 32, 32), 15, width=4), (1, 32, 32), "input, encoder, block1, block2, block3"),
     (partial(FCN3, (4,), 1), (4,), "input, block1, block2"),
+    (partial(RealMLP, (4,), 1, depth=2), (4,), "input, block1, block2"),
+    (partial(TabM, (4,), 1, depth=2), (4,), "input, block1, block2"),
     (partial(LSTNet, (30, 3), 3), (30, 3), "input, conv"),
     (partial(R2Plus1D18, VIDEO, 1, width=4), VIDEO, RESNET),
     (partial(ResNet, (3, 20, 24), 1, width=2), (3, 20, 24), RESNET),
@@ -54,6 +58,11 @@ BAD: Bad = [
     (partial(R2Plus1D18, (5,), 1), "in_shape must be (3, frames, height, width) for R2Plus1D18, got (5,)"),
     (partial(R2Plus1D18, VIDEO, 1, weights="nowhere.pth"), "weights nowhere.pth do not fit"),
     (partial(ResNet, (5,), 1), "in_shape must be (channels, height, width) for ResNet, got (5,)"),
+    *((partial(kind, (5,), 1, **{name: 0}), f"{name} must be a whole number, 1 or more, got 0") for kind, name in
+      ((FCN3, "width"), (FCN3, "depth"), (RealMLP, "width"), (RealMLP, "depth"), (TabM, "k"))),
+    *((partial(kind, (5,), 1, dropout=1.0), "dropout must be") for kind in (RealMLP, TabM)),
+    *((partial(kind, (3, 4), 1), f"in_shape must be (features,) for {kind.__name__}, got (3, 4)")
+      for kind in (RealMLP, TabM)),
     (partial(ResNet, (3, 20, 24), 1, depth=101), "depth must be one of 18, 50, got 101"),
 ]  # fmt: skip
 test_bad_arguments_are_refused = refused(BAD)

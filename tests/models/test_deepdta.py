@@ -18,18 +18,6 @@ def model_and_inputs(n: int = 3) -> tuple[DeepDTA, Tensor, Tensor]:
     return DeepDTA((WIDTH,), 2, DRUG), torch.rand(n, WIDTH), torch.rand(n, WIDTH)
 
 
-def count(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
-
-
-def test_parameter_counts() -> None:
-    """TDC's network, for strings of 100 and 1000 symbols."""
-    model = DeepDTA((63 * 100 + 26 * 1000,), 1)
-    parts = (model.drug, model.protein, model.predictor)
-    assert [count(part) for part in parts] == [94_528, 118_464, 180_736]
-    assert count(model) == 393_857
-
-
 def test_it_is_the_network_of_the_spec() -> None:
     model, x, _ = model_and_inputs()
     weights = model.state_dict()

@@ -38,6 +38,26 @@ BACKBONES: dict[str, tuple[Callable[[], Any], tuple[int, ...], tuple[str, ...], 
 }  # fmt: skip
 
 
+#: Networks of the paper and of its release, and how many parameters each has; what WILDS calls ResNet50 has 42,517,889.
+SIZES: list[tuple[Callable[[], Any], int]] = [
+    (lambda: DeepDTA((63 * 100 + 26 * 1000,), 1), 94_528 + 118_464 + 180_736 + 129),
+    *((lambda d=d: FCN3((d,), 1), n) for d, n in ((5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385))),
+    (lambda: LSTNet((168, 8), 8, 50, 50), 19_998),
+    (lambda: LSTNet((168, 321), 321, 100, 100), 325_871),
+    (lambda: LSTNet((168, 8), 8, variant="attention"), 19_998 - 855 - 8 * (120 - 50)),  # without the skip GRU (50 -> 5)
+    (lambda: LSTNet((168, 8), 8, variant="attention", score="mlp"), 19_998 - 855 - 8 * (120 - 50) + 100 * 50 + 50 + 50),
+    (lambda: ResNet((3, 224, 224), 1), 11_177_025),
+    (lambda: ResNet((8, 224, 224), 1), 11_192_705),
+    (lambda: ResNet((8, 224, 224), 1, 50), 23_525_761),
+]
+
+
+@pytest.mark.parametrize(("make", "count"), SIZES)
+def test_parameter_counts(make: Callable[[], Any], count: int) -> None:
+    with torch.device("meta"):
+        assert sum(p.numel() for p in make().parameters()) == count
+
+
 def made(name: str) -> tuple[Any, Tensor, Tensor]:
     """A backbone in evaluation whose parameters and statistics are no longer those it begins with, and two inputs."""
     torch.manual_seed(0)

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup import vision
 from cmixup.vision import import_torchvision
 from models.r2plus1d_18 import R2Plus1D18, _trunk
 
@@ -55,28 +54,3 @@ def test_random_weights_are_noted() -> None:
 
 
 # ---- importing torchvision
-
-
-def test_operators_are_declared_only_when_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    defined: list[str] = []
-
-    class Library:
-        def __init__(self, *given: str):
-            assert given == ("torchvision", "FRAGMENT")
-
-        def define(self, schema: str) -> None:
-            defined.append(schema)
-
-    def broken_until_declared(name: str) -> str:
-        if not defined:
-            raise RuntimeError("operator torchvision::nms does not exist")
-        return name
-
-    monkeypatch.setattr(vision, "_kept", [])
-    monkeypatch.setattr(vision.torch.library, "Library", Library)
-    monkeypatch.setattr(vision.importlib, "import_module", lambda name: name)
-    assert import_torchvision("torchvision.models") == "torchvision.models"
-    assert defined == []
-    monkeypatch.setattr(vision.importlib, "import_module", broken_until_declared)
-    assert import_torchvision() == "torchvision"
-    assert [schema.partition("(")[0] for schema in defined] == ["nms", "qnms"]

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -7,21 +6,9 @@ from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.vision import Torchvision, import_torchvision
-from models.resnet import ResNet, resnet18, resnet50
+from models.resnet import ResNet, resnet18
 
 SHAPE = (3, 20, 24)
-
-
-def count(model: nn.Module) -> int:
-    return sum(p.numel() for p in model.parameters())
-
-
-@pytest.mark.parametrize(
-    ("make", "channels", "expected"), [(resnet18, 3, 11_177_025), (resnet18, 8, 11_192_705), (resnet50, 8, 23_525_761)]
-)
-def test_parameter_counts(make: Any, channels: int, expected: int) -> None:
-    """The published networks with one output; the one that WILDS calls ResNet50 would have 42,517,889."""
-    assert count(make((channels, 224, 224), 1)) == expected
 
 
 @pytest.mark.parametrize("depth", [18, 50])
@@ -98,15 +85,9 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     torch.save(ResNet((3, 9, 9), 1, width=2).state_dict(), path)
     with pytest.raises(InputError, match=r"do not fit ResNet: .* size mismatch for conv1.weight"):
         ResNet((8, 9, 9), 1, weights=str(path), width=2)
-    torch.save({"a": torch.ones(1)}, path)
-    with pytest.raises(InputError, match=r"Missing key.* .conv1.weight"):
+    path.write_bytes(b"no tensors")
+    with pytest.raises(InputError, match="do not fit ResNet"):
         ResNet(SHAPE, 1, weights=str(path), width=2)
-    for content in (b"", b"no tensors"):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match="do not fit ResNet"):
-            ResNet(SHAPE, 1, weights=str(path), width=2)
-    with pytest.raises(InputError, match=r"weights .*missing.pth do not fit ResNet: .*No such file"):
-        ResNet(SHAPE, 1, weights=str(tmp_path / "missing.pth"), width=2)
 
 
 def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
-import copy
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.model_stack import stack_modules
 from models.sequences import CHUNK, StackConv1d, StackGRU
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -67,31 +64,6 @@ def test_a_faded_gradient_has_no_subnormal_numbers() -> None:
     size = x.grad.abs()
     assert (size[:20] == 0).all()
     assert not ((size > 0) & (size < torch.finfo(torch.float32).tiny)).any()
-
-
-@pytest.mark.parametrize("module", [StackGRU(3, 4), StackConv1d(3, 4, 2)], ids=["gru", "conv"])
-def test_a_stack_is_its_modules(module: nn.Module) -> None:
-    torch.manual_seed(0)
-    modules = [copy.deepcopy(module) for _ in range(3)]
-    for single in modules:
-        for parameter in single.parameters():
-            nn.init.normal_(parameter)
-    together = stack_modules(modules).to("cpu")
-    x = torch.randn(3, 5, 3, 3, requires_grad=True)
-    actual = together(x)
-    actual = actual[0] if isinstance(actual, tuple) else actual
-    actual.square().sum().backward()
-    for e, single in enumerate(modules):
-        alone = x.detach()[e].clone().requires_grad_()
-        one = single(alone)
-        one = one[0] if isinstance(one, tuple) else one
-        torch.testing.assert_close(actual[e], one)
-        one.square().sum().backward()
-        assert x.grad is not None
-        torch.testing.assert_close(x.grad[e], alone.grad)
-        for stacked, theirs in zip(together.parameters(), single.parameters(), strict=True):
-            assert stacked.grad is not None
-            torch.testing.assert_close(stacked.grad[e], theirs.grad)
 
 
 @pytest.mark.parametrize(("channels", "kernel", "steps"), [(3, 6, 9), (1, 1, 4), (5, 4, 4)])

@@ -24,6 +24,7 @@ def test_the_notebook_is_made_from_the_page_and_its_cells_print_what_the_page_sh
     notebook = (ROOT / "examples" / "tutorial.ipynb").read_text()
     assert notebook == MAKER["make_notebook"](PAGE, MAKER["read_address"]())
     install, *cells = code_cells(notebook)
+    assert "git+" not in MAKER["write_install"]("")  # an address is never invented
     blocks = [block[2] for block in MAKER["CODE"].finditer(PAGE)]
     assert len(cells) == len(blocks) >= 3
     names = {"__name__": "__main__"}
@@ -36,11 +37,3 @@ def test_the_notebook_is_made_from_the_page_and_its_cells_print_what_the_page_sh
         pairs = zip(NUMBER.findall(printed.getvalue()), NUMBER.findall(text), strict=True)
         for ours, page in pairs:  # other processors round differently, and training amplifies that
             assert float(ours) == pytest.approx(float(page), rel=0.03, abs=1.0)
-
-
-def test_the_first_cell_installs_from_the_address_of_the_project_and_invents_none():
-    install = MAKER["write_install"]
-    assert "git+https://example.org/cmixup" in install("https://example.org/cmixup")
-    assert "git+" not in install("")
-    for address in ("", "https://example.org/cmixup"):
-        compile(install(address), "cell", "exec")

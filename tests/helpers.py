@@ -86,13 +86,17 @@ def method_kind(method: str) -> type[Method]:
     return Part(target_of(part_file("method", method)), {}).kind
 
 
+def choices(method: str) -> dict[str, str]:
+    """Which file of each group below configs/method a method's configuration takes."""
+    return {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
+            for group, name in entry.items()}  # fmt: skip
+
+
 def part_kind(method: str, group: str) -> Any:
     """The class of the pairing or mixing that a method's configuration chooses, or None."""
-    choices = {key: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
-               for key, name in entry.items()}  # fmt: skip
-    if group not in choices:
+    if group not in choices(method):
         return None
-    part = part_file(f"method/{group}", choices[group])
+    part = part_file(f"method/{group}", choices(method)[group])
     return Part(target_of(part.get(group, part)), {}).kind
 
 

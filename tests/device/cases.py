@@ -1,6 +1,5 @@
 """Every method with every backbone that it suits, on data of a few rows: what the tests of a device train."""
 
-import copy
 import itertools
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split
@@ -23,11 +21,9 @@ from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
 from models.resnet import ResNet
 from scripts.config.compose import option_names, part_file
-from scripts.config.parts import Part, check_part, resolve_config
-from tests.helpers import Lazy, put_together, whole_small
+from tests.helpers import Lazy, choices, composed, method_kind, needs_images, put_together
 from tests.methods.episodes import Small
 from tests.mixing.images import ConvNet
-from tests.scripts.cover import method_kind, needs_images
 
 ROWS = {"train": 16, "val": 4, "test": 4}
 SHOTS, SIDE = 5, 16
@@ -76,9 +72,8 @@ IMAGES = ("convnet", "resnet18", "resnet50")
 TASKS = ("small", "conv_maml")
 BY_FEATURES = ("coral", "drnn", "ib_irm")
 #: What makes searches, schedules and inner loops short enough for two epochs of two steps.
-SHORT = {"method.outer": 2, "method.n_in": 2, "method.n_policy": 10, "method.inner_batch": 8, "method.warm_up": 1,
-         "method.every": 1, "method.groups": 2, "method.inner_steps": 1, "method.report_steps": 2,
-         "method.m": 2}  # fmt: skip
+SHORT = {"outer": 2, "n_in": 2, "n_policy": 10, "inner_batch": 8, "warm_up": 1, "every": 1, "groups": 2,
+         "inner_steps": 1, "report_steps": 2, "m": 2}  # fmt: skip
 
 
 def methods_of(backbone: str) -> list[str]:
@@ -90,30 +85,10 @@ def methods_of(backbone: str) -> list[str]:
     ]  # fmt: skip
 
 
-def choices(method: str) -> dict[str, str]:
-    """Return which file of each group below configs/method the method's configuration takes."""
-    return {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
-            for group, name in entry.items()}  # fmt: skip
-
-
-@cache
-def _part(method: str, words: tuple[str, ...]) -> Part:
-    tasks = method_kind(method).tasks
-    whole = copy.deepcopy(whole_small("pascal1d", "preset=cpu") if tasks else whole_small("no2", "preset=paper"))
-    OmegaConf.set_struct(whole, False)
-    values = dict(word.split("=", 1) for word in words)
-    groups = {key.partition("/")[2]: values.pop(key) for key in list(values) if key.startswith("method/")}
-    whole.method = put_together(method, **groups)
-    whole.train.epochs = 2
-    values = {key: value for key, value in SHORT.items() if OmegaConf.select(whole, key) is not None} | values
-    for key, value in values.items():
-        OmegaConf.update(whole, key, value)
-    return check_part("method", resolve_config(whole)["method"])
-
-
-def make_method(method: str, *words: str) -> Method:
-    """Return a method as its configuration composes it."""
-    return _part(method, words).build()
+def make_method(method: str, **options: Any) -> Method:
+    """Return a method as its configuration composes it, with its searches and schedules short."""
+    node = put_together(method)
+    return composed(method, **{key: value for key, value in SHORT.items() if key in node} | options)
 
 
 def make_run(backbone: str, method: Method, seed: int) -> Run:
@@ -153,7 +128,7 @@ def _image_backbone(method: str) -> str:
     return "resnet18" if method.startswith("automix") else "convnet"
 
 
-def cover() -> list[tuple[str, tuple[str, ...], int]]:
+def cover() -> list[tuple[str, str, dict[str, str], int]]:
     """Return as many methods as it takes to have every part, and every backbone, alone or as a stack of two."""
     chosen, seen, turns = ([], set(), itertools.cycle([*["fcn3"] * 7, "deepdta", "lstnet", *["fcn3"] * 9]))
     for name in sorted(option_names("method"), key=needs_images):  # those of images take longest
@@ -164,14 +139,12 @@ def cover() -> list[tuple[str, tuple[str, ...], int]]:
         on = on if name in methods_of(on) else "fcn3"
         linear = choices(name).get("mixing") == "linear" and "layer" in part_file("method", name)
         stacked = on == "fcn3" and len(chosen) % 2
-        words = (name, "method.layer=hidden") if linear and on != "fcn3" else (name,)
-        chosen.append((on, words, 1 + stacked))
-    last = ("cmixup", "method/pairing=permutation", "method/lam=constant")
+        chosen.append((on, name, {"layer": "hidden"} if linear and on != "fcn3" else {}, 1 + stacked))
     return [
         *chosen,
-        ("conv_maml", ("maml",), 1),
-        ("lst_attn", ("cmixup", "method.layer=hidden"), 1),
-        ("fcn3", last, 2),
+        ("conv_maml", "maml", {}, 1),
+        ("lst_attn", "cmixup", {"layer": "hidden"}, 1),
+        ("fcn3", "cmixup", {"pairing": "permutation", "lam": "constant"}, 2),
     ]
 
 

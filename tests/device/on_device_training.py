@@ -12,7 +12,7 @@ from tests.device.cases import RESTARTED, cover, make_method, make_run
 from tests.device.conftest import Steps
 from tests.helpers import settings
 
-Case = tuple[str, tuple[str, ...], int]  # a backbone, a method with overrides, and how many seeds
+Case = tuple[str, str, dict[str, str], int]  # a backbone, a method and its options, and how many seeds
 SETTINGS = {"batch_size": 8, "eval_batch_size": 4, "lr": 1e-3, "label_scaling": "standard"}
 #: Steps that wait for the device: a layer that a batch draws is read, and so are the labels of graph cuts.
 WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense"},
@@ -22,23 +22,25 @@ WAIT = {"deepdta": {"_local_scalar_dense"}, "local_mixup": {"_local_scalar_dense
 MOVE = {"puzzlemix": {"tensor", "_to_copy"}, "puzzlemix_cmixup": {"tensor", "_to_copy"}}
 
 
-def results(backbone: str, words: tuple[str, ...], count: int, device: torch.device, **how: object) -> list[RunResult]:
-    runs = [make_run(backbone, make_method(*words), seed) for seed in range(count)]
+def results(case: Case, device: torch.device, **how: object) -> list[RunResult]:
+    backbone, method, options, count = case
+    runs = [make_run(backbone, make_method(method, **options), seed) for seed in range(count)]
     epochs = how.pop("epochs")
     track = ["train"] if epochs > 1 else []
     return train(runs, settings(**SETTINGS, epochs=epochs, track=track), device, **how)
 
 
-def assert_trains(
-    backbone: str, words: tuple[str, ...], count: int, device: torch.device, folder: Path, *, restart: bool = True
-) -> None:
-    """Train one epoch, or two with a restart between them, and compare with as many on the CPU."""
+@pytest.mark.parametrize("case", cover(), ids=str)
+def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, steps: Steps) -> None:
+    """One epoch, or two with a restart between them, give what as many give on the CPU."""
+    backbone, method, *_ = case
+    restart = (backbone, method) in RESTARTED
     epochs = 2 if restart else 1
-    saved = Checkpoints(lambda seed: folder / str(seed), 1, "key") if restart else None
+    saved = Checkpoints(lambda seed: tmp_path / str(seed), 1, "key") if restart else None
     if restart:
-        results(backbone, words, count, device, epochs=1, checkpoints=saved)
-    trained = results(backbone, words, count, device, epochs=epochs, checkpoints=saved)
-    wanted = results(backbone, words, count, torch.device("cpu"), epochs=epochs)
+        results(case, device, epochs=1, checkpoints=saved)
+    trained = results(case, device, epochs=epochs, checkpoints=saved)
+    wanted = results(case, torch.device("cpu"), epochs=epochs)
     close = {"rtol": 1e-3, "atol": 1e-4} if device.type == "cuda" else {"rtol": 1e-5, "atol": 1e-6}
     for ours, theirs in zip(trained, wanted, strict=True):
         assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, epochs)
@@ -47,14 +49,8 @@ def assert_trains(
                 torch.testing.assert_close(ours.predictions[part][name], prediction, **close)
         assert ours.best_epoch == theirs.best_epoch
         assert all(value.device.type == "cpu" for value in ours.state_dict.values())
-
-
-@pytest.mark.parametrize("case", cover(), ids=str)
-def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, steps: Steps) -> None:
-    backbone, words, count = case
-    assert_trains(backbone, words, count, device, tmp_path, restart=(backbone, words[0]) in RESTARTED)
-    may = WAIT.get(backbone, set()) | WAIT.get(words[0], set())
-    assert all(waited <= may and moved <= MOVE.get(words[0], set()) for waited, moved in steps), steps
+    may = WAIT.get(backbone, set()) | WAIT.get(method, set())
+    assert all(waited <= may and moved <= MOVE.get(method, set()) for waited, moved in steps), steps
 
 
 def test_dropout_draws_on_the_device_and_goes_on(device: torch.device, tmp_path: Path) -> None:

@@ -80,8 +80,3 @@ def cases() -> list[Any]:
     """
     small = {dataset: (dataset, method, preset) for dataset, method, preset in reversed(cover())}.values()
     return [pytest.param(*case, marks=() if case in small else pytest.mark.slow) for case in combinations()]
-
-
-def plans() -> list[tuple[str, str, str]]:
-    """Return a combination for every dataset and every method that is composed and planned, not trained."""
-    return cover()

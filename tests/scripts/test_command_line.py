@@ -3,9 +3,7 @@
 import importlib
 import re
 import shlex
-import signal
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -14,11 +12,10 @@ from typing import Any
 
 import pytest
 
-import scripts
 from cmixup.errors import InputError
 from scripts import INTERRUPTED, print_interrupted
 from scripts import train as train_module
-from scripts.config.arguments import format_help, parse_args
+from scripts.config.arguments import parse_args
 from scripts.config.compose import CONFIG_DIR, compose_train, normalize_arguments, option_names
 
 ROOT = CONFIG_DIR.parent
@@ -64,14 +61,6 @@ def test_help_of_train_names_every_option_of_its_groups_and_keys_that_there_are(
     keys = compose_train([])
     for key in re.findall(r"^  ([a-z]+)[a-z.]*=  ", text, re.MULTILINE):
         assert key == "table" or key in keys
-
-
-def test_paragraphs_are_filled_and_examples_are_lines() -> None:
-    about = f"Does {'very ' * 30}much.\n\n  train  {'a thing ' * 12}\n\nExamples: `run a=1`,\n`run b=2`."
-    text = format_help(about, {"out": "folder", "more.": "options"})
-    assert too_wide(text) == []
-    assert text.endswith("Examples:\n  run a=1\n  run b=2\n\n  out=    folder\n  more.*= options")
-    assert format_help("Example: run a=1", {}) == "Example:\n  run a=1"
 
 
 # ---- the command lines of pages, docstrings, configurations and the Makefile
@@ -212,18 +201,6 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert (stop.value.code, capsys.readouterr().err) == (130, f"{INTERRUPTED}\n")
     print_interrupted(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
-
-
-def test_a_command_hears_signals_before_it_has_imported_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(sys, "argv", ["-m"])
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        importlib.reload(scripts)
-        assert sys.excepthook is scripts.print_interrupted
-        assert signal.getsignal(signal.SIGTERM) is scripts._end_process
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 OPTIONS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}

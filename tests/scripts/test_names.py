@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 from scripts import bandwidth, collect, predict, reproduce, train, tune
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train, normalize_arguments, override_word
-from scripts.config.words import hydra_text, hydra_words, parse_word, split_names
+from scripts.config.words import hydra_words, parse_word
 from scripts.driver.job import Job, plan_job
 from scripts.records.experiment import load_experiment
 
@@ -227,18 +227,6 @@ def test_a_value_that_hydra_cannot_read_names_sign_and_advice(word: str, message
         normalize_arguments(word.split())
     assert str(caught.value).startswith(f"{word.removeprefix('-m ')}: {message}")
     assert "\n" not in str(caught.value)
-
-
-def test_names_between_commas_may_hold_commas() -> None:
-    assert split_names("a, b,c , d", {"b,c"}.__contains__) == ["a", "b,c", "d"]
-    assert split_names("x,y", {"x,y", "x"}.__contains__) == ["x,y"]
-    assert split_names("", bool) == []
-
-
-def test_values_are_spelt_as_hydra_reads_them() -> None:
-    for value in ("prüf", 'a "b" \\', ["é", "ü x"], 1e-5, True, None, float("inf"), [1, 2.5]):
-        assert parse_word(f"x={hydra_text(value)}").value() == value
-    assert "\\u" not in hydra_text(["prüf", "€"])
 
 
 def test_a_name_that_is_not_there_stands_in_the_message_as_typed(

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
@@ -15,8 +14,6 @@ from scripts.driver.job import plan_job
 from scripts.plan import cells
 from scripts.plan.selection import variant_rows
 from scripts.records.experiment import load_experiment
-from scripts.report.result_table import table_page
-from scripts.report.tables import make_table
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")
@@ -99,20 +96,6 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("here")
-def test_both_rates_of_the_ablation_grid_train_as_one_stack(tmp_path, monkeypatch):
-    experiment = replace(load_experiment("ladder"), datasets=["airfoil"])
-    monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
-    given = choice(tmp_path, methods=["erm"], seeds=[0, 1])
-    trained = []
-    monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
-    cells.train_cells(experiment, cells.plan_cells(experiment, given)[0])
-    stacks = sorted((item.jobs[0].settings.label_scaling, item.epochs, [job.settings.lr for job in item.jobs])
-                   for item in trained)  # fmt: skip
-    scales, lengths = ["centre", "none", "standard"], [100, 200, 500]
-    assert stacks == [(scale, epochs, [0.01, 0.003]) for scale in scales for epochs in lengths]
-
-
-@pytest.mark.usefixtures("here")
 def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
     experiment = replace(load_experiment("ladder"), datasets=["no2", "exchange_rate"], seeds_of={"exchange_rate": 2})
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
@@ -179,46 +162,6 @@ def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
         reproduce.main([*words.split(), f"out={tmp_path}", "device=cpu"])
     assert [choice.preset for choice in presets] == ["cpu", "paper", "paper"]
     assert [choice.seeds for choice in presets] == [[0, 1], [0, 1], list(range(10))]
-
-
-def test_table_2_says_what_it_is():
-    experiment = load_experiment("table2")
-    base = {"experiment": "table2", "preset": "cpu", "layer": "", "split": "test", "seed": 0}
-    records = [
-        {**base, "dataset": dataset, "method": method, "metric": metric, "value": value}
-        for dataset in ("pascal1d", "pascal1d_rendered")
-        for method, values in (("maml", (3.0, 0.2, 2.8)), ("cmixup_meta", (2.0, 0.1, 1.9)))
-        for metric, value in zip(experiment.metrics, values, strict=True)
-    ]
-    text = table_page(make_table(experiment, pd.DataFrame(records, dtype=object), "cpu", ["maml", "cmixup_meta"]))
-    assert "preset cpu (64 x 64 pixels, decoder width 16, meta-batch 4, 2500 iterations, 1000 test tasks)" in text
-    paper, ours = text.split("### PASCAL3D, our rendering")
-    assert "| C-Mixup | 1 | 2.000 | 1.995 ± 0.067 | +0.005 |" in paper
-    assert all(f"| MAML | 1 | {value} |" in ours for value in ("3.000", "0.200", "2.800"))
-    assert "Not in the paper" in ours
-    assert "Not in the paper" not in paper
-    assert "The paper's ± in this table is that interval" in text
-
-
-def test_no_number_of_a_wide_table_is_cut(capsys):
-    experiment = load_experiment("table3")
-    base = {"experiment": "table3", "preset": "paper", "layer": "", "split": "test", "dataset": "skillcraft"}
-    records = [
-        {**base, "method": method, "metric": metric, "seed": seed, "value": 5.1234 + seed}
-        for method in ("erm", "manifold_mixup", "cmixup")
-        for metric in experiment.metrics
-        for seed in range(10)
-    ]
-    table = make_table(experiment, pd.DataFrame(records, dtype=object), "paper", ["erm", "manifold_mixup", "cmixup"])
-    reproduce.show_terminal(table)
-    printed = capsys.readouterr().out
-    assert "\u2026" not in printed
-    heads = [line for line in printed.splitlines() if line.split()[:2] == ["method", "n"]]
-    assert len(heads) == len(experiment.metrics)
-    assert any("mean RMSE over domains ours" in head for head in heads)
-    line, *_ = [line for line in printed.splitlines() if line.strip().startswith("Manifold Mixup  10")]
-    assert "C-Mixup minus it, n = 10" in heads[0]
-    assert line.split()[2:6] == ["10", "9.623", "\u00b1", "3.028"]
 
 
 def test_all_goes_through_the_experiments_and_names_those_that_are_not_whole(monkeypatch, capsys):

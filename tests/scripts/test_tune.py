@@ -182,13 +182,6 @@ def test_runs_of_other_tuned_values_are_other_runs(tuned: Path) -> None:
     assert before.options == after.options == {}
 
 
-@pytest.mark.usefixtures("tuned")
-def test_what_is_not_tuned_says_how_to_tune_it() -> None:
-    message = r"mixup has not been tuned on no2; python -m scripts\.tune dataset=no2 method=mixup does it"
-    with pytest.raises(InputError, match=message):
-        planned("dataset=no2", "method=mixup", "preset=tuned")
-
-
 # ---- tables
 
 

@@ -14,7 +14,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.records import report_rows
 from tests.helpers import put_together
-from tests.scripts.cover import TASKS, cases, method_kind, plans, presets_of
+from tests.scripts.cover import TASKS, cases, cover, method_kind, presets_of
 from tests.scripts.jobs import FILES, execute_job, report_of
 
 # Networks of the paper's size are too slow for tests that only ask whether everything fits together.
@@ -33,7 +33,7 @@ NARROW = dict.fromkeys(
 }
 
 
-@pytest.mark.parametrize(("dataset", "method", "preset"), plans())
+@pytest.mark.parametrize(("dataset", "method", "preset"), cover())
 def test_methods_are_planned(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from cmixup.errors import InputError
 from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import logger
 from scripts.driver.job import plan_job
-from scripts.driver.provenance import CODE
 from scripts.driver.runs import load_reports, read_predictions
 from scripts.train import run_job
 from tests.scripts.jobs import execute_job, planned
@@ -199,28 +196,6 @@ def test_a_sweep_of_wandb_composes_and_has_a_metric_of_the_summary() -> None:
     job = plan_job(compose_train(words))
     assert sweep["metric"]["name"] == f"val/{job.dataset.selection}"
     assert sweep["program"] == "scripts.train"
-
-
-@pytest.mark.slow
-def test_wandb_is_set_to_be_quiet_before_it_is_imported() -> None:
-    """Its exporter of metrics starts with the import, and a run that says offline comes too late."""
-    code = (
-        "import os, sys\n"
-        "class Watch:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'wandb':\n"
-        "            print(os.environ.get('WANDB_MODE'), os.environ.get('WANDB_ERROR_REPORTING'))\n"
-        "            raise SystemExit(0)\n"
-        "sys.meta_path.insert(0, Watch())\n"
-        "from scripts.driver import logger\n"
-        "logger.WandbLogger({'out': '.', 'train': {'epochs': 1, 'batch_size': 1, 'lr': 1.0}}, {}, 0)\n"
-        "import wandb\n"
-    )
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=CODE, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["offline", "false"]
 
 
 @pytest.mark.slow

@@ -3,12 +3,9 @@
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
-from multiprocessing import spawn
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,24 +80,6 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     while is_alive(child) and time.monotonic() < until:
         time.sleep(0.01)
     assert not is_alive(child)
-
-
-def test_a_worker_does_not_import_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    command, heard = ModuleType("__main__"), list[dict[str, Any]]()
-    command.__file__ = "command.py"  # pytest-xdist starts its workers by `-c`, which has none
-    monkeypatch.setitem(sys.modules, "__main__", command)
-
-    class Context:
-        Pipe = staticmethod(multiprocessing.Pipe)
-
-        @staticmethod
-        def Process(**_: Any) -> Any:  # noqa: N802, as multiprocessing calls it
-            return SimpleNamespace(start=lambda: heard.append(spawn.get_preparation_data("worker")))
-
-    Worker(Context(), work)  # type: ignore[arg-type]
-    assert not {"init_main_from_name", "init_main_from_path"} & set(heard[0])
-    assert {"init_main_from_name", "init_main_from_path"} & set(spawn.get_preparation_data("worker"))
-    assert sys.modules["__main__"] is command
 
 
 @pytest.mark.usefixtures("no_git")

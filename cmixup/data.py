@@ -91,10 +91,12 @@ class Split:
         if self.domain.ndim != 1:
             raise InputError(f"domain of {self.name} must be (N,), got shape {tuple(self.domain.shape)}")
         for label, tensor in (("x", self.x), ("y", self.y)):
-            if isinstance(tensor, Tensor) and not bool((finite := torch.isfinite(tensor)).all()):
-                finite = finite.reshape(len(tensor), -1)
-                gaps = tensor.isnan().any(dim=1) & finite.any(dim=1) & ~tensor.isinf().any(dim=1) if label == "y" else 0
-                if (wrong := ~(finite.all(dim=1) | gaps)).any():
+            if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
+                finite = torch.isfinite(tensor).reshape(len(tensor), -1)
+                wrong = ~finite.all(dim=1)
+                if label == "y":  # where a gap is none
+                    wrong = tensor.isinf().any(dim=1) | ~finite.any(dim=1)
+                if bool(wrong.any()):
                     row = int(wrong.nonzero()[0])
                     raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 from scripts.config.compose import part_file
@@ -14,7 +13,7 @@ from scripts.report.evidence import Evidence, Query, Unsupported, published_evid
 from scripts.report.register import writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, summary_text
 from scripts.report.tables import make_table, standard_records
-from scripts.stats.intervals import Summary, interval_text
+from scripts.stats.intervals import interval_text
 
 HEAD = """# Ours, the paper's and the authors' code, preset released
 
@@ -44,7 +43,7 @@ def agreement_table(block: Block, evidence: Evidence) -> str:
         if cell.ours is None or cell.paper is None:
             continue
         codes = against_authors(evidence, {"experiment": "table1", "preset": PRESET, **same}, same, cell.decimals)
-        texts = [mean_std(one, cell.decimals) for one in (cell.paper, cell.ours)]
+        texts = [summary_text(one, cell.decimals) for one in (cell.paper, cell.ours)]
         body.append([names.method_title(method), *texts, cell.difference_text, *(codes or "——")])
         n = max(n, cell.ours.n)
     head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "ours minus the paper's", *AUTHORS_HEAD]
@@ -75,9 +74,4 @@ def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: in
         return []
     shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
     difference = interval_text(sample_difference(shared, other), decimals, bold=True)
-    return [f"{mean_std(other.summary, decimals)}, n = {other.summary.n}", difference]
-
-
-def mean_std(value: Summary, decimals: int) -> str:
-    """Return mean ± standard deviation; a mean without one says so."""
-    return summary_text(value, decimals) + (" (n = 1)" if math.isnan(value.std) else "")
+    return [f"{summary_text(other.summary, decimals)}, n = {other.summary.n}", difference]

@@ -16,7 +16,8 @@ from scripts.report.verdicts import IDLE, Finding, find_all, load_artefacts
 from scripts.stats.intervals import interval_text
 
 HEAD = ("in the paper", "what it shows", "command", "see")
-SHORT_HEAD = ("the paper says", "our runs")
+SHORT_HEAD = ("the paper says", "settings", "our runs")
+SETTINGS = {"paper": "printed in the paper", "released": "the authors' code", "cpu": "reduced for a CPU", "": "—"}
 STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
 SELF_PARTNERS = " (equals ERM: every row is its own partner)"
 
@@ -34,8 +35,10 @@ def map_parts() -> dict[str, dict[str, str]]:
         ])  # fmt: skip
         seeds = ", ".join(map(str, sorted({one.n for one in findings}, reverse=True)))
         statements += statement_lines(findings, f"{number}, {artefact.what}: {artefact.decides} (n = {seeds})")
-        if artefact.says:
-            short.append([f"{artefact.says} ({number})", outcome_words(findings)])
+        says = f"{artefact.says} ({number})"
+        for preset in dict.fromkeys(one.preset for one in findings) if artefact.says else ():
+            short.append([says, SETTINGS[preset], outcome_words([one for one in findings if one.preset == preset])])
+            says = ""
     return {
         f"{RESULTS.name}/README.md": {
             "map": markdown_table(HEAD, rows, left=len(HEAD)),
@@ -46,7 +49,7 @@ def map_parts() -> dict[str, dict[str, str]]:
 
 
 def outcome_words(findings: Sequence[Finding]) -> str:
-    """Return the outcomes in words, each with what it is of: a dataset, its preset, or what is compared on it.
+    """Return the outcomes of a preset in words, each with its datasets and what is compared on them.
 
     Where the paper prints no number they are counted.
     """
@@ -56,7 +59,7 @@ def outcome_words(findings: Sequence[Finding]) -> str:
         for where in dict.fromkeys(one.where for one in findings):
             mine = [one for one in findings if one.where == where]
             held = [one for one in mine if one.outcome == word]
-            which = dict.fromkeys(one.label or one.preset for one in held)
+            which = [one.label for one in held]
             places += [f"{where} ({', '.join(which)})" if len(held) < len(mine) else where] if held else []
         count = sum(one.outcome == word for one in findings)
         what = ", ".join(places) if printed else f"{count} of {len(findings)}"

@@ -123,11 +123,6 @@ def method_title(theorem: int, method: str) -> str:
     return RENAMED.get((theorem, method), TITLES[method])
 
 
-def grid_places(numbers: Numbers, theorem: int) -> list[Place]:
-    """Return the base and the places over N and p, and over Theorem 3's noise."""
-    return [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
-
-
 def answer_table(numbers: Numbers) -> str:
     """Return the answers: differences at each theorem's base, and at how many places all three lie below 0."""
     body = []
@@ -135,7 +130,8 @@ def answer_table(numbers: Numbers) -> str:
         base = numbers.base(theorem)
         for q in quantities[:2]:
             compared, (erm,) = numbers.differences(base, q), numbers.differences(base, q, ["erm"])
-            everywhere = list(filter(None, (numbers.differences(at, q) for at in grid_places(numbers, theorem))))
+            grid = [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
+            everywhere = list(filter(None, (numbers.differences(at, q) for at in grid)))
             held = sum(all(d.high < 0 for d in one) for one in everywhere)
             places = f"{held} of {len(everywhere)}"
             body.append([f"{theorem}: {q.title}", *map(interval_text, compared), places, interval_text(erm)])

@@ -89,6 +89,9 @@ BAD: Bad = [
     *((partial(settings, **{name: 0}), f"{name} must be a whole number, 1 to 2147483647, got 0")
       for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every")),
     *bad(lambda value: settings(lr_decay=value), (0.0, -0.5, NAN), "lr_decay must be a finite number above 0"),
+    *bad(lambda value: settings(patience=value), (0, -1, 1.5), "patience must be"),
+    (partial(settings, select="last", patience=3), "patience must be null where select is 'last', got 3"),
+    (partial(settings, select="first"), "select must be one of best, last, got 'first'"),
     (partial(settings, label_scaling="minmax"), "one of none, centre, standard, loss, got 'minmax'"),
     (lambda: train_one(composed("cmixup"), label_scaling="loss"),
      "label_scaling loss is for methods over domains, not Mix; use standard"),

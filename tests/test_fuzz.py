@@ -110,16 +110,3 @@ VALUES = (
 def test_a_word_of_a_command_line_is_planned_or_refused_in_one_line(key: str, value: str) -> None:
     words = ["dataset=no2", "dataset.synthetic=true", "logger=none", f"{key}={value}"]
     assert len(error_of(lambda: plan_job(compose_train(words)))) <= 400
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("dataset.max_rows={_target_:builtins.print}", "dataset.max_rows must be a int here, got builtins.print"),
-        (f"method={'x' * 3000}", "method must be one of "),
-        (f"dataset=crime dataset.folds={10**400}", r"dataset.folds must be a whole number within \+-922"),
-    ],
-)
-def test_words_that_once_gave_a_traceback_are_one_line(words: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        plan_job(compose_train(["dataset=csv", "dataset.synthetic=true", *words.split()]))

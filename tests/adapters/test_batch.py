@@ -5,10 +5,8 @@ import pickle
 import warnings
 from collections import OrderedDict, namedtuple
 
-import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from cmixup import CMixup, LabelSpace, bandwidth_for_fraction
 
@@ -37,13 +35,6 @@ def test_return_mix_in_evaluation_is_each_row_itself() -> None:
     assert same_y is y
     assert mixed.partner.tolist() == [0, 1, 2, 3, 4]
     assert mixed.lam.tolist() == [1.0] * 5
-
-
-def test_lambda_of_a_batch() -> None:
-    _, y = rows()
-    lam = CMixup(0.5, seed=0, lam_per="batch").draw(y).lam
-    assert len(lam.unique()) == 1
-    assert len(CMixup(0.5, seed=0).draw(y).lam.unique()) == 64
 
 
 @pytest.mark.parametrize("size", [40, 600])
@@ -170,10 +161,3 @@ def test_gradients_pass() -> None:
     expected.index_add_(0, partner, 1 - lam)
     assert x.grad is not None
     torch.testing.assert_close(x.grad[:, 0], expected)
-
-
-def test_it_has_no_parameters_and_prints() -> None:
-    mixing = nn.Sequential(CMixup(("std", 0.3), labels=np.arange(5)))
-    assert not list(mixing.parameters())
-    assert list(mixing.state_dict()) == ["0._extra_state"]
-    assert "bandwidth=('std', 0.3), lam=Beta(2, 'example')" in repr(mixing)

@@ -80,18 +80,6 @@ def test_a_sequence_first_output_is_refused() -> None:
         model["rnn"](x)
 
 
-def test_data_parallel_on_one_device() -> None:
-    model, (x, y) = net(), rows()
-    expected_y, expected = None, None
-    for wrapped in (model, nn.DataParallel(model)):
-        with mixing_at(wrapped, "1", CMixup(0.7, seed=0), y) as mixed_y:
-            prediction = wrapped(x)
-        if expected is not None:
-            assert torch.equal(prediction, expected)
-            assert torch.equal(mixed_y, expected_y)
-        expected_y, expected = mixed_y, prediction
-
-
 def test_a_part_of_the_batch_is_refused_as_data_parallel_on_two_devices_would_give_it() -> None:
     model, (x, y) = net(), rows()
     with (

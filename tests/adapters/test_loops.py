@@ -3,7 +3,6 @@
 import copy
 import io
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,22 +176,6 @@ def test_labels_of_many_outputs_are_looked_at_again_after_a_state() -> None:
     resumed.load_state_dict(mixing.state_dict())
     assert resumed.bandwidth is None
     assert torch.equal(resumed.draw(y).lam, mixing.draw(y).lam)
-
-
-@pytest.mark.slow  # the import takes seconds
-def test_a_module_with_a_mixing_goes_through_a_distributed_checkpoint(tmp_path: Path) -> None:
-    import torch.distributed.checkpoint as dcp
-
-    x, y = rows(64)
-    first, fresh = (Net(CMixup(("std", 0.5), seed=seed)) for seed in range(2))
-    first.mixing(x, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is one process
-        dcp.save(first.state_dict(), checkpoint_id=tmp_path, no_dist=True)
-        state = fresh.state_dict()
-        dcp.load(state, checkpoint_id=tmp_path, no_dist=True)
-    fresh.load_state_dict(state)
-    assert torch.equal(first.mixing(x, y)[0], fresh.mixing(x, y)[0])
 
 
 def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,12 +28,6 @@ def test_a_pair_is_the_closed_form() -> None:
     torch.testing.assert_close(y, 0.25 * data.dataset[3][1] + 0.75 * data.dataset[7][1])
 
 
-def test_return_mix() -> None:
-    (x, _), mixed = pairs(return_mix=True)[4]
-    assert float(x[4]) >= float(mixed.lam) - 1e-6
-    assert float(x[mixed.partner]) >= 1 - float(mixed.lam) - 1e-6
-
-
 def test_rows_keep_their_form() -> None:
     """Arrays and numbers become tensors, kept entries are the row's own."""
     rows = [{"x": np.full(3, float(i)), "y": i, "name": f"row {i}"} for i in range(10)]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
-from datasets.common.base import Dataset, RawTable, TabularDataset, permuted
+from datasets.common.base import RawTable, TabularDataset, permuted
 from datasets.common.domain_table import leave_domains_out, released_order, split_by_domain
 from datasets.common.scaling import Scaling
 from datasets.crime import Crime
@@ -80,28 +80,6 @@ def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
     if name not in SMALL_IMAGES and card.x_shape:
         assert tuple(data.train.x.shape[1:]) == card.x_shape
     assert len(card.split_sizes) in (0, 3)
-
-
-class Least(Dataset):
-    """What a dataset has to say of itself."""
-
-    name = "least"
-    unit = "none"
-
-    def load(self, seed: int) -> RegressionData:
-        x = torch.rand(6, 2)
-        train, val, test = (Split(x, x.sum(dim=1, keepdim=True), torch.zeros(6, dtype=torch.int64)) for _ in SPLITS)
-        return self.assemble(seed, train, val, test, {}, "made up")
-
-
-def test_name_unit_and_load_make_a_dataset() -> None:
-    data = Least(synthetic=True).load(0)
-    assert (data.name, data.unit, data.selection, data.worst) == ("least", "none", "rmse", ())
-    assert data.notes == ("synthetic stand-in: not real data", "made up")
-    assert not Least.tasks
-    assert not Least.domains
-    assert (Least.x_shape, Least.rows, Least.split_sizes) == ((), 0, ())
-    assert Least().fetch() == []
 
 
 # ---- splits
@@ -179,16 +157,6 @@ def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> N
     x = np.array([[1.0, 0.1], [3.0, 0.1], [9.0, 0.4]])
     scaled = Scaling.fit(x[:2], "standard").apply(x).astype(np.float32)
     assert scaled.tolist() == [[-1.0, 0.0], [1.0, 0.0], [7.0, 0.0]]  # others are not clipped
-
-
-def test_labels_domains_and_checksums_pass_as_they_are() -> None:
-    y = np.linspace(100, 200, 10)[:, None]
-    data = Toy(toy_x(), y).load(0)
-    assert data.train.y[:, 0].tolist() == y[:6, 0].astype(np.float32).tolist()
-    assert data.test.domain.tolist() == [2, 0]
-    assert data.checksums == {"toy.csv": "0" * 64}
-    assert data.worst == ("rmse",)
-    assert data.notes == ()
 
 
 @pytest.mark.parametrize(("which", "value"), [("x", np.nan), ("y", np.inf)])

@@ -9,12 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import torch
-from torch.utils.data import DataLoader, Dataset
 
-from cmixup import threads
 from cmixup.errors import InputError
-from cmixup.threads import in_threads
 from datasets.common import fetch as module
 from datasets.common.damaged import LONGEST_REASON, naming
 from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
@@ -240,18 +236,3 @@ def test_a_reason_is_one_short_line() -> None:
 
 
 # ---- threads
-
-
-class Names(Dataset):
-    """The names of the threads that a reader of four items uses."""
-
-    def __getitem__(self, _: int) -> list[str]:
-        return in_threads(lambda _: threading.current_thread().name, range(4))
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_worker_of_a_data_loader_reads_in_one_thread(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "N_CORES", 3)
-    loader = DataLoader(Names(), batch_size=None, sampler=[0], num_workers=workers, generator=torch.Generator())
-    (used,) = loader
-    assert any(name != "MainThread" for name in used) == (workers == 0)

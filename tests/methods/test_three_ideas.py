@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import torch
 from torch import nn
 
 from cmixup.batch import Batch
@@ -14,10 +13,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.methods.resample import Resample
-from cmixup.mixing.automix import AutoMix
-from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta
-from cmixup.mixing.puzzlemix import PuzzleMix
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.trainer import Run, train
 from scripts.study.entry import ENTRIES, load_module
@@ -74,16 +70,6 @@ def test_a_pairing_that_gives_no_partners_is_named() -> None:
         train_one(Mix(Forgetful(), Beta(0.5)), 0)
     with pytest.raises(InputError, match="method Resample needs the rows of the draw 'partner'"):
         train_one(Resample(Forgetful(), Beta(0.5)), 0)
-
-
-@pytest.mark.parametrize("mixing", [AutoMix(1), PuzzleMix()])
-def test_a_mixing_without_partners_is_named(mixing: Mixing) -> None:
-    batch = Batch(torch.zeros(2, 1, 8, 8), torch.zeros(2, 1), torch.zeros(2), draws={"lam": torch.ones(2)})
-    stack, loss = cast("Any", None), cast("Any", None)
-    with pytest.raises(InputError, match=f"mixing {type(mixing).__name__} needs the rows of the draw 'partner'"):
-        mixing.step(loss, stack, batch)
-    with pytest.raises(InputError, match="mixing X needs the rows of the draw 'other_partner'"):
-        batch.rows("other", "mixing X")
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])

@@ -75,14 +75,6 @@ def test_bandwidth_in_standard_deviations_of_the_labels():
 
 
 @pytest.mark.parametrize(
-    ("given", "parsed"),
-    [(2, 2.0), (np.inf, np.inf), ("auto", ("fraction", 0.2)), (["std", 3], ("std", 3.0))],
-)
-def test_the_form_of_a_bandwidth_is_read_without_labels(given, parsed):
-    assert parse_bandwidth(given) == parsed
-
-
-@pytest.mark.parametrize(
     ("given", "message"),
     [
         (1e-200, "bandwidth must be 0 or at least 1e-150"),

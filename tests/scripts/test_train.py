@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from datasets.csv import Csv
 from scripts import collect
 from scripts import train as train_module
 from scripts.config.compose import compose_train, override_words
@@ -48,30 +47,14 @@ def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("no_git")
-def test_what_a_table_hides_is_a_line_more_and_the_rest_of_the_output_stays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(0)
-    area = rng.uniform(30, 150, 120)
-    price = 3000 * area + rng.normal(0, 4e4, 120)
+def test_what_a_table_hides_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    area = np.random.default_rng(0).uniform(30, 150, 120)
+    price = 3000 * area + np.random.default_rng(1).normal(0, 4e4, 120)
     pd.DataFrame({"area": area, "tax": price / 20, "price": price}).to_csv(tmp_path / "t.csv", index=False)
-    outputs = []
-    for looked in (True, False):
-        if not looked:
-            monkeypatch.setattr(Csv, "problems", lambda _: ())
-        train_module.run_training(compose_train([
-            "dataset=csv", f"dataset.path={tmp_path / 't.csv'}", "dataset.target=price", "method=cmixup",
-            "train.epochs=2", "logger=none", f"out={tmp_path / str(looked)}",
-        ]))  # fmt: skip
-        printed = capsys.readouterr()
-        outputs.append([text.replace(str(tmp_path / str(looked)), "OUT") for text in printed])
-    (out, err), (plain_out, plain_err) = outputs
-    assert out == plain_out
-    lines = [line for line in err.splitlines() if line not in plain_err.splitlines()]
-    assert [line for line in err.splitlines() if line not in lines] == plain_err.splitlines()
-    assert len(lines) == 1
-    assert "tax alone predicts price nearly" in lines[0]
-    assert "dataset.drop=[tax]" in lines[0]
+    words = [f"table={tmp_path / 't.csv'}", "target=price", "train.epochs=2", "logger=none", f"out={tmp_path}"]
+    train_module.run_training(compose_train(words))
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "tax alone predicts price nearly" in line]
+    assert "dataset.drop=[tax]" in line
 
 
 @pytest.mark.parametrize("error", [InputError("alpha must be"), OSError(28, "No space left"), Diverged("no finite")])

@@ -42,13 +42,6 @@ def test_the_last_epoch_counts_where_it_is_selected(n_seeds: int) -> None:
         assert states_differ(one.state_dict, other.state_dict) == (one.best_epoch < 12)
 
 
-def test_a_last_epoch_knows_no_patience() -> None:
-    with pytest.raises(InputError, match="patience must be null where select is 'last', got 3"):
-        settings(select="last", patience=3)
-    with pytest.raises(InputError, match="select must be one of best, last, got 'first'"):
-        settings(select="first")
-
-
 @pytest.mark.parametrize("name", ["erm", "cmixup", "cmixup_batch"])
 def test_batches_have_as_many_rows_of_each_domain(name: str) -> None:
     data = make_data(0, (60, 20, 20))
@@ -157,9 +150,3 @@ def test_a_method_that_holds_something_for_the_whole_stack_keeps_it(monkeypatch:
     monkeypatch.setattr(StackTraining, "part", lambda *_: pytest.fail("a part was taken"))
     results = train(rated([Begins() for _ in RATES]), settings(epochs=EPOCHS, patience=PATIENCE))
     assert len({len(result.history) for result in results}) > 1
-
-
-@pytest.mark.parametrize("patience", [0, -1, 1.5])
-def test_patience_counts_epochs(patience: float) -> None:
-    with pytest.raises(InputError, match="patience"):
-        settings(patience=patience)

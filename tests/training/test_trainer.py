@@ -145,13 +145,6 @@ class Counting(ERM):
         return super().step(stack, batch)
 
 
-@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [16, 16, 16, 2]), (True, [16, 16, 16])])
-def test_drop_last(drop_last: bool, sizes: list[int]) -> None:
-    method = Counting()
-    train_one(method, data=make_data(0, (50, 20, 17)), epochs=2, drop_last=drop_last)
-    assert method.sizes == sizes * 2
-
-
 def test_without_shuffling_every_epoch_has_the_rows_in_their_order() -> None:
     method, data = Counting(), make_data(0, (50, 20, 17))
     train_one(method, data=data, epochs=2, drop_last=True, shuffle=False)
@@ -179,14 +172,6 @@ def test_tracked_splits_are_scored_clean_after_every_epoch_and_change_nothing() 
         assert best["train_rmse"] == pytest.approx(float(clean), rel=1e-5)
     with pytest.raises(InputError, match="track must be one of train, test, got 'val'"):
         settings(track=["val"])
-
-
-@pytest.mark.parametrize("n_seeds", [1, 2])
-def test_on_search_hears_of_every_step_before_the_first_epoch(n_seeds: int) -> None:
-    heard: list[tuple[int, ...]] = []
-    runs = [make_run(composed("mixrl", outer=3, n_in=2), seed) for seed in range(n_seeds)]
-    train(runs, settings(epochs=1), on_search=lambda *step: heard.append(step), on_epoch=lambda *_: heard.append(()))
-    assert heard == [(1, 3), (2, 3), (3, 3), ()]
 
 
 @pytest.mark.parametrize(("gamma", "every"), [(0.96, 1), (0.1, 3), (1.0, 1)])

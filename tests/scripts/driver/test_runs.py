@@ -14,7 +14,7 @@ from scripts.driver import runs
 from scripts.driver.job import plan_job
 from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, read_predictions, write_predictions
 from scripts.stats.scored import Scored
-from tests.scripts.jobs import FILES, execute_job
+from tests.scripts.jobs import execute_job
 from tests.scripts.reports import report
 
 PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), np.float32), np.arange(3))}
@@ -32,21 +32,6 @@ def finish(folder: Path, **changes: Any) -> None:
 def write_run(folder: Path, **changes: Any) -> None:
     begin_run(folder, {"config": 1})
     finish(folder, **changes)
-
-
-def test_a_run_is_done_when_all_of_it_is_there(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    assert not is_done(folder)
-    begin_run(folder, {"seed": 3})
-    assert not is_done(folder)
-    finish(folder)
-    assert is_done(folder)
-    assert sorted(path.name for path in folder.iterdir()) == FILES
-    assert (folder / "config.yaml").read_text() == "seed: 3\n"
-    assert (folder / "history.csv").read_text() == "epoch,val_rmse\n1,2.0\n2,1.0\n"
-    assert torch.load(folder / "checkpoint.pt", weights_only=True)["w"].tolist() == [1, 1]
-    begin_run(folder, {"seed": 3})
-    assert not is_done(folder)
 
 
 @pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "predictions.h5", "report.json"])

@@ -66,26 +66,6 @@ def test_what_steps_would_lose_is_kept_whole(bad: float, tmp_path: Path) -> None
     assert back[1]["val"].prediction[""].shape == (0, 1)
 
 
-def test_the_same_rows_and_the_same_predictions_cost_little(tmp_path: Path) -> None:
-    """Labels are kept once a dataset, runs that are the same once a file, and like runs by their difference."""
-    rng = np.random.default_rng(0)
-    target = rng.normal(size=(5000, 1)).astype(np.float32)
-    ours = target + rng.normal(size=target.shape).astype(np.float32)
-    size = {}
-    for name, runs in {
-        "one": [ours],
-        "same": [ours] * 9,
-        "like": [ours + np.float32(0.001) * k for k in range(9)],
-    }.items():
-        path = tmp_path / name / PLACE
-        rows = {k: {"test": Scored({"": prediction}, target, np.zeros(5000, int))} for k, prediction in enumerate(runs)}
-        write_cells(path, {"fcn3 paper": rows})
-        size[name] = path.stat().st_size
-    assert size["same"] < size["one"] + 200
-    assert size["like"] < 3 * size["one"]
-    assert (tmp_path / "one/predictions/targets/airfoil.xz").stat().st_size < 1.1 * target.nbytes
-
-
 def test_every_flip_and_every_cut_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     target = np.arange(4, dtype=np.float32)[:, None]
     write_cells(tmp_path / PLACE, {"a": {0: {"val": Scored({"": target + 1}, target, np.zeros(4, int))}}})

@@ -241,6 +241,8 @@ def test_a_bad_input_is_one_line_before_training(case: str, tmp_path: Path) -> N
 
 
 def test_a_file_that_is_gone_at_prediction_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"it does not hold what a run keeps there \(cmixup images 1\)"):
+        ImagePreparation.from_json('{"format": "cmixup images 1", "size": 8}', "it")
     made = ImagePreparation(("y",), ("",), 8, False, (0.0,) * 3, (1.0,) * 3)
     with pytest.raises(InputError, match=r"new: 1 of 1 files are not there: gone.png"):
         made.apply(["gone.png"], "new")

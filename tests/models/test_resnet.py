@@ -101,6 +101,8 @@ def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:
     torch.testing.assert_close(theirs.fc(model.encode(x, "features")), theirs(x))
     torch.testing.assert_close(model.decode(model.encode(x, "features"), "features"), model(x))
     assert "theirs.pth (SHA-256" in model.notes[0]
+    with pytest.raises(InputError, match=r"in_shape must be \(3, height, width\) for torchvision, got \(8, 40, 40\)"):
+        Torchvision((8, 40, 40), 2, "shufflenet_v2_x0_5")
     for network, weights, message in (
         ("shufflenet", None, "'shufflenet' is none of torchvision's; the nearest name is 'shufflenet"),
         ("squeezenet1_0", None, "must end in one linear layer, which squeezenet1_0 does not"),

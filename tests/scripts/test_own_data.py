@@ -54,7 +54,9 @@ def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_ses
     return job
 
 
-def test_a_run_on_images_predicts_its_own_numbers_from_the_files(images_run: Job, place: Path, tmp_path: Path) -> None:
+def test_a_run_on_images_predicts_its_own_numbers_from_the_files(
+    images_run: Job, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """By the library and by the command, whose error is that of the labels."""
     folder, test = images_run.run_folder(0), images_run.dataset.load(0).test
     kept = read_predictions(folder / "predictions.h5")["test"]
@@ -70,18 +72,19 @@ def test_a_run_on_images_predicts_its_own_numbers_from_the_files(images_run: Job
     by_name = frame.set_index("file")["ink"]
     below = [Path(path).relative_to(place / "photos").as_posix() for path in paths]
     np.testing.assert_allclose(by_name[below], kept.prediction[""][:, 0], rtol=1e-5)
-    predict.main(given)
-    assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(by_name.sort_index())
-
-
-def test_the_printed_error_is_that_of_the_labels(
-    images_run: Job, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [f"run={images_run.run_folder(0)}", f"images={place / 'photos'}", f"labels={place / 'labels.csv'}"]
-    predict.main([*words, f"out={tmp_path / 'p.csv'}"])
-    error = pd.read_csv(tmp_path / "p.csv")["ink"] - pd.read_csv(place / "labels.csv")["ink"]
+    error = frame["ink"] - labels["ink"]
     line = f"ink: rmse {np.sqrt((error**2).mean()):.4f}, mean absolute error {error.abs().mean():.4f}, over {N} rows"
     assert line in capsys.readouterr().out
+    for words, message in (
+        ([given[0], f"table={place / 'labels.csv'}"], "was not trained on table=; give images="),
+        ([*given, f"labels={place / 'labels.csv'}", "id=who"], "id 'who' is no column of "),
+        ([given[0], f"arrays={place / 'd.npz'}", given[1]], "must name new data to predict"),
+    ):
+        with pytest.raises(SystemExit):
+            predict.main(words)
+        assert message in capsys.readouterr().err
+    predict.main(given)
+    assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(by_name.sort_index())
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from typing import Any
 
 from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
-from cmixup.metrics import lower_is_better
+from cmixup.metrics import NAIVE, lower_is_better
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import OWN, split_names, typed_path
 from scripts.driver.cli import user_errors
@@ -120,7 +120,11 @@ def collect_sweeps(
         }
         swept = [replace(p, erm={r["seed"]: r["scores"]["test"][score] for r in at[p.value]}) for p in swept]
         lines = {ERM: dict(swept[0].erm)} if of_method and swept[0].erm else {}
-        collected.append(Sweep(label, option, score, swept, lines))
+        begin, naive = f"{score}_{NAIVE}", list[dict[str, float]]()
+        for scores in (r["scores"]["test"] for r in mine):
+            naive.append({key.removeprefix(begin): value for key, value in scores.items() if key.startswith(begin)})
+        same = all(one == naive[0] for one in naive)
+        collected.append(Sweep(label, option, score, swept, lines, naive=naive[0] if same else {}))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
@@ -180,6 +184,9 @@ def collected_page(groups: Sequence[Sweep]) -> str:
             for split, point in (("test", on_test), ("validation, by which options are to be chosen", on_val))
             if point
         ]
+        if group.naive:
+            listed = [f"{name.replace('_', ' ')} {value:.{decimals}f}" for name, value in group.naive.items()]
+            best.append(f"Naive forecasts on test: {', '.join(listed)}.")
         parts += [f"## {_escaped_cell(group.title)}", markdown_table(head, rows)]
         parts.append(" ".join(best) or "No value has a finite mean.")
     return markdown_page(*parts)

@@ -57,6 +57,7 @@ class Sweep:
         points: in ascending order of their values.
         lines: test scores by seed of the other methods, by name.
         published: the preset's own value.
+        naive: test scores of predictions that need no training, by name, where all runs have the same.
     """
 
     title: str
@@ -65,6 +66,7 @@ class Sweep:
     points: list[Point]
     lines: dict[str, dict[int, float]] = field(default_factory=dict)
     published: Any = None
+    naive: dict[str, float] = field(default_factory=dict)
 
     @property
     def short_option(self) -> str:

@@ -1,7 +1,5 @@
 """The default `CMixupRegressor` beside the defaults of other regressors, on the 30 tables of the study.
 
-Then its prediction intervals beside those of conformalised trees, on the same tables, split 0.
-
 Example: python -m scripts.bench estimators tables=reserved models=cmixup,lightgbm
 """
 
@@ -19,10 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
-from cmixup.sampling.inputs import Floats
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
@@ -36,7 +32,7 @@ PARTS = {"chosen_on": tuple(BY_HASH[:20]), "reserved": tuple(BY_HASH[20:])}
 PART_OF = {table: part for part, tables in PARTS.items() for table in tables}
 ROWS, SPLITS = 4_000, 3
 COVERAGE, INTERVAL_SPLIT = 0.9, 0
-BASE, INTERVALS = "catboost", "intervals"
+BASE = "catboost"
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
     BASE: ("catboost", "CatBoostRegressor", {"thread_count": 1, "verbose": 0, "allow_writing_files": False}),
@@ -51,7 +47,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
 INTERVAL_TITLES = {
-    "cmixup": "`CMixupRegressor().predict_interval`, CV+ of its members",
+    "cmixup": "`CMixupRegressor().predict_interval`",
     "hist_quantiles": "`HistGradientBoostingRegressor`, two quantile losses",
     "hist_conformal": "the same, conformalised (CQR)",
     "catboost_deviation": "CatBoost `RMSEWithUncertainty`, normal quantiles",
@@ -59,7 +55,7 @@ INTERVAL_TITLES = {
 }
 KEYS = SHORT | {
     "tables": "chosen_on or reserved; default both",
-    "models": f"among {', '.join(MODELS)}, {INTERVALS} (those of trees); default all",
+    "models": f"among {', '.join(MODELS)}; default all",
     "splits": f"of 0 to {SPLITS - 1}; default all",
     "rerun": "1 fits again what the record has; default 0",
 }
@@ -149,57 +145,6 @@ def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     return round(float(((low <= y) & (y <= high)).mean()), 4), round(float(width.mean()), 4)
 
 
-def score_quantile(scores: Floats) -> float:
-    """Return the score that a share of `COVERAGE` of new ones stays below: of k the ceil((k + 1) share)-th smallest."""
-    rank = math.ceil((len(scores) + 1) * COVERAGE - 1e-9)
-    return float(np.sort(scores)[min(rank, len(scores)) - 1])
-
-
-def tree_intervals(x: pd.DataFrame, y: Floats, test: pd.DataFrame) -> dict[str, Floats]:
-    """Return intervals (n, 2) of the test rows by each kind of trees, for labels (N,).
-
-    Trees are trained on three quarters of the rows and conformalised on the others.
-    """
-    order = np.random.default_rng(INTERVAL_SPLIT).permutation(len(x))
-    train, rest = np.sort(order[len(x) // 4 :]), np.sort(order[: len(x) // 4])
-    tail = (1 - COVERAGE) / 2
-    both = []
-    for level in (tail, 1 - tail):
-        options: dict[str, Any] = {"categorical_features": "from_dtype", "random_state": INTERVAL_SPLIT}
-        model = HistGradientBoostingRegressor(loss="quantile", quantile=level, **options).fit(x.iloc[train], y[train])
-        both.append([model.predict(part) for part in (x.iloc[rest], test)])
-    low, high = ([side[k] for side in both] for k in (0, 1))
-    wider = score_quantile(np.maximum(low[0] - y[rest], y[rest] - low[1]))
-    intervals = {
-        "hist_quantiles": np.stack(high, axis=1),
-        "hist_conformal": np.stack([high[0] - wider, high[1] + wider], axis=1),
-    }
-    module, kind, options = MODELS[BASE]
-    boosting = getattr(importlib.import_module(module), kind)
-    model = boosting(loss_function="RMSEWithUncertainty", random_state=INTERVAL_SPLIT, **options)
-    words = categories_as_text(x)
-    model.fit(words.iloc[train], y[train], cat_features=list(x.select_dtypes("category")))
-    means = [model.predict(part) for part in (words.iloc[rest], categories_as_text(test))]  # of mean and variance
-    (mean, deviation), (test_mean, test_deviation) = ((part[:, 0], np.sqrt(part[:, 1])) for part in means)
-    normal, conformal = 1.6448536269514722, score_quantile(np.abs(y[rest] - mean) / deviation)
-    for name, times in (("catboost_deviation", normal), ("catboost_conformal", conformal)):
-        half = times * test_deviation
-        intervals[name] = np.stack([test_mean - half, test_mean + half], axis=1)
-    return intervals
-
-
-def score_tree_intervals(name: str) -> list[dict[str, str]]:
-    """Return a row a kind of trees: how many test labels of a table its intervals hold, and how wide they are."""
-    x, y, test, target = table_halves(name, INTERVAL_SPLIT)
-    outputs = [tree_intervals(x, column, test) for column in y.T]
-    rows = []
-    for model in outputs[0]:
-        ends = np.stack([output[model] for output in outputs], axis=2)
-        values = (PART_OF[name], name, model, *interval_coverage(ends, target))
-        rows.append(dict(zip(INTERVAL_COLUMNS, map(str, values), strict=True)))
-    return rows
-
-
 def run(given: Args) -> None:
     """Fit the models that are installed on each table and split in turn, and store each table's rows as they come.
 
@@ -210,26 +155,20 @@ def run(given: Args) -> None:
     tables = [table for part in given.listed("tables", tuple(PARTS)) for table in PARTS[part]][: 1 if short else None]
     splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
-    of_trees = {} if short else {(r["table"], r["model"]): r for r in stored_rows(INTERVALS)}
     models = []
-    for model in given.listed("models", (*MODELS, INTERVALS)):
-        if importlib.util.find_spec(MODELS[BASE if model == INTERVALS else model][0]):
+    for model in given.listed("models", tuple(MODELS)):
+        if importlib.util.find_spec(MODELS[model][0]):
             models.append(model)
         else:
-            print(f"{model} is skipped: {MODELS[BASE if model == INTERVALS else model][0]} is not installed")
+            print(f"{model} is skipped: {MODELS[model][0]} is not installed")
     for split, name in itertools.product(splits, tables):
-        in_turn = [model for model in models if model != INTERVALS]
-        missing = rerun or any((name, split, model) not in rows for model in in_turn)
-        for model in in_turn if missing else ():
+        missing = rerun or any((name, split, model) not in rows for model in models)
+        for model in models if missing else ():
             rows[name, split, model] = score_model(name, int(split), model)
             print(", ".join(rows[name, split, model].values()), flush=True)
         if base := rows.get((name, split, BASE)):
             for row in (row for key, row in rows.items() if key[:2] == (name, split)):
                 row["behind"] = f"{float(row['log_error']) - float(base['log_error']):.5f}"
-        first = min(splits) == split and INTERVALS in models and (rerun or (name, "hist_conformal") not in of_trees)
-        if first:
-            of_trees |= {(name, r["model"]): r for r in score_tree_intervals(name)}
-            store_rows(given, INTERVALS, of_trees.values(), INTERVAL_COLUMNS)
         if missing:
             store_rows(given, "estimators", rows.values(), COLUMNS)
 
@@ -264,7 +203,7 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of coverage and width; rows of CMixupRegressor come from its fits."""
+    """Return the table of coverage and width."""
     frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
     wide, body = frame[frame["model"] == "cmixup"].set_index("table")["width"], []
     for model, title in INTERVAL_TITLES.items():
@@ -290,8 +229,7 @@ def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
 @fills
 def estimator_tables() -> dict[str, dict[str, str]]:
     """Return the tables of regressors and of their intervals."""
-    fits = stored_rows("estimators")
-    ours = [r for r in fits if r["model"] == "cmixup" and r["split"] == str(INTERVAL_SPLIT) and r["coverage"]]
-    with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows(INTERVALS))]
-    errors = with_machine(error_table(fits), "estimators")
+    ours = [r | {"model": "cmixup"} for r in stored_rows("losses") if r["model"] == "squared"]
+    with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows("intervals"))]
+    errors = with_machine(error_table(stored_rows("estimators")), "estimators")
     return {PAGE: {"estimators": errors, "intervals": interval_table(with_intervals)}}

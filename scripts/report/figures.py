@@ -113,16 +113,17 @@ def method_looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 ROOT = RESULTS.parent
 DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
+DRAWN_PAGES = ("bandwidth.md", "scikit_learn.md")
 
 
 @draws
 def doc_figures() -> dict[str, Figure]:
-    """Return what a block of the page calls `figure`, by the path of the picture below it, below results/."""
+    """Return what a block of a page calls `figure`, by the path of the picture below it, below results/."""
     figures = {}
     with contextlib.chdir(ROOT):
-        for code, path in DRAWN.findall((ROOT / "docs" / "bandwidth.md").read_text()):
+        for code, path in DRAWN.findall("\n".join((ROOT / "docs" / page).read_text() for page in DRAWN_PAGES)):
             block: dict[str, Figure] = {}
-            exec(compile(code, path, "exec"), block)  # noqa: S102 - our own page
+            exec(compile(code, path, "exec"), block)  # noqa: S102 - our own pages
             figures[path] = block["figure"]
             pyplot.close(block["figure"])
     return figures

@@ -15,6 +15,7 @@ from scripts.records.experiment import load_experiment
 from scripts.report.figures import (
     COLOURS,
     DRAWN,
+    DRAWN_PAGES,
     LOOKS,
     ROOT,
     SERIES,
@@ -134,8 +135,8 @@ def test_methods_without_a_look_differ_and_c_mixup_s_forms_share_its_colour() ->
 
 
 def test_every_block_has_its_picture_and_draws_it() -> None:
-    page = (ROOT / "docs" / "bandwidth.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in DRAWN_PAGES)
     paths = [path for _, path in DRAWN.findall(page)]
-    assert len(set(paths)) == page.count("figure, ") == 4
+    assert len(set(paths)) == page.count("figure, ") == 5
     assert all((ROOT / "docs" / path).is_file() for path in paths)
     assert list(doc_figures()) == paths

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,18 +28,6 @@ FEWEST_ROWS, FOLDS = 100, 5
 SPREAD_TREES: dict[str, Any] = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
 #: The coverage at which intervals with a spread and those of one width are compared.
 COMPARED_AT = 0.9
-
-
-class Residuals(NamedTuple):
-    """What held-out rows say of the error.
-
-    Attributes:
-        size: (k, d_y) float64 absolute residuals by spread, in standard deviations; NaN where the label is missing.
-        weight: (k,) float64 of the rows.
-    """
-
-    size: Floats
-    weight: Floats
 
 
 def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
@@ -96,7 +84,7 @@ def spread_of(trees: Trees, x: Floats, levels: Sequence[Levels], folds: Sequence
     return (1 + predict_trees(trees, x, levels, folds, 1).mean(axis=0).clip(min=0)) / 2
 
 
-def check_coverage(coverage: float, residuals: Residuals) -> float:
+def check_coverage(coverage: float, residuals: Floats) -> float:
     """Return the share of labels that an interval shall hold.
 
     Raises:
@@ -105,7 +93,7 @@ def check_coverage(coverage: float, residuals: Residuals) -> float:
     share = as_number("coverage", coverage)
     if not 0 < share < 1:
         raise InputError(f"coverage must lie between 0 and 1, got {share!r}")
-    counts = (~np.isnan(residuals.size)).sum(axis=0) if len(residuals.size) else np.zeros(1, dtype=np.int64)
+    counts = (~np.isnan(residuals)).sum(axis=0) if len(residuals) else np.zeros(1, dtype=np.int64)
     if not counts.min():
         raise InputError(
             f"coverage={share!r} needs a fit that held rows out, got one without (early_stopping, X_val, cv)"
@@ -116,12 +104,15 @@ def check_coverage(coverage: float, residuals: Residuals) -> float:
     return share
 
 
-def residual_quantile(residuals: Residuals, share: float) -> Floats:
-    """Return the smallest residuals (d_y,) at or below which lies a share of `share (k + 1) / k`, by weight."""
+def residual_quantile(residuals: Floats, weights: Floats, share: float) -> Floats:
+    """Return the smallest residuals (d_y,) at or below which lies a share of `share (k + 1) / k` of the weights (k,).
+
+    Residuals (k, d_y) are NaN where the label is missing.
+    """
     quantiles = []
-    for column in residuals.size.T:
+    for column in residuals.T:
         known = ~np.isnan(column)
-        size, weight = column[known], residuals.weight[known]
+        size, weight = column[known], weights[known]
         order = np.argsort(size, kind="stable")
         reached = np.cumsum(weight[order]) / weight.sum()
         place = int((reached < share * (len(size) + 1) / len(size) - 1e-12).sum())
@@ -131,7 +122,7 @@ def residual_quantile(residuals: Residuals, share: float) -> Floats:
 
 def _interval_score(size: Floats, spread: Floats, weight: Floats) -> Floats:
     """Return half the mean interval score (d_y,) of residuals (k, d_y): width, and what lies outside by its share."""
-    half = residual_quantile(Residuals(size / spread, weight), COMPARED_AT) * spread
+    half = residual_quantile(size / spread, weight, COMPARED_AT) * spread
     scores = half + np.maximum(size - half, 0) / (1 - COMPARED_AT)
     counted = ~np.isnan(size) * weight[:, None]
     return (np.nan_to_num(scores) * counted).sum(axis=0) / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)

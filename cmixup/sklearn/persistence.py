@@ -81,9 +81,8 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             for name in ARRAYS:
                 setattr(estimator, name, arrays[name])
             for name, start in TREES.items():
-                there = f"{start}nodes" in arrays or name == "_trees"
-                trees = Trees(*(arrays[start + field] for field in Trees._fields)) if there else None
-                setattr(estimator, name, trees)
+                fields = [arrays[start + field] for field in Trees._fields if f"{start}nodes" in arrays]
+                setattr(estimator, name, Trees(*fields) if fields else None)
             vars(estimator).update(_held_out=None, _importances=arrays.get("importances"))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
@@ -112,14 +111,6 @@ def _check(estimator: Any) -> None:
     of_trees = tree_levels(levels, in_effects)
     names = getattr(estimator, "feature_names_in_", np.full(features, ""))
     plain = columns - in_effects
-    if estimator.n_features_in_ != features or names.shape != (features,) or plain != numbers + len(indicators):
-        raise ValueError(f"a network of {columns} columns does not go with the features")
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("names of features must be texts")
-    if state["_one_dimensional"] not in (False, outputs == 1):
-        raise ValueError(f"{outputs} outputs do not go with the shape of the labels")
-    if fitted != outputs * (len(estimator.quantiles_) or 1) or estimator.target_transform_ not in (None, "log"):
-        raise ValueError(f"{fitted} outputs do not go with {outputs} labels")
     tried, held, weight = len(estimator.bandwidths_), len(state["_residuals"]), estimator.tree_weight_
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
@@ -132,6 +123,14 @@ def _check(estimator: Any) -> None:
     importances, (sizes, weights) = state["_importances"], (state[name] for name in RESIDUALS)
     finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
+        "networks must have a column for each of the features": estimator.n_features_in_ == features
+        and names.shape == (features,)
+        and plain == numbers + len(indicators),
+        "names of features must be texts": all(isinstance(name, str) for name in names),
+        "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)
+        and state["_one_dimensional"] in (False, outputs == 1)
+        and estimator.target_transform_ in (None, "log"),
+        "trees must be those that have a weight": (trees is not None) == weight.any(),
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
         and (weights > 0).all(),
@@ -144,7 +143,8 @@ def _check(estimator: Any) -> None:
     for rule, holds in rules.items():
         if not holds:
             raise ValueError(f"its {rule}")
-    check_trees(trees, of_trees if weight.any() else [], members, fitted)
+    if trees is not None:
+        check_trees(trees, of_trees, members, fitted)
     if (spread := state["_spread_trees"]) is not None:
         check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -17,10 +18,12 @@ from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
-from cmixup.sklearn.intervals import Residuals, check_coverage, residual_quantile, spread_of
+from cmixup.sklearn.intervals import check_coverage, residual_quantile, spread_of
 from cmixup.sklearn.label_transform import to_label_units
+from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
+from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.table import Inputs, TableEstimator
 from cmixup.sklearn.trees import Trees, predict_trees, tree_levels
 
@@ -40,8 +43,10 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
     intercepts_: list[np.ndarray]
     tree_weight_: Floats
     quantiles_: Sequence[float]
-    _trees: Trees
+    _trees: Trees | None
     _spread_trees: Trees | None
+    _held_out: tuple[Loss, list[Rows]] | None
+    _importances: Floats | None
     _residuals: Floats
     _residual_weights: Floats
 
@@ -132,11 +137,10 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
             InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
         """
         check_is_fitted(self)
-        residuals = Residuals(self._residuals, self._residual_weights)
-        share = check_coverage(coverage, residuals)
+        share = check_coverage(coverage, self._residuals)
         inputs = self._inputs(X)
         outputs = np.concatenate([part.mean(dim=0).numpy() for part in self._outputs(inputs)])
-        by_label, half = self._by_label(outputs), residual_quantile(residuals, share)
+        by_label, half = self._by_label(outputs), residual_quantile(self._residuals, self._residual_weights, share)
         if self._spread_trees is not None:
             levels = tree_levels(self._levels, outputs.shape[1])
             folds = range(len(self._spread_trees.starts))
@@ -145,6 +149,32 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         ends = ends * self.y_scale_[:, None] + self.y_mean_[:, None]
         ends = np.sort(to_label_units(self.target_transform_, ends), axis=-1)  # a transformer may fall
         return ends[:, 0] if self._one_dimensional else ends.transpose(0, 2, 1)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """(d,) share of each column in the loss that permuting it adds on held-out rows; computed when first read.
+
+        A file of `save` keeps them if they were read before, but no rows to compute them from.
+
+        Raises:
+            AttributeError: before `fit`, after one that held out no rows, or after `load` of a file without them.
+        """
+        check_is_fitted(self)
+        if self._importances is None:
+            if self._held_out is None or not all(map(len, self._held_out[1])):
+                raise AttributeError("feature_importances_ needs rows that fit held out; save keeps none of these")
+            loss, added = self._held_out[0], np.zeros(self.n_features_in_)
+            for member, rows in enumerate(self._held_out[1]):
+
+                def gain(_: Any, x: Floats, y: Floats, sample_weight: Floats, member: int = member) -> float:
+                    outputs = self._of_member(self._inputs_of(x), member)
+                    return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
+
+                options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
+                added += permutation_importance(self, rows.x, rows.y, **options).importances_mean
+            added = added.clip(min=0)
+            self._importances = added / (added.sum() or 1.0)
+        return self._importances
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
         """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
@@ -157,7 +187,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                 effects = inputs.effects[places, part]
                 z = torch.from_numpy(joined(inputs.z[part], effects)).to(device)
                 nets = predict_networks(coefs, intercepts, self._pieces, z).cpu()
-                if self.tree_weight_.any():
+                if self._trees is not None:
                     members = range(len(self.coefs_[0]))[places]
                     x, levels = joined(inputs.x[part], effects), tree_levels(self._levels, effects.shape[2])
                     trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)

@@ -28,7 +28,6 @@ from cmixup.sklearn.held_out import (
     parts_by_sides,
     sides_by_splitter,
 )
-from cmixup.sklearn.importances import HeldOut, permutation_importances
 from cmixup.sklearn.intervals import fit_spread, held_out_means
 from cmixup.sklearn.losses import Loss, huber_delta
 from cmixup.sklearn.network import arrays_of
@@ -36,7 +35,7 @@ from cmixup.sklearn.options import RandomState, check_share, is_blend, is_valida
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.trees import fit_trees, no_trees, predict_trees, tree_levels, weigh_trees
+from cmixup.sklearn.trees import fit_trees, predict_trees, tree_levels, weigh_trees
 
 #: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
@@ -284,23 +283,6 @@ class CMixupRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """(d,) share of each column in the loss that permuting it adds on held-out rows; computed when first read.
-
-        A file of `save` keeps them if they were read before, but no rows to compute them from.
-
-        Raises:
-            AttributeError: before `fit`, after one that held out no rows, or after `load` of a file without them.
-        """
-        check_is_fitted(self)
-        if self._importances is None:
-            if self._held_out is None or not any(map(len, self._held_out.rows)):
-                raise AttributeError("feature_importances_ needs rows that fit held out; save keeps none of these")
-            predict = lambda x, member: self._of_member(self._inputs_of(x), member)  # noqa: E731
-            self._importances = permutation_importances(self._held_out, predict)
-        return self._importances
-
     def _keep(
         self, networks: Sequence[Trained], tried: Sequence[float], best: int, errors: Floats, weight: Floats
     ) -> None:
@@ -317,7 +299,7 @@ class CMixupRegressor(MemberMean):
     def _fit_trees(self, rows: Rows, parts: Sequence[Part], effects: Floats, loss: Loss, *, blend: bool) -> None:
         """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
         options = loss.tree_options(rows.y.shape[1])
-        self._trees, self.tree_weight_ = no_trees(len(parts), len(options)), np.zeros(len(options))
+        self._trees, self.tree_weight_ = None, np.zeros(len(options))
         if not blend:
             return
         levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(rows.x, many_levels(self._levels), axis=1)
@@ -330,13 +312,13 @@ class CMixupRegressor(MemberMean):
             grown.append(predict_trees(trees, x, levels, [member], self.n_threads or 1)[0])
         weight = rows.weight[np.concatenate([part.held for part in parts])]
         self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, loss)
-        self._trees = trees if self.tree_weight_.any() else self._trees
+        self._trees = trees if self.tree_weight_.any() else None
 
     def _fit_intervals(self, rows: Rows, parts: Sequence[Part], loss: Loss, seed: int) -> None:
         """Keep the rows that members held out, their residuals, and the spread of these."""
-        self._importances: Floats | None = None
-        self._held_out = HeldOut(loss, [rows.take(part.held) for part in parts])
-        held = [self._of_member(self._inputs_of(part.x), m).numpy() for m, part in enumerate(self._held_out.rows)]
+        self._importances = None
+        self._held_out = loss, [rows.take(part.held) for part in parts]
+        held = [self._of_member(self._inputs_of(part.x), m).numpy() for m, part in enumerate(self._held_out[1])]
         index, predicted = held_out_means(parts, held)
         rows, by_label = rows.take(index), self._by_label(predicted)
         size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])

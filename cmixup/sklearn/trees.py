@@ -61,12 +61,6 @@ def tree_levels(levels: Sequence[Levels], effects: int) -> list[Levels]:
     return [names for place, names in enumerate(levels) if place not in many] + [None] * effects
 
 
-def no_trees(members: int, outputs: int) -> Trees:
-    """Return what stands for no trees."""
-    nodes, sets, sizes = (np.empty((0, width)) for width in (8, 8, 4))
-    return Trees(nodes, sets, sizes, np.zeros((members, outputs)), np.empty((members, 0)))
-
-
 def fit_trees(
     rows: Rows,
     levels: Sequence[Levels],

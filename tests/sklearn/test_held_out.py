@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor, regressor
 from cmixup.sklearn.held_out import Part, parts_by_group
-from cmixup.sklearn.intervals import Residuals, held_out_means, residual_quantile
+from cmixup.sklearn.intervals import held_out_means, residual_quantile
 from tests.sklearn.test_regressor import X, Y, quick, table
 
 GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
@@ -152,21 +152,21 @@ def test_ends_are_those_of_the_definition(share: float) -> None:
     """The ceil((1 - a)(k + 1))-th smallest residual on both sides of the prediction."""
     size = np.random.default_rng(0).exponential(size=(23, 2))
     expected = np.sort(size, axis=0)[math.ceil(share * 24 - 1e-9) - 1]
-    np.testing.assert_array_equal(residual_quantile(Residuals(size, np.ones(23)), share), expected)
+    np.testing.assert_array_equal(residual_quantile(size, np.ones(23), share), expected)
     model = quick(members=10).fit(X, Y)
     low, high = model.predict_interval(X, share).T
-    half = model.y_scale_ * residual_quantile(Residuals(model._residuals, model._residual_weights), share)
+    half = model.y_scale_ * residual_quantile(model._residuals, model._residual_weights, share)
     np.testing.assert_allclose(low, model.predict(X) - half)
     np.testing.assert_allclose(high, model.predict(X) + half)
 
 
 def test_a_weight_counts_rows_and_a_missing_label_counts_for_nothing() -> None:
     size = np.random.default_rng(1).exponential(size=(12, 1))
-    expected = residual_quantile(Residuals(size, np.ones(12)), 0.7)
+    expected = residual_quantile(size, np.ones(12), 0.7)
     gaps = np.concatenate([size, np.full((5, 1), np.nan)])
-    assert residual_quantile(Residuals(gaps, np.ones(17)), 0.7) == expected
-    assert residual_quantile(Residuals(size, np.full(12, 3.0)), 0.7) == expected
-    assert residual_quantile(Residuals(size, np.where(size[:, 0] == size.max(), 1e9, 1.0)), 0.7) == size.max()
+    assert residual_quantile(gaps, np.ones(17), 0.7) == expected
+    assert residual_quantile(size, np.full(12, 3.0), 0.7) == expected
+    assert residual_quantile(size, np.where(size[:, 0] == size.max(), 1e9, 1.0), 0.7) == size.max()
 
 
 def test_a_row_that_several_members_hold_out_is_predicted_by_their_mean() -> None:

@@ -1,4 +1,4 @@
-"""Losses and intervals of `CMixupRegressor` beside scikit-learn's trees of the same loss, on the 30 tables, split 0.
+"""Losses and intervals of `CMixupRegressor` beside scikit-learn's trees of the same loss, on the 30 datasets of the study, split 0.
 
 Errors are in standard deviations of the test labels, means over outputs: of the median, and the pinball loss over the
 quantiles. Coverage is also taken in each fifth of the rows by their prediction.
@@ -97,7 +97,7 @@ def loss_table(rows: Sequence[Mapping[str, str]]) -> str:
         body.append(
             [loss, score, f"{(ratio < 1).sum()} of {len(ratio)}", f"{100 * (np.exp(np.log(ratio).mean()) - 1):+.1f} %"]
         )
-    return markdown_table(["loss", "score", "tables below the trees", "mean ratio minus 1"], body)
+    return markdown_table(["loss", "score", "datasets below the trees", "mean ratio minus 1"], body)
 
 
 @fills

@@ -1,4 +1,4 @@
-"""Losses and intervals of `CMixupRegressor` beside scikit-learn's trees of the same loss, on the 30 datasets of the study, split 0.
+"""Losses and intervals of `CMixupRegressor` beside scikit-learn's trees of the same loss, on 30 datasets, split 0.
 
 Errors are in standard deviations of the test labels, means over outputs: of the median, and the pinball loss over the
 quantiles. Coverage is also taken in each fifth of the rows by their prediction.

@@ -1,4 +1,4 @@
-"""Views and videos made here."""
+"""Views and videos made here, and the splits of data."""
 
 import io
 import struct
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from cmixup.data import RegressionData, Split
 from datasets.common.pose.views import Views
 
 
@@ -16,6 +17,11 @@ def views(n_objects: int = 3, n_views: int = 31, side: int = 4, seed: int = 0) -
     x = rng.integers(0, 256, (n_objects, n_views, side, side), np.uint8)
     y = rng.random((n_objects, n_views), dtype=np.float32)
     return Views(x, y, tuple(f"object {k}" for k in range(n_objects)), {"sources": {}})
+
+
+def parts(data: RegressionData) -> tuple[Split, Split, Split]:
+    """Return the splits in their order."""
+    return data.train, data.val, data.test
 
 
 def write_avi(path: Path, frames: np.ndarray) -> None:

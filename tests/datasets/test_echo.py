@@ -8,7 +8,6 @@ import torch
 
 from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
-from datasets import echo as echo_module
 from datasets.common.base import SPLITS
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.video.avi import Avi
@@ -179,19 +178,3 @@ def test_a_pulse_loses_its_share_of_brightness_in_half_a_beat() -> None:
     assert low.mean() / first.mean() == pytest.approx(0.6, abs=0.02)
     assert again.mean() == pytest.approx(first.mean(), rel=0.02)
     assert np.array_equal(pulse.read(np.arange(8))[[7, 3]], pulse.read(np.array([7, 3])))
-
-
-def test_the_stand_in_has_the_shapes_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(echo_module, "STATS_SAMPLE", 2)
-    data = Echo(synthetic=True).load(0)
-    for part in SPLITS:
-        split = getattr(data, part)
-        assert split.x.shape == (len(split), 3, 32, 112, 112)
-        assert split.y.shape == (len(split), 1)
-    x = data.train.x[torch.tensor([1])]
-    assert x.shape == (1, 3, 32, 112, 112)
-    assert x.dtype == torch.float32
-    assert x.isfinite().all()
-    assert data.train.y.std() > 5
-    assert data.checksums == {}
-    assert data.notes == ("synthetic stand-in: not real data",)

@@ -20,6 +20,7 @@ from datasets.common.table.splits import split_groups, split_rows
 from datasets.common.table.user import UserTable
 from datasets.csv import Csv
 from datasets.rdataset import Rdataset
+from tests.datasets.samples import parts
 
 SPLITS = ("train", "val", "test")
 
@@ -36,10 +37,6 @@ def houses(n: int = 100) -> pd.DataFrame:
 def path(tmp_path: Path) -> str:
     houses().to_csv(tmp_path / "houses.csv", index=False)
     return str(tmp_path / "houses.csv")
-
-
-def parts(data: RegressionData) -> list[Any]:
-    return [getattr(data, name) for name in SPLITS]
 
 
 def made(data: RegressionData) -> TablePreprocessing:

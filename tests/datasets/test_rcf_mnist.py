@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import Split
 from datasets import rcf_mnist as module
 from datasets.rcf_mnist import RCFMNIST, Coloured, read_idx, rotate
+from tests.datasets.samples import parts
 
 N = 2000
 
@@ -25,10 +26,6 @@ def correlation(split: Split) -> float:
     x = split.x
     assert isinstance(x, Coloured)
     return float(np.corrcoef(x.rho, split.y[:, 0])[0, 1])
-
-
-def parts(data: RegressionData) -> tuple[Split, Split, Split]:
-    return data.train, data.val, data.test
 
 
 # ---- colours

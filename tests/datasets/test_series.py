@@ -1,15 +1,13 @@
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData
 from datasets.common.base import SPLITS
 from datasets.common.windows import SeriesDataset, Windows, target_rows
 from datasets.electricity import Electricity
 from datasets.electricity_fragment import ElectricityFragment
 from datasets.exchange_rate import ExchangeRate
+from tests.datasets.samples import parts
 
 SERIES = (ExchangeRate, Electricity, ElectricityFragment)
 
@@ -32,10 +30,6 @@ class Toy(SeriesDataset):
 
 def toy_values() -> np.ndarray:
     return np.stack([np.arange(20.0), 100 - np.arange(20.0)], axis=1)
-
-
-def parts(data: RegressionData) -> list[Any]:
-    return [data.train, data.val, data.test]
 
 
 # ---- windows

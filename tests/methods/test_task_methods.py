@@ -153,17 +153,6 @@ def test_weights_are_drawn_in_training_and_the_means_predict() -> None:
 # ---- Meta-Aug
 
 
-def test_all_labels_of_a_task_shift_together() -> None:
-    method = MetaAug(loop())
-    labels = torch.rand(5, 8) * 10
-    offset = torch.tensor([0.0, 2.5, 5.0, 7.5, 2.5])
-    shifted = method.shift(labels, offset)
-    torch.testing.assert_close((shifted - labels) % 10, offset[:, None].expand_as(labels), atol=1e-5, rtol=0)
-    assert (shifted >= 0).all()
-    assert (shifted < 10).all()
-    assert (method.shift(torch.full((1, 3), 1e-9), torch.tensor([-1e-8])) < 10).all()
-
-
 def test_support_and_query_shift_alike_and_images_stay() -> None:
     run, plain = make_fitted(MetaAug(loop(2))), make_fitted(MAML(loop(2)))
     batch = with_draws(one_batch(plain), offset=torch.tensor([0.0, 2.5, 7.5]))

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
@@ -32,6 +31,7 @@ from tests.helpers import (
     make_data,
     make_run,
     make_stack,
+    refuses,
     settings,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
@@ -286,16 +286,20 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     assert_same(interrupted(lambda: [puzzle_run()], checkpoints(tmp_path), 1, epochs=2), straight)
 
 
-def test_what_does_not_suit_is_refused_in_a_line() -> None:
-    with pytest.raises(InputError, match=r"PuzzleMix needs images \(B, C, H, W\) at layer 'input', got \(2, 3\)"):
-        fitted(make_run(Mix(Uniform(), Constant(0.5), mixing=PuzzleMix()), data=make_data()))
-    with pytest.raises(InputError, match="mixing PuzzleMix is of inputs: layer must be input, got 'hidden'"):
-        fitted(make_run(Mix(Uniform(), Beta(1.0), "hidden", PuzzleMix()), 0, picture_data(), lambda *_: ConvNet()))
-    with pytest.raises(InputError, match="sides share a divisor from 2 to 16, got 8 x 13"):
-        PuzzleMix().block_counts(8, 13)
-    with pytest.raises(InputError, match="levels must be a whole number, 2 or more, got 1"):
-        PuzzleMix(1)
-    with pytest.raises(InputError, match="beta must be a finite number, 0 or more, got -1"):
-        PuzzleMix(beta=-1)
-    with pytest.raises(InputError, match="looks at gradients before it mixes"):
-        PuzzleMix()(pictures(2), pictures(2), {"lam": torch.ones(2), "blocks": torch.zeros(2)})
+def refused_run(layer: str, data: Any, *model: Any) -> Run:
+    return fitted(make_run(Mix(Uniform(), Constant(0.5), layer, PuzzleMix()), 0, data, *model))
+
+
+test_what_does_not_suit_is_refused_in_a_line = refuses(
+    [
+        (
+            lambda: refused_run("input", make_data()),
+            r"PuzzleMix needs images \(B, C, H, W\) .*got \(2, 3\)",
+        ),
+        (lambda: refused_run("hidden", picture_data(), lambda *_: ConvNet()), "layer must be input, got 'hidden'"),
+        (lambda: PuzzleMix().block_counts(8, 13), "sides share a divisor from 2 to 16, got 8 x 13"),
+        (lambda: PuzzleMix(1), "levels must be a whole number, 2 or more, got 1"),
+        (lambda: PuzzleMix(beta=-1), "beta must be a finite number, 0 or more, got -1"),
+        (lambda: PuzzleMix()(pictures(2), pictures(2), {"lam": torch.ones(2)}), "looks at gradients before it mixes"),
+    ]
+)

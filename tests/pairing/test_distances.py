@@ -32,8 +32,7 @@ from tests.helpers import (
     refuses,
     settings,
 )
-
-# ---- Pairings by the distance of inputs and of representations: what they draw, and what they leave alone
+from tests.sampling.goodness import p_value
 
 
 def fitted(n: int = 40, d_y: int = 1, **options: Any) -> tuple[InputDistance, Split]:
@@ -50,16 +49,6 @@ def brute_force(points: Tensor, variance: float) -> np.ndarray:
     return (weight / weight.sum(dim=1, keepdim=True)).numpy()
 
 
-def chi_square(drawn: np.ndarray, p: np.ndarray) -> float:
-    """The statistic in standard deviations from its mean, over the cells with 5 expected draws or more."""
-    count, expected = np.bincount(drawn, minlength=len(p)), p * len(drawn)
-    kept = expected >= 5
-    observed, wanted = np.append(count[kept], count[~kept].sum()), np.append(expected[kept], expected[~kept].sum())
-    wanted = wanted.clip(min=1e-9)
-    freedom = len(wanted) - 1
-    return float((((observed - wanted) ** 2 / wanted).sum() - freedom) / (2 * freedom) ** 0.5)
-
-
 @pytest.mark.parametrize("labels", [False, True])
 def test_p_is_the_kernel_over_other_rows(labels: bool) -> None:
     pairing, split = fitted(labels=labels, d_y=2)
@@ -73,7 +62,7 @@ def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:
     drawn = pairing.draw(EpochBatches(index, np.array([len(index)])), np.random.default_rng(0))
     assert not (drawn == index).any()
     p = pairing.probabilities()
-    assert max(chi_square(drawn[index == i], p[i]) for i in range(12)) < 5
+    assert min(p_value(drawn[index == i], p[i]) for i in range(12)) > 1e-5
 
 
 def test_more_rows_than_a_table_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +274,7 @@ def test_partners_follow_the_kernel_over_all_other_rows(options: dict[str, Any])
     off = d[~torch.eye(N, dtype=torch.bool)]
     variance = 0.3 * float(off.repeat(2).sort().values[len(off) - 1]) if "bandwidth" in options else 0.8**2
     p = torch.softmax((-d / (2 * variance)).fill_diagonal_(-torch.inf), dim=1).numpy()
-    assert max(chi_square(drawn[rows == i], p[i]) for i in range(N)) < 5
+    assert min(p_value(drawn[rows == i], p[i]) or 1.0 for i in range(N)) > 1e-5
 
 
 def test_representations_are_as_old_as_the_last_encoding() -> None:

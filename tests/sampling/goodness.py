@@ -1,7 +1,7 @@
 """Label sets and the chi-square test that the sampler tests share."""
 
 import numpy as np
-from scipy.special import chdtrc, kolmogorov
+from scipy.special import chdtrc
 
 
 def label_sets():
@@ -78,10 +78,3 @@ def p_value(drawn, row):
         return None
     expected *= counts.sum() / expected.sum()
     return chdtrc(len(counts) - 1, ((counts - expected) ** 2 / expected).sum())
-
-
-def uniform_p_value(p_values):
-    """Kolmogorov-Smirnov p-value of numbers against the uniform distribution (asymptotic, Stephens' correction)."""
-    p_values, n = np.sort(p_values), len(p_values)
-    gap = max((np.arange(1, n + 1) / n - p_values).max(), (p_values - np.arange(n) / n).max())
-    return kolmogorov(gap * (n**0.5 + 0.12 + 0.11 / n**0.5))

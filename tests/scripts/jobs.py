@@ -1,6 +1,7 @@
 """Small jobs for the tests of runs, and what they leave."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,16 @@ def planned(out: Path, *overrides: str) -> Job:
 def execute_job(job: Job, *callbacks: Any) -> list[Path]:
     """Train one job, see `execute_together`."""
     return execute_together([job], *callbacks)
+
+
+def killed_after(epoch: int) -> Callable[[int, object], None]:
+    """What is called after every epoch, and ends a training as Ctrl-C does."""
+
+    def hear(now: int, _: object) -> None:
+        if now == epoch:
+            raise KeyboardInterrupt
+
+    return hear
 
 
 def report_of(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,7 +20,7 @@ from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged
 from scripts.driver.runs import load_reports, read_report, write_run
 from tests.scripts.conftest import made_by
-from tests.scripts.jobs import FILES, execute_job, planned, report_of
+from tests.scripts.jobs import FILES, execute_job, killed_after, planned, report_of
 
 
 def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +94,9 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
     if rerun:
         execute_job(planned(tmp_path, "seeds=0..1"))
 
-    def kill(epoch: int, rows: Sequence[object]) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
     job = planned(tmp_path, "seeds=0..1", f"rerun={str(rerun).lower()}")
     with pytest.raises(KeyboardInterrupt):
-        execute_job(job, kill)
+        execute_job(job, killed_after(2))
     assert all((job.run_folder(seed) / "config.yaml").exists() for seed in (0, 1))
     assert list(tmp_path.rglob("DONE")) == []
     assert load_reports(tmp_path) == []
@@ -112,15 +107,11 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 
 @pytest.mark.usefixtures("no_git")
 def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
-    def kill(epoch: int, rows: Sequence[object]) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
     given = ("seeds=0..1", "train.epochs=3", "method=cmixup")
     straight = execute_job(planned(tmp_path / "straight", *given))
     job = planned(tmp_path / "killed", *given, "checkpoint_every=1")
     with pytest.raises(KeyboardInterrupt):
-        execute_job(job, kill)
+        execute_job(job, killed_after(2))
     assert (job.run_folder(0) / "resume.pt").is_file()
     heard: list[int] = []
     again = execute_job(
@@ -137,7 +128,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
 
     heard.clear()
     with pytest.raises(KeyboardInterrupt):
-        execute_job(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), kill)
+        execute_job(planned(tmp_path / "killed", *given, "checkpoint_every=1", "rerun=true"), killed_after(2))
     changed = planned(tmp_path / "killed", *given, "checkpoint_every=1", "train.lr=0.02", "rerun=true")
     execute_job(changed, lambda epoch, _: heard.append(epoch))
     assert heard == [1, 2, 3]  # other settings never go on from these

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from scripts.driver import logger
 from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports, read_predictions
 from scripts.train import run_job
-from tests.scripts.jobs import execute_job, planned
+from tests.scripts.jobs import execute_job, killed_after, planned
 
 pytestmark = pytest.mark.usefixtures("no_wandb_variables")
 
@@ -89,14 +88,6 @@ def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
     given = {**first.given, "id": None, "resume": None}  # the agent gives the id
     assert (again.summary, again.given, again.finished) == (first.summary, given, True)
     assert again.media["test/predictions"].data == first.media["test/predictions"].data
-
-
-def killed_after(epoch: int) -> Callable[[int, Any], None]:
-    def hear(now: int, _: object) -> None:
-        if now == epoch:
-            raise KeyboardInterrupt
-
-    return hear
 
 
 @pytest.mark.usefixtures("no_git")

@@ -129,14 +129,14 @@ def answer_table(numbers: Numbers) -> str:
     for theorem, quantities in QUANTITIES.items():
         base = numbers.base(theorem)
         for q in quantities[:2]:
-            compared, (erm,) = numbers.differences(base, q), numbers.differences(base, q, ["erm"])
+            compared = [interval_text(d, 2) for d in numbers.differences(base, q, (*COMPARED, "erm"))]
             grid = [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
             everywhere = list(filter(None, (numbers.differences(at, q) for at in grid)))
             held = sum(all(d.high < 0 for d in one) for one in everywhere)
             places = f"{held} of {len(everywhere)}"
-            body.append([f"{theorem}: {q.title}", *map(interval_text, compared), places, interval_text(erm)])
+            body.append([f"{theorem}: {q.title}", *compared, places])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
-    return markdown_table(["theorem", *minus, "holds at", "minus ERM"], body)
+    return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)
 
 
 def base_table(numbers: Numbers, theorem: int) -> str:

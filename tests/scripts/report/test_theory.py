@@ -64,7 +64,7 @@ def test_the_page_is_rendered_and_misses_no_number(tmp_path: Path) -> None:
     text = render_theory()[PAGE]
     assert text == (RESULTS / PAGE).read_text()
     assert "nan" not in text
-    answer = "| 1: MSE, estimated theta | -0.287 [-0.338, -0.236] | -0.165 [-0.209, -0.122] | -0.027 [-0.065, +0.011] |"
-    assert f"{answer} 1 of 6 |" in text
+    answer = "| 1: MSE, estimated theta | -0.29 [-0.34, -0.24] | -0.17 [-0.21, -0.12] | -0.03 [-0.06, +0.01] |"
+    assert f"{answer} +0.14 [+0.10, +0.18] | 1 of 6 |" in text
     assert not render_theory(tmp_path)
     assert not theory_figures(tmp_path)

@@ -33,7 +33,7 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{word}: no such file {path}")
     try:
-        if path.suffix in (".h5", ".hdf5"):
+        if path.suffix.lower() in (".h5", ".hdf5"):
             import h5py
 
             return {name: one for name, one in h5py.File(path).items() if isinstance(one, h5py.Dataset)}
@@ -41,6 +41,8 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
         return {"x": read} if isinstance(read, np.ndarray) else {name: read[name] for name in read.files}
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if "allow_pickle" in reason:  # NumPy's advice runs code of the file
+            reason = "it is of another kind, or an array in it holds objects"
         raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
 
 
@@ -81,8 +83,9 @@ class ArrayRows:
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the rows `index: (B,)` int64 as `(B, ...)` float32."""
         rows, back = np.unique(self.rows[index.numpy()], return_inverse=True)  # files of HDF5 are read in order
-        values = np.asarray(self.array[rows], np.float32)[back]
-        return torch.from_numpy(values).sub_(self.mean).div_(self.std)
+        wide = np.dtype(self.array.dtype).itemsize > 4  # 1e9 + 1 is no float32, but may be once the mean is taken off
+        values = np.asarray(self.array[rows], np.float64 if wide else np.float32)[back]
+        return torch.from_numpy(values).sub_(self.mean).div_(self.std).float()
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class ArrayPreparation(Preparation):
 
     def rows(self, array: Any, rows: np.ndarray) -> ArrayRows:
         """Return some rows of an array as inputs."""
-        return ArrayRows(array, rows, torch.tensor(self.mean), torch.tensor(self.std))
+        return ArrayRows(array, rows, *(torch.tensor(moment, dtype=torch.float64) for moment in (self.mean, self.std)))
 
     def predictions(self, new: Any, values: np.ndarray) -> Any:
         """Return outputs `(N, d_y)` as a data frame with a column for every label."""

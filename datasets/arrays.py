@@ -17,6 +17,7 @@ from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import sha256_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
+from datasets.common.table.problems import labels_seen
 from datasets.common.table.splits import split_own
 
 GB = 1e9
@@ -68,12 +69,7 @@ class Arrays(Dataset):
         if self.synthetic:
             x = np.random.default_rng(0).random((200, 6))
             return {"x": x, "y": smooth_labels(x, np.random.default_rng(1), 20, 4)}
-        if set(self.places) not in ({"arrays"}, {"x", "y"}):
-            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.places) or 'neither'}")
-        if "x" in self.places:
-            arrays = {word: read_arrays(file, word)["x"] for word, file in self.places.items()}
-        else:
-            arrays = read_arrays(self.places["arrays"])
+        arrays = self._read()
         for name in ("x", "y"):
             if name not in arrays:
                 raise InputError(
@@ -82,12 +78,27 @@ class Arrays(Dataset):
         sizes = {name: arrays[name].shape[:1] for name in ("x", "y", "domain", "split") if name in arrays}
         if len(set(sizes.values())) > 1 or sizes["x"] in ((), (0,)):
             raise InputError(f"{self._source}: arrays must have as many rows, 1 or more, got {sizes}")
-        if len(arrays["x"].shape) < 2:
+        if len(arrays["x"].shape) < 2 or 0 in arrays["x"].shape:
             raise InputError(f"{self._source}: x must be (N, ...), got {tuple(arrays['x'].shape)}")
+        for name in ("domain", "split"):
+            if name in arrays and len(arrays[name].shape) > 1:
+                raise InputError(f"{self._source}: {name} must be (N,), got {tuple(arrays[name].shape)}")
         y = np.concatenate([block for _, block in chunks(arrays["y"], f"{self._source}: y")])
         if y.ndim > 2 or (y := y.reshape(len(y), -1)).shape[1] == 0:
             raise InputError(f"{self._source}: y must be (N,) or (N, d_y), got {tuple(arrays['y'].shape)}")
+        labels_seen(label_names(y), y, self._source, log=True)
         return {**arrays, "y": y}
+
+    def _read(self) -> dict[str, Any]:
+        """Return the arrays of the files that are given."""
+        if set(self.places) not in ({"arrays"}, {"x", "y"}):
+            raise InputError(f"give arrays=data.npz, or x=x.npy and y=y.npy; got {', '.join(self.places) or 'neither'}")
+        if "arrays" in self.places:
+            return read_arrays(self.places["arrays"])
+        for word, file in self.places.items():
+            if file.suffix != ".npy":
+                raise InputError(f"{word} must be a .npy file, got {file}; arrays= takes others")
+        return {word: read_arrays(file, word)["x"] for word, file in self.places.items()}
 
     @property
     def _source(self) -> str:
@@ -100,7 +111,7 @@ class Arrays(Dataset):
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
         named = (words.tolist(), f"{self._source}: split") if words is not None else None
         rows = split_own(len(y), rng, self._source, None if domain is None else numbers, named)
-        names = ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))
+        names = label_names(y)
         made = ArrayPreparation(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
         lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
         fits = 4 * math.prod(x.shape) <= self.memory * GB
@@ -123,13 +134,20 @@ class Arrays(Dataset):
         x = self.arrays["x"]
         trains = np.isin(np.arange(len(x)), train)
         width = x.shape[1] if x.ndim == 2 else 1
-        sums = np.zeros((2, width))
+        sums, far = np.zeros((2, width)), np.zeros(width)
         for start, block in chunks(x, f"{self._source}: x"):
-            mine = block[trains[start : start + len(block)]].reshape(-1, width)
+            if not start:
+                far = block[:1].reshape(-1, width)[0]  # squares of large numbers have no digits left for differences
+            mine = block[trains[start : start + len(block)]].reshape(-1, width) - far
             sums += [mine.sum(axis=0), np.square(mine).sum(axis=0)]
         if self.scaling == "none":
             return (0.0,), (1.0,)
         mean, square = sums / (len(train) * math.prod(x.shape[1:]) / width)
         variance = square - mean**2
         std = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
-        return tuple(mean.tolist()), tuple(std.tolist())
+        return tuple((mean + far).tolist()), tuple(std.tolist())
+
+
+def label_names(y: np.ndarray) -> tuple[str, ...]:
+    """Return the names of labels (N, d_y): y, or y1, y2 and so on."""
+    return ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))

@@ -77,11 +77,16 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     return lines
 
 
-def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a table, of which the columns named by `id` are text, as what it is and as what `run.predict` takes."""
+def columns_of_id(given: Args) -> list[str]:
+    """Return every column that `id` may name, which are read as text: 007 stays 007."""
     parts = given.get("id", "").split(",")
     joined = [",".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
-    frame = read_new(given.path("table"), run, [" ".join(name.split()) for name in joined])
+    return [" ".join(name.split()) for name in joined]
+
+
+def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a table as what it is and as what `run.predict` takes."""
+    frame = read_new(given.path("table"), run, columns_of_id(given))
     return frame, frame
 
 
@@ -89,7 +94,8 @@ def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
     """Return a table of images, or of their names below the folder alone, and their files."""
     folder = given.path("images")
     if "labels" in given:
-        table = read_image_table(given.path("labels"), folder, str(run_options(run).get("image") or ""))
+        image = str(run_options(run).get("image") or "")
+        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given))
         if table.wrong:
             raise InputError(table.wrong[min(table.wrong)])
         frame, files = table.frame, [file for file in table.files if file]
@@ -105,10 +111,13 @@ def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
     arrays = read_arrays(given.path("arrays"))
     if "x" not in arrays:
         raise InputError(f"{given.path('arrays')} has no array x; there are {', '.join(arrays) or 'none'}")
-    frame = pd.DataFrame(index=range(len(arrays["x"])))
+    frame, targets = pd.DataFrame(index=range(*arrays["x"].shape[:1] or (0,))), run.preprocessing.targets
     if "y" in arrays:
-        y = np.asarray(arrays["y"]).reshape(len(frame), -1)
-        frame = frame.assign(**dict(zip(run.preprocessing.targets, y.T, strict=False)))
+        y = np.asarray(arrays["y"])
+        if y.size != len(frame) * len(targets) or y.dtype.kind not in "biuf":
+            raise InputError(f"{given.path('arrays')}: y must be numbers ({len(frame)}, {len(targets)}) as the labels "
+                             f"of the run, got {y.dtype} {y.shape}")  # fmt: skip
+        frame = frame.assign(**dict(zip(targets, y.reshape(len(frame), -1).T, strict=True)))
     return frame, arrays["x"]
 
 

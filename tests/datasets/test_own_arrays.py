@@ -68,6 +68,12 @@ def test_inputs_of_other_shapes_are_scaled_as_a_whole_and_labels_named(tmp_path:
             made.apply(wrong, "new")
 
 
+def test_what_numbers_far_from_zero_differ_by_is_kept(tmp_path: Path) -> None:
+    """As times in seconds do; 1e9 + 1 is no float32."""
+    plain, far = (Arrays(str(write_npz(tmp_path / "d.npz", x=X + shift))).load(0).train.x for shift in (0, 1e9))
+    torch.testing.assert_close(far, plain, atol=1e-4, rtol=0)
+
+
 def spoilt(array: np.ndarray, row: int, value: float) -> np.ndarray:
     array = array.copy()
     array[row] = value
@@ -83,8 +89,17 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no array x": ({"x": None}, {}, "d.npz has no array x; there are y"),
     "no array y": ({"y": None}, {}, "d.npz has no array y; there are x"),
     "no arrays": ({}, {"path": "{place}/text.npz"}, "text.npz holds no arrays"),
-    "no HDF5": ({}, {"path": "{place}/text.h5"}, "text.h5 holds no arrays"),
-    "objects": ({"y": np.array([{}] * 40)}, {}, "d.npz holds no arrays .*pickle"),
+    "no HDF5": ({}, {"path": "{place}/text.H5"}, "text.H5 holds no arrays .*: .*signature"),
+    "no table": ({}, {"path": "{place}/text.csv"}, "text.csv holds no arrays .*: it is of another kind, or"),
+    "objects": ({"y": np.array([{}] * 40)}, {}, "d.npz holds no arrays .*: it is of another kind, or an array in it"),
+    "pair of .npz": (
+        {},
+        {"path": "", "x": "{place}/d.npz", "y": "{place}/d.npz"},
+        "x must be a .npy file, got .*d.npz",
+    ),
+    "one label": ({"y": np.ones(40)}, {}, "target 'y' of .*d.npz is 1 in every row: there is nothing to predict"),
+    "wide domain": ({"domain": np.zeros((40, 2))}, {}, r"domain must be \(N,\), got \(40, 2\)"),
+    "no columns": ({"x": X[:, :0]}, {}, r"x must be \(N, ...\), got \(40, 0\)"),
     "words": ({"y": PARTS}, {}, "y must hold numbers, got dtype <U5"),
     "complex": ({"x": X * 1j}, {}, "x must hold numbers, got dtype complex128"),
     "lengths": ({"y": Y[1:]}, {}, r"as many rows, 1 or more, got {'x': \(40,\), 'y': \(39,\)}"),
@@ -108,7 +123,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_bad_input_is_one_line_before_training(case: str, tmp_path: Path) -> None:
     arrays, given, message = BAD[case]
     options = {"path": str(write_npz(tmp_path / "d.npz", **arrays))} | given
-    for ending in ("npz", "h5"):
+    for ending in ("npz", "H5", "csv"):
         (tmp_path / f"text.{ending}").write_text("x,y\n1,2\n")
     filled = {key: value.format(place=tmp_path) if isinstance(value, str) else value for key, value in options.items()}
     with pytest.raises(InputError, match=message) as caught:

@@ -41,7 +41,7 @@ def words_of(place: Path) -> list[str]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of digits with their labels, and arrays of the same."""
     place = tmp_path_factory.mktemp("own")
-    folder_of(place, patient=[f"p{k % 6}" for k in range(N)])
+    folder_of(place, patient=[f"00{k % 6}" for k in range(N)])
     x = np.stack(DIGITS).reshape(N, -1)
     np.savez(place / "d.npz", x=x, y=x.sum(axis=1))
     return place
@@ -50,6 +50,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Job:
     job = job_of(tmp_path_factory.mktemp("out"), *words_of(place), "dataset.augment=crop+flip", *SMALL)
+    execute_job(job)
+    return job
+
+
+@pytest.fixture(scope="module")
+def arrays_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Job:
+    job = job_of(tmp_path_factory.mktemp("out"), f"arrays={place / 'd.npz'}", "train.epochs=1", "logger=none")
     execute_job(job)
     return job
 
@@ -66,8 +73,10 @@ def test_a_run_on_images_predicts_its_own_numbers_from_the_files(
     out = tmp_path / "p.csv"
     given = [f"run={folder}", f"images={place / 'photos'}", f"out={out}"]
     predict.main([*given, f"labels={place / 'labels.csv'}", "id=patient"])
-    frame, labels = pd.read_csv(out), pd.read_csv(place / "labels.csv", dtype={"picture": str})
+    text = {"picture": str, "patient": str}
+    frame, labels = (pd.read_csv(path, dtype=text) for path in (out, place / "labels.csv"))
     assert list(frame) == ["file", "patient", "ink"]
+    assert frame["patient"].equals(labels["patient"])
     assert [Path(file).stem for file in frame["file"]] == labels["picture"].tolist()
     by_name = frame.set_index("file")["ink"]
     below = [Path(path).relative_to(place / "photos").as_posix() for path in paths]
@@ -149,6 +158,32 @@ def test_seeds_on_arrays_are_a_stack_and_predict(place: Path, tmp_path: Path) ->
     x = job.dataset.load(1).test
     rows = [int(np.flatnonzero(np.stack(DIGITS).reshape(N, -1).sum(axis=1) == y)[0]) for y in x.y[:, 0]]
     np.testing.assert_allclose(written[rows], kept.prediction[""][:, 0], rtol=1e-4)
+
+
+NEW: list[tuple[dict[str, Any], str]] = [
+    ({"x": np.float64(1)}, r"x must have shape \(N, 64\), got \(\)"),
+    (
+        {"x": np.ones((4, 64)), "y": np.ones(3)},
+        r"y must be numbers \(4, 1\) as the labels of the run, got float64 \(3,",
+    ),
+    ({"x": np.ones((4, 64)), "y": np.ones((4, 2))}, r"y must be numbers \(4, 1\)"),
+    ({"x": np.ones((4, 64)), "y": np.array(["1"] * 4)}, r"y must be numbers .*, got <U1 \(4,\)"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), NEW)
+def test_new_arrays_that_do_not_fit_the_run_are_named(
+    arrays: dict[str, Any], message: str, arrays_run: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "new.npz", **arrays)
+    with pytest.raises(SystemExit):
+        predict.main([f"run={arrays_run.run_folder(0)}", f"arrays={tmp_path / 'new.npz'}", f"out={tmp_path / 'p.csv'}"])
+    assert re.search(f"^error: .*new.npz: {message}", capsys.readouterr().err)
+
+
+def test_a_batch_of_one_image_that_the_network_cannot_take_is_named(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the last batch has one row, .*: give another batch_size, or drop_last"):
+        execute_job(job_of(tmp_path, *words_of(place), *SMALL, "train.batch_size=13"))  # of 14 rows
 
 
 def test_own_data_have_tuned_values_of_their_own(place: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 import pandas as pd
 
@@ -35,7 +36,7 @@ class ImageTable:
     unlabelled: int
 
 
-def read_image_table(path: Path, folder: Path, column: str = "") -> ImageTable:
+def read_image_table(path: Path, folder: Path, column: str = "", text: Sequence[str] = ()) -> ImageTable:
     """Read a table, and find an image below the folder for each row.
 
     A row names its image by the path below the folder or by the file's name, with or without the ending.
@@ -44,12 +45,13 @@ def read_image_table(path: Path, folder: Path, column: str = "") -> ImageTable:
         path: any file that `read_table` reads.
         folder: with the images.
         column: that names them; "" finds it, as the one of which most values are images, at least half.
+        text: columns that stay as they are written.
 
     Raises:
         InputError: no such file, folder or column, or no column whose values are images.
     """
     known = _spellings(folder)
-    frame = read_table(path, Format())
+    frame = read_table(path, Format(), text)
     names = [str(name) for name in frame]
     words = read_table(path, Format(), names)  # as they are written: 007 stays 007
     if column and (column := column_named(column, names)) not in names:
@@ -87,10 +89,12 @@ def _spellings(folder: Path) -> Mapping[str, list[Path]]:
         below = path.relative_to(folder)
         spellings = {*(str(one.as_posix()) for one in (below, below.with_suffix(""))), path.name, path.stem}
         for text in spellings | {f"{folder.name}/{below.as_posix()}", str(path)}:
-            known[text].append(path)
+            known[normalize("NFC", text)].append(path)
     return known
 
 
 def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
-    text = str(value).strip().replace("\\", "/").removeprefix("./")
+    text = (
+        normalize("NFC", str(value)).strip().replace("\\", "/").removeprefix("./")
+    )  # macOS writes ü as two characters
     return known.get(text, ())

@@ -70,6 +70,12 @@ class Torchvision(Backbone):
             raise InputError(f"model.network must end in one linear layer, which {network} does not")
         self.trunk.set_submodule(name, nn.Identity())
         self.last = nn.Linear(last.in_features, out_features)
+        try:
+            with torch.no_grad():
+                self.trunk.eval()(torch.zeros(1, *in_shape))
+        except (AssertionError, RuntimeError, ValueError) as error:
+            raise InputError(f"model.network {network} cannot take inputs {tuple(in_shape)}: {error}") from None
+        self.trunk.train()
         if weights is not None:
             path = Path(weights)
             self.notes = (f"{network} from {path.name} (SHA-256 {load_weights(self.trunk, path, name)})",)
@@ -120,9 +126,13 @@ def load_weights(network: nn.Module, path: Path, last: str = "fc") -> str:
     head = f"{last}."
     kept = {n: v for n, v in network.state_dict().items() if n.startswith(head) or n.endswith("num_batches_tracked")}
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        network.load_state_dict(kept | {name: value for name, value in state.items() if not name.startswith(head)})
+        state = dict(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # reading what is no state dict can raise anything
+        reason = error.strerror if isinstance(error, OSError) else "it holds no state dict of tensors"
+        raise InputError(f"weights {path} cannot be read: {reason}") from None
+    try:
+        network.load_state_dict(kept | {name: value for name, value in state.items() if not name.startswith(head)})
+    except Exception as error:  # what are no tensors can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"weights {path} do not fit {type(network).__name__}: {reason}") from None
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -24,6 +24,7 @@ from cmixup.errors import InputError, format_value
 FOLDERS = "CMIXUP_CONFIG"  # environment: folders like configs/ with parts of one's own
 PARSER = OverridesParser.create()
 FILES = ("dataset.path", "dataset.labels", "dataset.x", "dataset.y", "out")
+WEIGHTS = "model.weights"  # a file, or null
 SINGLE = (*FILES, *(f"dataset.{name}" for name in ("group", "package", "item", "image", "split", "time")))  # never null
 SEVERAL = tuple(f"dataset.{name}" for name in ("target", "categorical", "drop", "keep", "missing", "known", "id"))
 QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
@@ -85,9 +86,11 @@ def hydra_words(words: Sequence[str]) -> list[str]:
     for word in words:
         key, sign, value = word.partition("=")
         option = OWN[key].option if key in OWN else key
-        names = sign and (option.lstrip("+") == "out" or option.lstrip("+").startswith("dataset."))
+        names = sign and (option.lstrip("+") in ("out", WEIGHTS) or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
     chosen = [OWN[key].dataset for key in keys if key in OWN and OWN[key].dataset]
+    if len(kinds := dict.fromkeys(chosen)) > 1:
+        raise InputError(f"data must be of one kind, got words of dataset={', '.join(kinds)}")
     made += [f"dataset={chosen[0]}"] if chosen and "dataset" not in keys else []
     for before, word in zip(["", *made], made, strict=False):
         value_of_option = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
@@ -117,9 +120,9 @@ def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> st
     if lists and key not in SINGLE and text.startswith("[") and text.endswith("]"):
         items = [item.strip() for item in ITEM.findall(text[1:-1])]
         return f"[{','.join(_hydra_value(key, item, sweeps=False, lists=False) for item in items)}]"
-    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL) and _is_hydras(f"{key}={text}")):
+    if TEXT.fullmatch(text) or (key not in (*SINGLE, *SEVERAL, WEIGHTS) and _is_hydras(f"{key}={text}")):
         return text
-    return hydra_quoted(typed_path(text) if key in FILES else text)
+    return hydra_quoted(typed_path(text) if key in (*FILES, WEIGHTS) else text)
 
 
 def _is_hydras(word: str) -> bool:

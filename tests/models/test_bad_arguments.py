@@ -56,7 +56,7 @@ BAD: Bad = [
     (partial(LSTNet, (53, 3), 3, variant="jump"), "variant must be one of skip, attention, got 'jump'"),
     (partial(LSTNet, (53, 3), 3, score="sum"), "score must be one of dot, cosine, mlp, got 'sum'"),
     (partial(R2Plus1D18, (5,), 1), "in_shape must be (3, frames, height, width) for R2Plus1D18, got (5,)"),
-    (partial(R2Plus1D18, VIDEO, 1, weights="nowhere.pth"), "weights nowhere.pth do not fit"),
+    (partial(R2Plus1D18, VIDEO, 1, weights="nowhere.pth"), "weights nowhere.pth cannot be read: No such file"),
     (partial(ResNet, (5,), 1), "in_shape must be (channels, height, width) for ResNet, got (5,)"),
     *((partial(kind, (5,), 1, **{name: 0}), f"{name} must be a whole number, 1 or more, got 0") for kind, name in
       ((FCN3, "width"), (FCN3, "depth"), (RealMLP, "width"), (RealMLP, "depth"), (TabM, "k"))),

@@ -86,7 +86,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"do not fit ResNet: .* size mismatch for conv1.weight"):
         ResNet((8, 9, 9), 1, weights=str(path), width=2)
     path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="do not fit ResNet"):
+    with pytest.raises(InputError, match=r"w.pth cannot be read: it holds no state dict of tensors"):
         ResNet(SHAPE, 1, weights=str(path), width=2)
 
 
@@ -103,6 +103,8 @@ def test_any_classifier_of_torchvisions_is_a_regressor(tmp_path: Path) -> None:
     assert "theirs.pth (SHA-256" in model.notes[0]
     with pytest.raises(InputError, match=r"in_shape must be \(3, height, width\) for torchvision, got \(8, 40, 40\)"):
         Torchvision((8, 40, 40), 2, "shufflenet_v2_x0_5")
+    with pytest.raises(InputError, match=r"network vit_b_16 cannot take inputs \(3, 40, 40\): Wrong image height"):
+        Torchvision((3, 40, 40), 2, "vit_b_16")
     for network, weights, message in (
         ("shufflenet", None, "'shufflenet' is none of torchvision's; the nearest name is 'shufflenet"),
         ("squeezenet1_0", None, "must end in one linear layer, which squeezenet1_0 does not"),

@@ -72,7 +72,9 @@ def test_train_takes_a_name_as_typed(name: str, here: Path, monkeypatch: pytest.
     check_job(plan_job(cfg), name, here)
 
 
-@pytest.mark.parametrize("option", ["out", *(f"dataset.{key}" for key in LISTS), "dataset.group", "dataset.folder"])
+@pytest.mark.parametrize(
+    "option", ["out", "model.weights", *(f"dataset.{key}" for key in LISTS), "dataset.group", "dataset.folder"]
+)
 def test_every_option_of_names_takes_them(option: str) -> None:
     """As typed, in a list, and as the words that a command prints or stores."""
     for name in NAMES:
@@ -258,3 +260,6 @@ SHORT = {
 @pytest.mark.parametrize("words", SHORT)
 def test_a_short_word_is_an_option_and_chooses_the_dataset(words: str) -> None:
     assert hydra_words(words.split()) == SHORT[words].split()
+    if "=my.csv" in words or "=load.csv" in words:
+        with pytest.raises(InputError, match="data must be of one kind, got words of dataset="):
+            hydra_words([*words.split(), "images=photos"])

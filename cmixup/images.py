@@ -7,6 +7,7 @@ transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,8 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
             pixels = np.asarray(ImageOps.fit(turned.convert("RGB"), **how)).transpose(2, 0, 1)
             return pixels.astype(np.int32) * 257 if deep else np.ascontiguousarray(pixels)
     except Exception as error:  # a damaged file can raise anything
-        reason = " ".join(str(error).replace(str(path), "it").split())[:200] or type(error).__name__
+        words = re.sub(r" <_io.BytesIO[^>]*>", "", str(error).replace(str(path), "it"))
+        reason = " ".join(words.split())[:200] or type(error).__name__
         raise InputError(f"{path} cannot be read as an image: {reason}") from None
 
 

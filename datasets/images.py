@@ -31,6 +31,7 @@ from datasets.common.table.splits import split_own
 from datasets.common.table.user import as_names
 
 AUGMENTS = ("none", "flip", "crop+flip")
+MOST_PIXELS = 4096  # a side
 LEAST_AREA = 0.5  # of an image that a random crop keeps
 SYNTHETIC_ROWS, SYNTHETIC_SIZE = 120, 24
 GB = 1e9
@@ -119,7 +120,7 @@ class Images(Dataset):
     ):
         super().__init__(synthetic)
         self.path, self.labels, self.targets, self.image = Path(path), Path(labels), as_names(target), str(image)
-        self.size, self.memory = check_count("size", size, 1), check_positive("memory", memory)
+        self.size, self.memory = check_count("size", size, 1, most=MOST_PIXELS), check_positive("memory", memory)
         self.normalise = check_choice("normalise", normalise, ("train", "weights"))
         self.augment = check_choice("augment", augment, AUGMENTS)
         self.group, self.split, self.skip_broken = str(group), str(split), skip_broken

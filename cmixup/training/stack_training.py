@@ -117,7 +117,13 @@ class StackTraining(Training):
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
         """Take the steps of an epoch and return the losses."""
         self.models.model.train()
-        return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
+        try:
+            return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            what = "the last batch has one row, which batch normalisation cannot take"
+            raise InputError(f"{what}: give another batch_size, or drop_last") from None
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
         """Return the predictions for a split, by one of the method's predictors; see `predict`."""

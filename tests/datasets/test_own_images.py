@@ -149,11 +149,13 @@ def test_images_are_named_by_path_or_name_with_or_without_ending(tmp_path: Path)
         "./004.bmp",
         "b\\005.png",
         str(tmp_path / "photos/006.jpg"),
+        "u\u0308",  # as macOS writes ü
     ]
-    pd.DataFrame({"n": range(7), "where": spellings}).to_csv(tmp_path / "other.csv", index=False)
+    (tmp_path / "photos/b/007.tiff").rename(tmp_path / "photos/ü.tiff")
+    pd.DataFrame({"n": range(8), "where": spellings}).to_csv(tmp_path / "other.csv", index=False)
     table = read_image_table(tmp_path / "other.csv", tmp_path / "photos")
-    assert (table.column, table.wrong, table.unlabelled) == ("where", {}, N - 7)
-    assert [path.stem for path in table.files if path] == [f"{k:03d}" for k in range(7)]
+    assert (table.column, table.wrong, table.unlabelled) == ("where", {}, N - 8)
+    assert [path.stem for path in table.files if path] == [*(f"{k:03d}" for k in range(7)), "ü"]
 
 
 def test_what_is_broken_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ BAD: dict[str, tuple[Callable[[Path], None], dict[str, Any], str]] = {
                "002.tiff .* floating-point numbers; arrays= takes such"),
     "label": (change("ink", "much"), {}, "row 3, column 'ink': 'much' is not a number"),
     "one label": (lambda p: [change("ink", "5", k)(p) for k in range(N)] and None, {}, "is 5 in every row"),
-    "size": (nothing, {"size": 0}, "size must be a whole number, 1 or more, got 0"),
+    "size": (nothing, {"size": 10**5}, "size must be a whole number, 1 to 4096, got 100000"),
     "augment": (nothing, {"augment": "rotate"}, "augment must be one of none, flip, crop.flip, got 'rotate'"),
     "normalise": (nothing, {"normalise": "imagenet"}, "normalise must be one of train, weights, got 'imagenet'"),
 }  # fmt: skip

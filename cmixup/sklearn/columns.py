@@ -82,7 +82,8 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
         column, find = _levels(X, place), _places_of(tuple(column_levels))
         counts = _counts(column)
         places = {level: find(level) for level in counts}
-        if line := unknown_line(f"column {_name(X, place)} of X", counts, lambda v: places[v] >= 0, column_levels):  # noqa: B023
+        name = X.columns[place] if hasattr(X, "columns") else place
+        if line := unknown_line(f"column {name} of X", counts, lambda v: places[v] >= 0, column_levels):  # noqa: B023
             warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `predict`
         codes = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
         if hasattr(X, "iloc"):
@@ -165,7 +166,3 @@ def _places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
 
 def _counts(column: Sequence[Level | None]) -> Counter[Level]:
     return Counter(level for level in column if level is not None)
-
-
-def _name(X: Any, place: int) -> Any:
-    return X.columns[place] if hasattr(X, "columns") else place

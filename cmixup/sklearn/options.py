@@ -73,9 +73,16 @@ def check_size(name: str, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of `CMixupRegressor` that training reads; see there."""
+    """The checked arguments of `CMixupRegressor`; see there.
+
+    `share` is its `validation_fraction`, and `validated` whether held-out rows choose the bandwidth.
+    """
 
     hidden: tuple[int, ...]
+    members: int
+    share: float
+    validated: bool
+    blend: bool
     loss: Loss
     epochs: int
     batch_size: int
@@ -91,7 +98,7 @@ class Settings:
 
 
 def settings_of(estimator: Any) -> Settings:
-    """Return the checked arguments that training needs.
+    """Return the checked arguments of the estimator.
 
     Raises:
         InputError: one of them cannot be used.
@@ -106,10 +113,20 @@ def settings_of(estimator: Any) -> Settings:
     if layer not in names:
         raise InputError(f"layer must be one of hidden, {', '.join(names)}, got {estimator.layer!r}")
     check_transform(estimator.target_transform)
+    if not 0 < (share := as_number("validation_fraction", estimator.validation_fraction)) < 1:
+        raise InputError(f"validation_fraction must lie between 0 and 1, got {share!r}")
+    if not (validated := isinstance(estimator.bandwidth, str) and estimator.bandwidth == "validated"):
+        parse_bandwidth(estimator.bandwidth)
+    if not (estimator.blend is None or (isinstance(estimator.blend, str) and estimator.blend == "trees")):
+        raise InputError(f'blend must be "trees" or None, got {format_value(estimator.blend)}')
     threads = estimator.n_threads
     return Settings(
         hidden,
-        check_loss(estimator.loss, estimator.quantiles),
+        members=check_count("members", estimator.members, 1),
+        share=share,
+        validated=validated,
+        blend=estimator.blend is not None,
+        loss=check_loss(estimator.loss, estimator.quantiles),
         epochs=check_count("epochs", estimator.epochs, 1),
         batch_size=check_count("batch_size", estimator.batch_size, 1),
         lr=check_positive("lr", estimator.lr),
@@ -122,26 +139,3 @@ def settings_of(estimator: Any) -> Settings:
         threads=None if threads is None else check_count("n_threads", threads, 1),
         verbose=check_flag("verbose", estimator.verbose),
     )
-
-
-def check_share(share: float) -> float:
-    """Return the share of rows to hold out if it lies between 0 and 1, else raise `InputError`."""
-    number = as_number("validation_fraction", share)
-    if not 0 < number < 1:
-        raise InputError(f"validation_fraction must lie between 0 and 1, got {number!r}")
-    return number
-
-
-def is_validated(bandwidth: Any) -> bool:
-    """Return whether a bandwidth is "validated"; another one is checked by `parse_bandwidth`."""
-    if isinstance(bandwidth, str) and bandwidth == "validated":
-        return True
-    parse_bandwidth(bandwidth)
-    return False
-
-
-def is_blend(blend: Any) -> bool:
-    """Return whether trees stand beside the networks; raise `InputError` for what is neither None nor "trees"."""
-    if not (blend is None or (isinstance(blend, str) and blend == "trees")):
-        raise InputError(f'blend must be "trees" or None, got {format_value(blend)}')
-    return blend is not None

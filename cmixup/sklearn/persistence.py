@@ -35,11 +35,7 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
 
 def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator: its arguments and numbers as JSON, its arrays as they are.
-
-    Raises:
-        InputError: an argument has no form in JSON.
-    """
+    """Write a fitted estimator, see `CMixupRegressor.save`: arguments and numbers as JSON, arrays as they are."""
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
@@ -62,11 +58,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
 
 
 def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEstimator:
-    """Return the estimator that `write_estimator` wrote.
-
-    Raises:
-        InputError: the file is not one of these.
-    """
+    """Return the estimator that `write_estimator` wrote, see `CMixupRegressor.load`."""
     try:
         with zipfile.ZipFile(path) as archive:  # `write_estimator` packs nothing: no file holds more than its size
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):

@@ -108,16 +108,12 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         labels = np.asarray(y)
         if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
             return float(super().score(X, y, sample_weight))
-        predicted, known = self.predict(X), ~np.isnan(labels)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        return float(
-            np.mean(
-                [
-                    r2_score(labels[k, c], predicted[k, c], sample_weight=None if weight is None else weight[k])
-                    for c, k in enumerate(known.T)
-                ]
-            )
+        predicted, weight = (
+            self.predict(X),
+            np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight),
         )
+        of_outputs = zip(labels.T, predicted.T, ~np.isnan(labels.T), strict=True)
+        return float(np.mean([r2_score(y[k], mean[k], sample_weight=weight[k]) for y, mean, k in of_outputs]))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the lower and upper ends of intervals that hold a new label in `coverage` of cases, (n, 2, ...).

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
+from cmixup.errors import MIN_BANDWIDTH, InputError
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.columns import many_levels
@@ -31,7 +31,7 @@ from cmixup.sklearn.held_out import (
 from cmixup.sklearn.intervals import fit_spread, held_out_means
 from cmixup.sklearn.losses import Loss, huber_delta
 from cmixup.sklearn.network import arrays_of
-from cmixup.sklearn.options import RandomState, check_share, is_blend, is_validated, seed_of, settings_of
+from cmixup.sklearn.options import RandomState, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
@@ -208,9 +208,8 @@ class CMixupRegressor(MemberMean):
             InputError: an argument cannot be used, or training diverged; a ValueError.
             ValueError: data that scikit-learn refuses.
         """
-        X, settings, share = as_array("X", X), settings_of(self), check_share(self.validation_fraction)
-        members, compare = check_count("members", self.members, 1), is_validated(self.bandwidth)
-        blend = is_blend(self.blend)
+        X, settings = as_array("X", X), settings_of(self)
+        members, compare, blend = settings.members, settings.validated, settings.blend
         given, seed = check_validation(X_val, y_val, groups=groups, cv=self.cv), seed_of(self.random_state)
         apart = codes = None if groups is None else group_codes(groups, _num_samples(X))
         if self.cv is not None:
@@ -230,9 +229,9 @@ class CMixupRegressor(MemberMean):
             parts = [Part(every, every[:0])] * members
         else:
             parts = (
-                parts_by_chance(len(rows), members, share, seed)
+                parts_by_chance(len(rows), members, settings.share, seed)
                 if raw.apart is None
-                else parts_by_group(raw.apart, rows.weight, members, share, seed)
+                else parts_by_group(raw.apart, rows.weight, members, settings.share, seed)
             )
         self._effects, effects = fit_effects(raw, rows, self._levels, parts, seed)
         trained = rows if not given else rows.take(parts[0].train)

@@ -117,7 +117,7 @@ bench-estimators: $(VENV)/.ready ## Estimators on 30 tables (an hour) [SHORT=1]
 	$(INSTALL) -e '.[tables]'
 	$(PY) -m scripts.bench estimators "short=$(SHORT)"
 
-bench-train bench-sampling bench-images: bench-%: $(VENV)/.ready ## The speed of training, of sampling, of images
+bench-train bench-sampling: bench-%: $(VENV)/.ready ## The speed of training, of sampling
 	$(PY) -m scripts.bench $*
 
 ##@ Develop

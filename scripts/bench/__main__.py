@@ -2,7 +2,6 @@
 
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
-  images      an epoch on a folder of images against one on tensors
   estimators  the default CMixupRegressor beside the defaults of others, by their error
   losses      its losses and intervals beside trees of the same loss
 
@@ -17,11 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, images, losses, sampling, train
+from scripts.bench import estimators, losses, sampling, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-BENCHMARKS = {"train": train, "sampling": sampling, "images": images, "estimators": estimators, "losses": losses}
+BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators, "losses": losses}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -49,14 +49,6 @@ def test_no_circle_of_imports() -> None:
     assert not any("if TYPE_CHECKING" in path.read_text() for path in MODULES.values())
 
 
-def floors(folders: dict[str, set[str]]) -> dict[str, int]:
-    """Return for each folder the length of its longest chain of imports, given what it imports; a circle raises."""
-    height: dict[str, int] = {}
-    for folder in TopologicalSorter(folders).static_order():
-        height[folder] = 1 + max((height[below] for below in folders[folder]), default=0)
-    return height
-
-
 def test_folders_of_scripts_have_few_floors_and_no_circle() -> None:
     def folder(name: str) -> str:
         return name.split(".")[1] if name.count(".") > 1 or MODULES[name].name == "__init__.py" else "commands"
@@ -65,7 +57,9 @@ def test_folders_of_scripts_have_few_floors_and_no_circle() -> None:
     folders: dict[str, set[str]] = {folder(name): set() for name in ours}
     for name in ours:
         folders[folder(name)] |= {folder(other) for other in imports(name) if other in ours} - {folder(name)}
-    height = floors(folders)
+    height = dict[str, int]()  # the length of each folder's longest chain of imports; a circle raises
+    for one in TopologicalSorter(folders).static_order():
+        height[one] = 1 + max((height[below] for below in folders[one]), default=0)
     assert max(height.values()) <= FLOORS, height
     commands = {name for name in ours if folder(name) == "commands"}
     assert not any(imports(name) & commands for name in MODULES)

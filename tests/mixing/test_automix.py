@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -32,6 +31,7 @@ from tests.helpers import (
     make_run,
     make_stack,
     make_training,
+    refuses,
     settings,
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
@@ -222,17 +222,17 @@ def test_the_layer_is_the_deepest_with_enough_pixels_or_the_one_named() -> None:
         fitted(small)
 
 
-def test_what_does_not_suit_is_refused_in_a_line() -> None:
-    with pytest.raises(InputError, match=r"mixing AutoMix needs images \(B, C, H, W\) at layer 'input', got \(2, 3\)"):
-        fitted(make_run(Mix(Uniform(), Constant(0.5), mixing=AutoMix(1)), data=make_data()))
-    with pytest.raises(InputError, match="mixing AutoMix is of inputs: layer must be input, got 'first'"):
-        fitted(make_run(Mix(Uniform(), Beta(1.0), "first", AutoMix(1)), 0, picture_data(), lambda *_: ConvNet()))
-    with pytest.raises(InputError, match=r"layer must be a mix point of ConvNet \(input, first, second\), got 'third'"):
-        fitted(auto_run(features="third"))
-    with pytest.raises(InputError, match="epochs must be a whole number, 1 or more, got 0"):
-        AutoMix(0)
-    with pytest.raises(InputError, match=r"momentum must lie in \[0, 1\], got 1.5"):
-        AutoMix(1, momentum=1.5)
-    with pytest.raises(InputError, match="makes masks before it mixes"):
-        AutoMix(1)(pictures(2), pictures(2), {"lam": torch.ones(2)})
-    assert np.isfinite(AutoMix(1).next_momentum)
+def refused_run(layer: str, data: Any, *model: Any) -> Run:
+    return fitted(make_run(Mix(Uniform(), Constant(0.5), layer, AutoMix(1)), 0, data, *model))
+
+
+test_what_does_not_suit_is_refused_in_a_line = refuses(
+    [
+        (lambda: refused_run("input", make_data()), r"AutoMix needs images \(B, C, H, W\) .*'input', got \(2, 3\)"),
+        (lambda: refused_run("first", picture_data(), lambda *_: ConvNet()), "layer must be input, got 'first'"),
+        (lambda: fitted(auto_run(features="third")), r"a mix point of ConvNet \(input, first, second\), got 'third'"),
+        (lambda: AutoMix(0), "epochs must be a whole number, 1 or more, got 0"),
+        (lambda: AutoMix(1, momentum=1.5), r"momentum must lie in \[0, 1\], got 1.5"),
+        (lambda: AutoMix(1)(pictures(2), pictures(2), {"lam": torch.ones(2)}), "makes masks before it mixes"),
+    ]
+)

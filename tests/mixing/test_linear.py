@@ -64,14 +64,6 @@ def test_one_weight_for_all_and_one_for_each_model_of_a_stack() -> None:
     assert mix(first, second, torch.tensor([0.25, 0.5]))[:, 0, 0].tolist() == [0.25, 0.5]
 
 
-def test_hidden_states_under_autocast() -> None:
-    layer, x = torch.nn.Linear(3, 3), torch.randn(4, 3)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        state = layer(x)
-        assert state.dtype == torch.bfloat16
-        assert mix(state, state.flip(0), torch.rand(4)).dtype == torch.bfloat16
-
-
 def test_it_can_be_vectorised() -> None:
     first, second, lam = torch.randn(5, 4, 3), torch.randn(5, 4, 3), torch.rand(5, 4)
     assert torch.equal(torch.func.vmap(mix)(first, second, lam), mix(first, second, lam))

@@ -13,10 +13,14 @@ FILES = ["DONE", "checkpoint.pt", "config.yaml", "history.csv", "model.json", "p
          "preprocessing.json", "report.json"]  # fmt: skip
 
 
-def planned(out: Path, *overrides: str) -> Job:
+def job_of(*words: str) -> Job:
+    """The job that words of a command line plan."""
+    return plan_job(compose_train(list(words)))
+
+
+def planned(out: Path, *words: str) -> Job:
     """A job of a fraction of a second: NO2's stand-in, two epochs of two steps."""
-    given = ["dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *overrides]
-    return plan_job(compose_train(given))
+    return job_of("dataset=no2", "method=mixup", "debug=tiny", "train.batch_size=100", f"out={out}", *words)
 
 
 def execute_job(job: Job, *callbacks: Any) -> list[Path]:

@@ -14,18 +14,14 @@ from scripts import publish, tune
 from scripts.config import compose
 from scripts.config import parts as config
 from scripts.config.compose import TUNE_SEED, compose_train
-from scripts.driver import execute as run_module
 from scripts.driver.execute import execute_together
-from scripts.driver.job import Job, plan_job
+from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import Item
 from scripts.tune import choose_trial
+from tests.scripts.jobs import job_of
 from tests.scripts.test_render import leave_run
 from tests.scripts.test_render import report as published
-
-
-def planned(*overrides: str) -> Job:
-    return plan_job(compose_train(list(overrides)))
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def here(monkeypatch: pytest.MonkeyPatch, no_git: None) -> list[int]:
     """Train in this process, and remember how many runs were left to train each time."""
     requests: list[int] = []
 
@@ -53,7 +49,6 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return []
 
     monkeypatch.setattr(tune, "train_items", train)
-    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
     return requests
 
 
@@ -80,7 +75,7 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *words]
     (file,) = tmp_path.glob("tuned/csv-my_table-*.yaml")
     values = yaml.safe_load(file.read_text())["erm"]
-    assert values.items() <= planned(*last[3:]).options.items()
+    assert values.items() <= job_of(*last[3:]).options.items()
 
 
 def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +127,7 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
     best = min(reports, key=lambda r: r["scores"]["val"]["rmse"])
     wanted = {k: v for k, v in best["options"].items() if k.startswith("method.") or k == "train.lr"}
     assert yaml.safe_load(tuned.read_text()) == {**others, "cmixup": wanted}
-    assert planned("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
+    assert job_of("dataset=no2", "preset=tuned").config["method"] == best["config"]["method"]
     output = capsys.readouterr().out
     assert output.startswith(f"no2 cmixup: best validation rmse {best['scores']['val']['rmse']:.5g}, preset paper ")
     (record,) = read_trials(tmp_path / "results" / tune.FILE)
@@ -155,8 +150,8 @@ def test_the_file_holds_the_winner_and_makes_a_preset(
 
 @pytest.mark.usefixtures("tuned")
 def test_preset_tuned_is_paper_under_the_files_values() -> None:
-    job = planned("dataset=no2", "preset=tuned", "out=o")
-    paper = planned("dataset=no2", "preset=paper")
+    job = job_of("dataset=no2", "preset=tuned", "out=o")
+    paper = job_of("dataset=no2", "preset=paper")
     changed = {"method.bandwidth": ["std", 0.3], "method.alpha": 0.2, "train.lr": 0.03}
     assert config.changed_options(job.config, "paper") == changed
     assert job.make_method().pairing.bandwidth == ["std", 0.3]
@@ -167,17 +162,17 @@ def test_preset_tuned_is_paper_under_the_files_values() -> None:
 
 @pytest.mark.usefixtures("tuned")
 def test_the_command_line_has_the_last_word_over_tuned_values() -> None:
-    job = planned("method.k=4", "preset=tuned", "dataset=no2", "method=k_mixup", "train.lr=0.5")
+    job = job_of("method.k=4", "preset=tuned", "dataset=no2", "method=k_mixup", "train.lr=0.5")
     assert (job.config["method"]["k"], job.config["method"]["layer"], job.settings.lr) == (4, "hidden", 0.5)
     assert job.options == {"method.k": 4, "train.lr": 0.5}
 
 
 def test_runs_of_other_tuned_values_are_other_runs(tuned: Path) -> None:
     given = ("dataset=no2", "preset=tuned", "method=k_mixup")
-    before = planned(*given)
+    before = job_of(*given)
     assert before.folder.name == "tuned,k=16,layer=hidden"
     tune.write_values(tuned, "k_mixup", {"method.k": 8})
-    after = planned(*given)
+    after = job_of(*given)
     assert after.folder.name == "tuned,k=8"
     assert before.options == after.options == {}
 

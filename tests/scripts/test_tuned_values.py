@@ -10,7 +10,8 @@ from scripts.config import compose
 from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED, TUNED_DEFAULT
 from scripts.records.experiment import RESULTS
 from scripts.tune import FILE, TRIALS, grid_points
-from tests.scripts.test_tune import planned, read_trials
+from tests.scripts.jobs import job_of
+from tests.scripts.test_tune import read_trials
 
 #: The last tuning of every preset, dataset and method.
 TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in read_trials(RESULTS / FILE)}
@@ -18,7 +19,7 @@ TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in read_trials(RESU
 
 def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
     """The values of some keys of a preset; of a part its name."""
-    cfg = planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
+    cfg = job_of(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
     plain = {key: cfg[key.split(".")[0]][key.split(".")[1]] for key in keys}
     return {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()}
 
@@ -51,5 +52,5 @@ def test_every_committed_value_has_a_record() -> None:
 def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
     preset, dataset, method = key
     values = compose.tuned_values(dataset, method, preset) or {}
-    assert planned(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
+    assert job_of(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
     assert config_of(dataset, method, preset, values) == values

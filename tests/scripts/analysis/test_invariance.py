@@ -21,7 +21,6 @@ from scripts.analysis.invariance import (
 from scripts.analysis.runs import dataset_of, merge_rows, runs_of
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
-from scripts.driver import execute as run_module
 from scripts.driver.job import plan_job
 from scripts.records.experiment import RESULTS
 from tests.helpers import CPU
@@ -122,8 +121,8 @@ def test_collapsed_features_have_no_divergence_and_small_cells_none_at_all(
     assert (none.pairs, none.valid_fraction) == (0, 0.0)
 
 
-def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
+@pytest.mark.usefixtures("no_git")
+def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path) -> None:
     words = ["dataset=crime", "method=erm", "debug=tiny", "experiment.name=table3", "train.batch_size=500", "seeds=[1]"]
     (folder,) = execute_job(plan_job(compose_train([*words, f"out={tmp_path}"])))
     content = json.loads((folder / "report.json").read_text())

@@ -16,24 +16,18 @@ from scripts.analysis.task_errors import (
     task_figures,
     task_means,
 )
-from scripts.config.compose import compose_train
-from scripts.driver import execute as run_module
-from scripts.driver.job import plan_job
-from tests.scripts.jobs import execute_job
+from tests.scripts.jobs import execute_job, job_of
 
 METHODS = ("maml", "mr_maml")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Path:
     """A folder with runs of two methods on synthetic data; MR-MAML adds parameters to the backbone's."""
     out = tmp_path_factory.mktemp("runs")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(run_module, "run_environment", lambda _: {"commit": "c0ffee", "dirty": False})
-        for method in METHODS:
-            words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2"]
-            more = ["method.inner_steps=1", "experiment.name=table2", f"out={out}"]
-            execute_job(plan_job(compose_train([*words, *more])))
+    for method in METHODS:
+        words = ["dataset=pascal1d_rendered", f"method={method}", "debug=tiny", "model.width=2"]
+        execute_job(job_of(*words, "method.inner_steps=1", "experiment.name=table2", f"out={out}"))
     return out
 
 

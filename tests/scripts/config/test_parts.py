@@ -12,14 +12,10 @@ from cmixup.errors import InputError
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import CONFIG_DIR, compose_train, option_names
 from scripts.config.parts import GROUPS, check_part, target_of
-from scripts.driver.job import Job, plan_job
 from tests.scripts.cover import DATASETS, METHODS, TASKS, needs_domains, presets_of
+from tests.scripts.jobs import job_of
 
 MODELS = option_names("model")
-
-
-def planned(*overrides: str) -> Job:
-    return plan_job(compose_train(list(overrides)))
 
 
 # ---- every file
@@ -93,10 +89,10 @@ def test_bad_seeds_are_refused_with_their_value(value: Any) -> None:
 
 
 def test_seeds_override_seed() -> None:
-    assert planned("seed=7").seeds == [7]
-    assert planned("seed=7", "seeds=[0,3,5]").seeds == [0, 3, 5]
-    assert planned("seeds=0..9").seeds == list(range(10))
-    assert planned("seeds=4").seeds == [0, 1, 2, 3]
+    assert job_of("seed=7").seeds == [7]
+    assert job_of("seed=7", "seeds=[0,3,5]").seeds == [0, 3, 5]
+    assert job_of("seeds=0..9").seeds == list(range(10))
+    assert job_of("seeds=4").seeds == [0, 1, 2, 3]
 
 
 # ---- what is refused, before any work
@@ -138,21 +134,21 @@ BAD = [
 @pytest.mark.parametrize(("words", "message"), BAD)
 def test_bad_words_are_refused_by_name_and_value(words: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        planned(*words.split())
+        job_of(*words.split())
 
 
 def test_batches_that_domain_methods_cannot_divide_are_refused() -> None:
     with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of groups = 4, 8 or more, got 18 \("):
-        planned("dataset=crime", "method=irm", "train.batch_size=18")
+        job_of("dataset=crime", "method=irm", "train.batch_size=18")
     with pytest.raises(InputError, match=r"train\.batch_size must be a multiple of groups = 4, 8 or more, got 4 "):
-        planned("dataset=crime", "method=irm", "train.batch_size=4")
-    assert planned("dataset=crime", "method=vrex", "train.batch_size=4").settings.batch_size == 4
+        job_of("dataset=crime", "method=irm", "train.batch_size=4")
+    assert job_of("dataset=crime", "method=vrex", "train.batch_size=4").settings.batch_size == 4
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if needs_domains(name) and name != "group_dro"])
 def test_the_dataset_says_how_many_domains_make_a_batch(method: str) -> None:
-    assert planned("dataset=crime", f"method={method}").config["method"]["groups"] == 4
-    job = planned("dataset=crime", f"method={method}", "method.groups=2")
+    assert job_of("dataset=crime", f"method={method}").config["method"]["groups"] == 4
+    job = job_of("dataset=crime", f"method={method}", "method.groups=2")
     assert job.options == {"method.groups": 2}
 
 

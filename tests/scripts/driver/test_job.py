@@ -9,13 +9,9 @@ import torch
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.config.parts import changed_options, resolve_config
-from scripts.driver.job import Job, pick_device, plan_job
+from scripts.driver.job import pick_device
 from scripts.driver.runs import folder_name
-
-
-def planned(*overrides: str) -> Job:
-    return plan_job(compose_train(list(overrides)))
-
+from tests.scripts.jobs import job_of
 
 # ---- devices
 
@@ -25,8 +21,8 @@ def test_cuda_requested_and_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     for name in ("cuda", "cuda:1"):
         with pytest.raises(InputError, match=f"device is '{name}', but this machine offers 0 CUDA devices"):
-            planned(f"device={name}")
-    assert planned("device=auto").device == torch.device("cpu")
+            job_of(f"device={name}")
+    assert job_of("device=auto").device == torch.device("cpu")
 
 
 def test_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,13 +59,13 @@ def test_options_that_differ_give_folders_that_differ(tmp_path: Path) -> None:
         ["train.lr=0.5"], ["method=erm"], ["method=mixup"], ["dataset=no2"], ["dataset=no2", "dataset.split_seed=1"],
         ["experiment=table1"], ["method.layer=input"], ["method.bandwidth=5.5", "train.lr=0.5"],
     ]  # fmt: skip
-    folders = [planned(*overrides, f"out={tmp_path}").folder for overrides in choices]
+    folders = [job_of(*overrides, f"out={tmp_path}").folder for overrides in choices]
     assert len(set(folders)) == len(choices)
 
 
 def test_a_whole_number_and_the_same_with_a_point_are_one_run() -> None:
-    assert planned("method.bandwidth=5").folder == planned("method.bandwidth=5.0").folder
-    assert planned("train.lr=1").options == planned("train.lr=1.0").options == {"train.lr": 1.0}
+    assert job_of("method.bandwidth=5").folder == job_of("method.bandwidth=5.0").folder
+    assert job_of("train.lr=1").options == job_of("train.lr=1.0").options == {"train.lr": 1.0}
 
 
 def test_folder_names_of_texts_that_others_could_be_taken_for() -> None:

@@ -14,13 +14,8 @@ from cmixup.pairing.uniform import Uniform
 from cmixup.training.settings import TrainSettings
 from scripts.config.compose import compose_train
 from scripts.config.parts import resolve_config
-from scripts.driver.job import Job, plan_job
 from tests.scripts.cover import PRESETS
-
-
-def planned(*overrides: str) -> Job:
-    return plan_job(compose_train(list(overrides)))
-
+from tests.scripts.jobs import job_of
 
 PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
     "mixup": lambda c: Mix(Uniform(), Beta(c["alpha"], c["lam_per"])),
@@ -36,7 +31,7 @@ PYTHON: dict[str, Callable[[dict[str, Any]], Mix]] = {
 @pytest.mark.parametrize("preset", ["paper", "released"])
 @pytest.mark.parametrize("name", PYTHON)
 def test_a_preset_is_one_composition_in_python_and_in_the_configuration(name: str, preset: str) -> None:
-    job = planned(f"method={name}", f"preset={preset}", "dataset=airfoil")
+    job = job_of(f"method={name}", f"preset={preset}", "dataset=airfoil")
     assert repr(job.make_method()) == repr(
         PYTHON[name](job.config["method"])
     )  # repr prints every part with its options
@@ -75,7 +70,7 @@ def test_presets_hold_the_published_values(dataset: str, preset: str, expected: 
 )
 @pytest.mark.parametrize(("preset", "variant"), [("paper", "attention"), ("released", "skip"), ("default", "skip")])
 def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, preset: str, variant: str) -> None:
-    job = planned(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
+    job = job_of(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
     model = {"name": "lstnet", "channels": width, "hidden": width, "variant": variant, "score": "dot"}
     assert {key: job.config["model"][key] for key in model} == model
     assert (job.dataset.window, job.dataset.horizon) == (168, horizon)
@@ -86,7 +81,7 @@ def test_the_forecaster_of_a_preset(dataset: str, width: int, horizon: int, pres
 @pytest.mark.parametrize(("preset", "optimizer"), [("paper", "adam"), ("released", "sgd"), ("default", "sgd")])
 def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
     """The paper says Adam, the authors' code kept SGD."""
-    job = planned("dataset=echo", "method=cmixup", f"preset={preset}")
+    job = job_of("dataset=echo", "method=cmixup", f"preset={preset}")
     expected = TrainSettings(
         epochs=20, batch_size=10, lr=1e-4, optimizer=optimizer, weight_decay=1e-4, drop_last=preset == "released",
         eval_batch_size=10, lr_decay=0.1, lr_decay_every=15,
@@ -106,7 +101,7 @@ def test_how_echo_is_trained(preset: str, optimizer: str) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_how_images_and_pairs_are_trained(dataset: str, epochs: int, batch_size: int, lr: float, preset: str) -> None:
     """results/paper/hyperparameters.csv, tab:hyperameter_ood."""
-    job = planned(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
+    job = job_of(f"dataset={dataset}", "method=cmixup", f"preset={preset}")
     train = job.settings
     assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (epochs, batch_size, lr, 0.0)
     assert (train.optimizer, train.drop_last) == ("adam", preset == "released")

@@ -166,6 +166,8 @@ def test_auto_takes_logarithms_of_skewed_labels_above_0() -> None:
     assert fit_transform("auto", np.exp(normal)) == "log"
     assert fit_transform("auto", np.exp(normal) - 1) is None
     assert fit_transform("auto", normal + 10) is None
+    exponential = np.random.default_rng(0).exponential(size=(2000, 1))  # logarithms are skewed 0.57 times as much
+    assert fit_transform("auto", exponential) is None
     model = quick(target_transform="auto", epochs=1).fit(X, np.exp(Y / 20))
     assert model.target_transform_ == "log"
 
@@ -219,6 +221,11 @@ def test_a_transformer_cannot_be_saved(tmp_path: Path) -> None:
 def test_bad_arguments(options: dict[str, Any], y: Any, message: str) -> None:
     with pytest.raises(InputError, match=message), np.errstate(invalid="ignore"):
         quick(**options).fit(X if y is not None else None, y)
+
+
+def test_validation_labels_without_a_logarithm_are_named() -> None:
+    with pytest.raises(InputError, match='target_transform="log" must have labels above 0, got -.* in y_val'):
+        quick(target_transform="log").fit(X, Y, X_val=X, y_val=Y - 100)
 
 
 def test_quantiles_need_their_loss() -> None:

@@ -188,10 +188,9 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                     x, levels = joined(inputs.x[part], effects), tree_levels(self._levels, effects.shape[2])
                     trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
                     nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
-                rising = (
-                    self._by_label(nets).sort(dim=-1).values if self.quantiles_ else nets
-                )  # Chernozhukov et al. 2010
-                outputs.append(rising.reshape(nets.shape))
+                if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
+                    nets = self._by_label(nets).sort(dim=-1).values.reshape(nets.shape)
+                outputs.append(nets)
         return outputs
 
     def _of_member(self, inputs: Inputs, member: int) -> Tensor:

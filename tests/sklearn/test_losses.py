@@ -224,7 +224,7 @@ def test_bad_arguments(options: dict[str, Any], y: Any, message: str) -> None:
 
 
 def test_validation_labels_without_a_logarithm_are_named() -> None:
-    with pytest.raises(InputError, match='target_transform="log" must have labels above 0, got -.* in y_val'):
+    with pytest.raises(InputError, match=r'target_transform="log" must have labels above 0, got -.* in y_val'):
         quick(target_transform="log").fit(X, Y, X_val=X, y_val=Y - 100)
 
 

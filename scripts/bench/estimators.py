@@ -47,10 +47,10 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
 INTERVAL_TITLES = {
-    "cmixup": "`CMixupRegressor().predict_interval`",
-    "hist_quantiles": "`HistGradientBoostingRegressor`, two quantile losses",
+    "cmixup": "CMixupRegressor, `predict_interval`",
+    "hist_quantiles": "HistGradientBoosting, two quantile losses",
     "hist_conformal": "the same, conformalised (CQR)",
-    "catboost_deviation": "CatBoost `RMSEWithUncertainty`, normal quantiles",
+    "catboost_deviation": "CatBoost, normal quantiles of its variances",
     "catboost_conformal": "the same, conformalised (residuals in its deviations)",
 }
 KEYS = SHORT | {
@@ -211,10 +211,9 @@ def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
         coverage, width = _mean_interval(100 * group["coverage"]), _mean_interval(group["width"])
         logs = _mean_interval(np.log(group.set_index("table")["width"] / wide).dropna())
         ratio, *ends = (f"{math.exp(v):.2f}" for v in logs)
-        least = group.loc[group["coverage"].idxmin()]
         means = ["{:.1f} [{:.1f}, {:.1f}]".format(*coverage), "{:.2f} [{:.2f}, {:.2f}]".format(*width)]
         means.append("1" if model == "cmixup" else f"{ratio} [{', '.join(ends)}]")
-        worst = f"{100 * least['coverage']:.1f} ({least['table']})"
+        worst = f"{100 * group['coverage'].min():.1f}"
         body.append([title, *means, worst, str((group["coverage"] < 0.8).sum())])
     head = ["", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
     return markdown_table(head, body)

@@ -58,7 +58,7 @@ class Row(NamedTuple):
     @property
     def means(self) -> list[str]:
         """The mean effect and the unweighted one, with their intervals."""
-        digits = 1 if self.unit == "%" else 3
+        digits = 1 if self.unit == "%" else 2
         return [interval_text(mean, digits) for mean in (self.effect.posterior.overall, self.effect.unweighted)]
 
     @property
@@ -160,15 +160,14 @@ def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
 
 
 def models_table(settings: Sequence[Setting]) -> str:
-    """Return how far models with default settings are from tuned ERM: the median over tables, and quartiles."""
+    """Return how far models with default settings are from tuned ERM: the median over tables."""
     body = []
     for model in MODELS:
         cells = []
         for setting in settings:
             by_table = percent_differences(errors_of(setting.runs), model)
             means = [float(np.mean(list(by_split.values()))) for by_split in by_table.values()]
-            low, median, high = np.quantile(means, [0.25, 0.5, 0.75])
-            cells.append(f"{median:+.1f} ({low:+.1f} to {high:+.1f})")
+            cells.append(f"{np.median(means):+.1f}")
         body.append([method_title(model), *cells])
     return markdown_table(["model", *(TITLES[s.condition.name] for s in settings)], body)
 

@@ -64,7 +64,7 @@ QUANTITIES: dict[int, tuple[Quantity, ...]] = {
     2: _SINGLE_INDEX,
     3: (
         Quantity("mse", "estimated", "MSE in the test domain", "MSE in the test domain"),
-        Quantity("theta_error", "estimated", "‖theta_hat - theta‖²", "‖θ\N{COMBINING CIRCUMFLEX ACCENT} - θ‖²"),
+        Quantity("theta_error", "estimated", "error of theta", "‖θ\N{COMBINING CIRCUMFLEX ACCENT} - θ‖²"),
         Quantity("pairing_rate", "", "true partner", "rows with their true partner"),
     ),
 }
@@ -133,7 +133,7 @@ def answer_table(numbers: Numbers) -> str:
             grid = [at for at in numbers.places if at.theorem == theorem and at.setting != "bandwidth"]
             everywhere = list(filter(None, (numbers.differences(at, q) for at in grid)))
             held = sum(all(d.high < 0 for d in one) for one in everywhere)
-            places = f"{held} of {len(everywhere)}"
+            places = f"{held} / {len(everywhere)}"
             body.append([f"{theorem}: {q.title}", *compared, places])
     minus = ["minus mixup / MetaMix", *(f"minus {TITLES[m]}" for m in COMPARED[1:])]
     return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)

@@ -65,6 +65,6 @@ def test_the_page_is_rendered_and_misses_no_number(tmp_path: Path) -> None:
     assert text == (RESULTS / PAGE).read_text()
     assert "nan" not in text
     answer = "| 1: MSE, estimated theta | -0.29 [-0.34, -0.24] | -0.17 [-0.21, -0.12] | -0.03 [-0.06, +0.01] |"
-    assert f"{answer} +0.14 [+0.10, +0.18] | 1 of 6 |" in text
+    assert f"{answer} +0.14 [+0.10, +0.18] | 1 / 6 |" in text
     assert not render_theory(tmp_path)
     assert not theory_figures(tmp_path)

@@ -22,9 +22,6 @@ from datasets.skillcraft import SkillCraft
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 
-# ---- Every dataset that has a configuration: its synthetic stand-in is what its card says
-
-
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
 SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapenet1d", "shapenet1d_random")

@@ -15,9 +15,6 @@ from datasets.common import fetch as module
 from datasets.common.damaged import LONGEST_REASON, naming
 from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
 
-# ---- fetch
-
-
 CONTENT = b"frequency\tangle\n" * 500
 OTHER = b"other bytes\n" * 500
 
@@ -233,6 +230,3 @@ def test_a_reason_is_one_short_line() -> None:
         raise MemoryError("a\nb " * 1000)
     assert str(caught.value).startswith("x is not a thing: a b a b")
     assert len(str(caught.value)) <= len("x is not a thing: ") + LONGEST_REASON
-
-
-# ---- threads

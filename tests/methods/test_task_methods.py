@@ -36,8 +36,6 @@ from tests.methods.episodes import (
     with_draws,
 )
 
-# ---- Methods on tasks against slow, direct forms of their definitions
-
 
 def slow_query_loss(model: Small, x: Episode, y: Tensor, steps: int = 2) -> Tensor:
     """MAML task by task, with plain autograd and no torch.func."""

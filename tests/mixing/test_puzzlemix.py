@@ -36,9 +36,6 @@ from tests.helpers import (
 )
 from tests.mixing.images import ConvNet, picture_data, pictures
 
-# ---- PuzzleMix: saliency, the energy that masks minimise, transport, and label weights
-
-
 SIZE = (8, 12)
 
 

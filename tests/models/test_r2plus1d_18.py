@@ -51,6 +51,3 @@ def test_random_weights_are_noted() -> None:
     model, _, _ = model_and_inputs()
     assert len(model.notes) == 1
     assert "random weights instead of Kinetics-400" in model.notes[0]
-
-
-# ---- importing torchvision

@@ -17,7 +17,6 @@ from scripts.analysis.pictures import (
     image_mosaic,
     make_samplers,
     pairs_figure,
-    partner_candidates,
 )
 
 
@@ -40,15 +39,6 @@ def test_probabilities_are_those_of_the_kernel(pool: Pool) -> None:
     for sampler, weight in ((label, near), (feature, alike), (uniform, np.ones(3))):
         share = sampler.probabilities(5)[some]
         np.testing.assert_allclose(share / share.sum(), weight / weight.sum(), rtol=1e-4)
-
-
-def test_candidates_are_the_nearest_to_the_angles_sorted_and_all_different(pool: Pool) -> None:
-    candidates = partner_candidates(pool, 5, (0.0, 0.0, 90.0), [[0], [1, 0]])
-    assert len({5, *candidates}) == 7
-    assert (np.diff(pool.degrees[candidates]) >= 0).all()
-    (nearest,) = partner_candidates(pool, 5, (90.0,), [[1]])
-    away = np.abs(pool.degrees - pool.degrees[5] - 90)
-    assert away[nearest] == away[(pool.group == 1) & (np.arange(len(pool.y)) != 5)].min()
 
 
 def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,5 +173,3 @@ def rcf_rows(e: Evidence) -> Iterator[Row]:
     for method in DIRECTED:
         d = minus(e.runs("table3_last_epoch", "rcf_mnist", "cpu", method, last), erm)
         yield f"{names.method_title(method)} minus ERM, last epoch, balanced batches", d, 3
-    mixup = e.gain("table4", "rcf_mnist", "cpu", "mixup_cmixup", "mixup")
-    yield "mixup, partners of C-Mixup minus uniform, epoch chosen on validation", mixup, 3

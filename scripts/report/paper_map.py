@@ -19,7 +19,6 @@ HEAD = ("in the paper", "what it shows", "command", "see")
 SHORT_HEAD = ("the paper says", "settings", "our runs")
 SETTINGS = {"paper": "printed in the paper", "released": "the authors' code", "cpu": "reduced for a CPU", "": "—"}
 STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
-SELF_PARTNERS = " (equals ERM: every row is its own partner)"
 
 
 @fills
@@ -63,7 +62,7 @@ def outcome_words(findings: Sequence[Finding]) -> str:
             places += [f"{where} ({', '.join(which)})" if len(held) < len(mine) else where] if held else []
         count = sum(one.outcome == word for one in findings)
         what = ", ".join(places) if printed else f"{count} of {len(findings)}"
-        parts.append(f"**{word}**{SELF_PARTNERS * (word == IDLE)}: {what}")
+        parts.append(f"**{word}**{' (every row is its own partner)' * (word == IDLE)}: {what}")
     return "; ".join(parts) or "not run"
 
 

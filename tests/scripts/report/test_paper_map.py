@@ -90,7 +90,7 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
     ]  # fmt: skip
     (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
     assert (finding.direction, finding.magnitude) == (IDLE, "")
-    assert outcome_words([finding]) == "**degenerate** (equals ERM: every row is its own partner): Airfoil"
+    assert outcome_words([finding]) == "**degenerate** (every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):

@@ -23,11 +23,12 @@ from cmixup.tables.columns import label_column, level_codes
 from cmixup.tables.written import unit_of
 from cmixup.threads import in_threads
 from cmixup.vision import import_torchvision
-from datasets.common.base import SPLITS, Dataset
+from datasets.common.base import SPLITS
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.reading import columns_named
 from datasets.common.table.splits import split_own
+from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import as_names
 
 AUGMENTS = ("none", "flip", "crop+flip")
@@ -65,7 +66,7 @@ class Labelled:
     notes: tuple[str, ...]
 
 
-class Images(Dataset):
+class Images(TextFile):
     """Images in a folder with labels in a table: `images=photos labels=labels.csv target=age`.
 
     Origin: the user's. y: the columns named by `target`, in their own units. x: red, green and blue, for each channel
@@ -92,6 +93,7 @@ class Images(Dataset):
         skip_broken: go on without rows whose image is missing, broken or another row's, too.
         memory: GB that decoded images may take.
         synthetic: use the synthetic stand-in, whose images are 24 x 24.
+        file: how the table is written, see `TextFile`.
 
     Raises:
         InputError: a value of another kind or range.
@@ -116,10 +118,10 @@ class Images(Dataset):
         split: str | int = "",
         skip_broken: bool = False,
         memory: float = 4.0,
-        synthetic: bool = False,
+        **file: Any,
     ):
-        super().__init__(synthetic)
-        self.path, self.labels, self.targets, self.image = Path(path), Path(labels), as_names(target), str(image)
+        super().__init__(path, **file)
+        self.folder, self.labels, self.targets, self.image = Path(path), Path(labels), as_names(target), str(image)
         self.size, self.memory = check_count("size", size, 1, most=MOST_PIXELS), check_positive("memory", memory)
         self.normalise = check_choice("normalise", normalise, ("train", "weights"))
         self.augment = check_choice("augment", augment, AUGMENTS)
@@ -130,11 +132,11 @@ class Images(Dataset):
     @cached_property
     def checksums(self) -> dict[str, str]:
         """SHA-256 of the table, and of names and sizes of the images."""
-        if not (self.labels.is_file() and self.path.is_dir()):
+        if not (self.labels.is_file() and self.folder.is_dir()):
             return {}
-        listed = [f"{p.relative_to(self.path).as_posix()} {p.stat().st_size}" for p in list_images(self.path)]
+        listed = [f"{p.relative_to(self.folder).as_posix()} {p.stat().st_size}" for p in list_images(self.folder)]
         digest = hashlib.sha256("\n".join(listed).encode()).hexdigest()
-        return {self.labels.name: sha256_of(self.labels), f"{self.path.name}/ (names and sizes)": digest}
+        return {self.labels.name: sha256_of(self.labels), f"{self.folder.name}/ (names and sizes)": digest}
 
     def problems(self) -> tuple[str, ...]:
         """Return where the pixels are."""
@@ -172,10 +174,10 @@ class Images(Dataset):
 
     def _read(self) -> Labelled:
         """Read the table, decode all images, and leave out rows without a label or, if asked, without an image."""
-        for option, value in (("path", self.path), ("labels", self.labels)):
+        for option, value in (("path", self.folder), ("labels", self.labels)):
             if value == Path():
                 raise InputError(f"{option} must be given: images=photos labels=labels.csv target=age")
-        table = read_image_table(self.labels, self.path, self.image)
+        table = read_image_table(self.labels, self.folder, self.image, form=self.format)
         columns, source = self._columns(table), str(self.labels)
         signs = (table.frame.attrs.get("thousands", "auto"), table.frame.attrs.get("decimal", "."))
         labels, readings = zip(*(label_column(table.frame[c], source, *signs) for c in columns["target"]), strict=True)
@@ -190,7 +192,7 @@ class Images(Dataset):
         notes = (
             [f"{len(wrong)} rows have no image that can be used and are left out: {wrong[min(wrong)]}"] if wrong else []
         )
-        notes += [f"{table.unlabelled} images below {self.path.name} have no row"] * bool(table.unlabelled)
+        notes += [f"{table.unlabelled} images below {self.folder.name} have no row"] * bool(table.unlabelled)
         domain = np.zeros(len(y), dtype=np.int64)
         for column in columns["group"]:
             domain = level_codes(table.frame[column])

@@ -49,15 +49,19 @@ def run_options(run: SavedRun) -> dict[str, Any]:
     return yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
 
 
-def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table as the run read its own: decimal sign, encoding, unknown values; columns `text` stay text."""
-    if not path.is_file():
-        raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
+def format_of(run: SavedRun) -> Format:
+    """Return how the file of a run's own table was written: decimal sign, encoding, unknown values."""
     config = run_options(run)
     options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
     given = config.get("missing") or []
-    missing = tuple(map(str, given if isinstance(given, list) else [given]))
-    return read_table(path, Format(**options, missing=missing), (*text, *getattr(run.preprocessing, "text", ())))
+    return Format(**options, missing=tuple(map(str, given if isinstance(given, list) else [given])))
+
+
+def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table as the run read its own; columns `text` stay text."""
+    if not path.is_file():
+        raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
+    return read_table(path, format_of(run), (*text, *getattr(run.preprocessing, "text", ())))
 
 
 def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
@@ -95,7 +99,7 @@ def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
     folder = given.path("images")
     if "labels" in given:
         image = str(run_options(run).get("image") or "")
-        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given))
+        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(run))
         if table.wrong:
             raise InputError(table.wrong[min(table.wrong)])
         frame, files = table.frame, [file for file in table.files if file]

@@ -124,6 +124,15 @@ def test_several_targets_may_have_gaps_and_rows_without_any_are_left_out(tmp_pat
     assert "1 of 24 rows lack a target or a group and are left out" in data.notes
 
 
+def test_the_table_is_read_as_the_options_say(tmp_path: Path) -> None:
+    options = folder_of(tmp_path, größe=[*(f"{k},5" for k in range(N - 1)), "unbekannt"])
+    pd.read_csv(tmp_path / "labels.csv", dtype=str).to_csv(options["labels"], sep=";", encoding="cp1252", index=False)
+    data = Images(**options | {"target": "größe"}, encoding="cp1252", missing="unbekannt").load(0)
+    assert sorted(torch.cat([part.y for part in (data.train, data.val, data.test)]).flatten().tolist()) == [
+        k + 0.5 for k in range(N - 1)
+    ]
+
+
 def test_views_of_training_are_pure_functions_of_the_draw(tmp_path: Path) -> None:
     options = folder_of(tmp_path)
     plain = Images(**options).load(0).train.x

@@ -36,7 +36,9 @@ class ImageTable:
     unlabelled: int
 
 
-def read_image_table(path: Path, folder: Path, column: str = "", text: Sequence[str] = ()) -> ImageTable:
+def read_image_table(
+    path: Path, folder: Path, column: str = "", text: Sequence[str] = (), form: Format | None = None
+) -> ImageTable:
     """Read a table, and find an image below the folder for each row.
 
     A row names its image by the path below the folder or by the file's name, with or without the ending.
@@ -46,14 +48,15 @@ def read_image_table(path: Path, folder: Path, column: str = "", text: Sequence[
         folder: with the images.
         column: that names them; "" finds it, as the one of which most values are images, at least half.
         text: columns that stay as they are written.
+        form: how the file is written.
 
     Raises:
         InputError: no such file, folder or column, or no column whose values are images.
     """
-    known = _spellings(folder)
-    frame = read_table(path, Format(), text)
+    known, form = _spellings(folder), form or Format()
+    frame = read_table(path, form, text)
     names = [str(name) for name in frame]
-    words = read_table(path, Format(), names)  # as they are written: 007 stays 007
+    words = read_table(path, form, names)  # as they are written: 007 stays 007
     if column and (column := column_named(column, names)) not in names:
         raise InputError(f"image {format_value(column)} is no column of {path}{nearest(column, names)}")
     found = {name: [_matches(value, known) for value in words[name]] for name in ([column] if column else names)}

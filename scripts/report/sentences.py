@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 
 from scripts.report.evidence import Evidence, require, sentence
-from scripts.report.verdicts import IDLE, SAME, SELF, UNKNOWN, find_all, load_artefacts
+from scripts.report.verdicts import IDLE, OPPOSITE, SAME, SELF, UNKNOWN, find_all, load_artefacts
 from scripts.stats.intervals import Interval, clustered_interval
 
 ESTIMATORS, SCIKIT_LEARN = "benchmarks/estimators.csv", "docs/scikit_learn.md"
@@ -17,13 +18,17 @@ def paper_counts(e: Evidence) -> str:
     """How many of the differences that the paper prints our runs find again."""
     every = [one for artefact in load_artefacts() for one in find_all(artefact, e)]
     outcomes = Counter(one.outcome for one in every if one.paper and one.direction not in ("", IDLE))
-    same = sum(count for outcome, count in outcomes.items() if outcome.startswith(f"{SAME} "))
     exact, unknown = outcomes["reproduces"], outcomes[UNKNOWN]
+    same, opposite = (
+        sum(count for outcome, count in outcomes.items() if outcome.startswith(f"{direction} "))
+        for direction in (SAME, OPPOSITE)
+    )
+    unclear = outcomes.total() - exact - same - opposite - unknown
     return (
-        f"In part. Of {outcomes.total()} differences that the paper prints and that our runs can judge, {exact} "
-        f"reproduce in direction and magnitude and {same} have the direction with another or inconclusive magnitude; "
-        f"{outcomes.total() - exact - same - unknown} are smaller than published, or opposite, and {unknown} are "
-        "inconclusive"
+        f"In part. Of {outcomes.total()} differences between methods that the paper prints and our runs measure, "
+        f"{exact} reproduce in direction and size; {same} have the same direction, but a smaller or uncertain size; "
+        f"{opposite} has the opposite direction; {unclear} have no clear direction and another size than published; "
+        f"{unknown} are inconclusive"
     )
 
 
@@ -75,8 +80,9 @@ def behind_catboost(e: Evidence, model: str) -> Interval:
 
 
 def percent(d: Interval) -> str:
-    """Return an interval in percent."""
-    return f"{d.mean:+.1%} [{d.low:+.1%}, {d.high:+.1%}]"
+    """Return an interval of log ratios as one of ratios, in percent."""
+    mean, low, high = map(math.expm1, (d.mean, d.low, d.high))
+    return f"{mean:+.1%} [{low:+.1%}, {high:+.1%}]"
 
 
 @sentence("README.md")
@@ -89,9 +95,10 @@ def readme_regressor(e: Evidence) -> str:
     )
     require(ours.low <= 0 <= ours.high and light.low > 0, "not different from CatBoost, and LightGBM worse")
     return (
-        f"On {ours.n} held-out datasets its RMSE relative to CatBoost's is {percent(ours)}, not significantly "
-        f"different; LightGBM's is {percent(light)} (95 % intervals, default hyperparameters, up to 4,000 training "
-        f"rows). Median time of a fit: {took:.1f} s, CatBoost {boosted:.1f} s, LightGBM {fast:.2f} s"
+        f"On {ours.n} datasets that no choice of its default has seen, its RMSE is {percent(ours)} from CatBoost's, not "
+        f"significantly different; that of LightGBM is {percent(light)} from it (95 % intervals over datasets, default "
+        f"hyperparameters, up to 4,000 training rows, one thread). The median fit takes {took:.1f} s, CatBoost's "
+        f"{boosted:.1f} s, LightGBM's {fast:.2f} s"
     )
 
 

@@ -222,7 +222,7 @@ def short_answer() -> str:
     improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     return (
-        f"Expect little of it: {where} it {way} on average ({len(means)} summaries of its effect: {low:+.1f} to "
-        f"{high:+.1f} %, {apart} of their 95 % intervals exclude 0), and it surely improves {improves} of them by "
-        f"{lead.rules.equal:g} % and worsens {worsens} as much"
+        f"Expect little of it: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to "
+        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % is "
+        f"established on {improves} of them, a worsening on {worsens}"
     )

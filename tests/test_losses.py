@@ -12,12 +12,16 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.label_scaling import LabelScaling
 from cmixup.losses import GAUSSIAN, SQUARED, joined, mean_names, variance_of
+from cmixup.methods.ada import ADA
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
+from cmixup.methods.foma import FOMA
 from cmixup.methods.mix import Mix
 from cmixup.metrics import nll, std_factor
 from cmixup.mixing.lam import Beta
+from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
+from cmixup.pairing.representation import RepresentationDistance
 from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
@@ -171,6 +175,13 @@ def test_what_takes_no_gaps_says_so() -> None:
     for method, loss, message in (
         (ERM(), "gaussian", "loss must be squared for labels with gaps, got gaussian"),
         (squared(), "squared", "method Squared takes no labels with gaps, which split has"),
+        (FOMA(), "squared", "method FOMA takes no labels with gaps, which split has"),
+        (ADA(), "squared", "method ADA takes no labels with gaps, which split has"),
     ):
         with pytest.raises(InputError, match=message):
             train([Run(data, method, nn.Linear(2, 2), Streams(0))], TrainSettings(1, 16, 0.1, loss=loss))
+    for pairing in (InputDistance(1.0, labels=True), RepresentationDistance(1.0, labels=True)):
+        with pytest.raises(
+            InputError, match=f"pairing {type(pairing).__name__} takes no labels with gaps, which split"
+        ):
+            pairing.fit(data.train)

@@ -13,7 +13,7 @@ hidden layer clusters are still those of labels (and inputs), and the layer is t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -40,6 +40,8 @@ class ADA(ERM):
         layer: "input", "hidden" for the backbone's own mix point, or the name of one.
         by: cluster by "labels" (tables) or "both" inputs and labels (series).
     """
+
+    gaps: ClassVar[bool] = False  # every label takes part in how all others change
 
     def __init__(self, clusters: int = 8, a: float = 2.0, n: int = 10, layer: str = "input", *, by: str = "labels"):
         super().__init__(layer=layer)

@@ -130,9 +130,11 @@ class Method(nn.Module):
     #   tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
     #   losses: names of `cmixup.losses` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
+    #   gaps: whether it takes labels of several outputs of which some are missing, where it takes all losses.
     #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
     #       class lists its own, since a subclass may read them elsewhere.
     losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
+    gaps: ClassVar[bool] = True
     stackable: ClassVar[bool] = True
     tasks: ClassVar[bool] = False
     domains: ClassVar[bool] = False
@@ -160,7 +162,7 @@ def check_data(method: Method, data: RegressionData) -> None:
         kind = "tasks (support and query of one object)" if method.tasks else "plain rows"
         raise InputError(f"method {name} needs a dataset of {kind}, got {data.name}")
     if bool((gaps := data.train.y.isnan()).any()):
-        if method.losses == (SQUARED.name,):
+        if not method.gaps or method.losses == (SQUARED.name,):
             raise InputError(f"method {name} takes no labels with gaps, which {data.train.name} has")
         if bool((empty := gaps.all(dim=0)).any()):
             raise InputError(f"label {int(empty.nonzero()[0]) + 1} has no value in any row of {data.train.name}")

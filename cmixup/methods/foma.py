@@ -15,7 +15,7 @@ with which `leading` shrinks the last direction here, too.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -44,6 +44,8 @@ class FOMA(ERM):
             C-Mixup's kernel.
         bandwidth: of that kernel, see `LabelDistance`.
     """
+
+    gaps: ClassVar[bool] = False  # every label takes part in how all others change
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ class SKMixup(Mix):
         distance: of "labels" or "inputs" (standardised).
     """
 
+    gaps: ClassVar[bool] = False
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "tau_max", "tau_std")
 
     def __init__(

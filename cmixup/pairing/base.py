@@ -46,6 +46,11 @@ class Pairing(nn.Module, ABC):
         """Return the draws of an epoch by name, each aligned with `order.index`: the partners, if they are known."""
         return {"partner": self.draw(order, rng)}
 
+    def refuse_gaps(self, train: Split) -> None:
+        """Raise `InputError` if labels are missing, for a pairing that compares whole ones."""
+        if bool(train.y.isnan().any()):
+            raise InputError(f"pairing {type(self).__name__} takes no labels with gaps, which {train.name} has")
+
     extra_repr = printed_options
 
     def check_model(self, model: nn.Module) -> None:

@@ -46,6 +46,7 @@ class InputDistance(Pairing):
         step = rows_at_once(train.x)
         points = torch.cat([read(train.x, np.arange(s, min(n, s + step))) for s in range(0, n, step)]).double()
         if self.labels:
+            self.refuse_gaps(train)
             points = torch.cat([points, train.y.double()], dim=1)
         self.sigma = resolve_bandwidth(points, self.bandwidth)
         points -= points.mean(dim=0)

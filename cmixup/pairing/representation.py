@@ -70,6 +70,8 @@ class RepresentationDistance(Pairing):
 
     def fit(self, train: Split) -> None:
         """Keep the number of rows."""
+        if self.labels:
+            self.refuse_gaps(train)
         self._n = len(train)
 
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -95,9 +95,9 @@ def readme_regressor(e: Evidence) -> str:
     )
     require(ours.low <= 0 <= ours.high and light.low > 0, "not different from CatBoost, and LightGBM worse")
     return (
-        f"On {ours.n} datasets that no choice of its default has seen, its RMSE is {percent(ours)} from CatBoost's, not "
-        f"significantly different; that of LightGBM is {percent(light)} from it (95 % intervals over datasets, default "
-        f"hyperparameters, up to 4,000 training rows, one thread). The median fit takes {took:.1f} s, CatBoost's "
+        f"On {ours.n} datasets on which nothing of it was chosen, its RMSE is {percent(ours)} from CatBoost's (not a "
+        f"significant difference), LightGBM's {percent(light)} (95 % intervals over datasets, default hyperparameters, "
+        f"up to 4,000 training rows, one thread). The median fit takes {took:.1f} s, CatBoost's "
         f"{boosted:.1f} s, LightGBM's {fast:.2f} s"
     )
 

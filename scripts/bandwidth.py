@@ -87,9 +87,14 @@ def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float,
     return dict(published)
 
 
+def spread_of(labels: np.ndarray) -> float:
+    """Return the standard deviation of labels, of those that are there."""
+    return float(np.nanstd(labels) if np.isnan(labels).any() else np.std(labels))
+
+
 def bandwidth_grid(labels: np.ndarray) -> list[float]:
     """Return a logarithmic grid of bandwidths around the labels' spread; one value where they are constant."""
-    spread = float(np.std(labels))
+    spread = spread_of(labels)
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
@@ -177,7 +182,7 @@ def look_at(given: Args) -> None:
     rows = [(diagnose(labels, b), source) for b, source in looked_at]
     low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
     styles = ["bold" if source != "grid" else None for _, source in rows]
-    heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {labels.std():.4g}"
+    heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {spread_of(labels):.4g}"
     body = [
         [
             f"{r.bandwidth:.4g}", f"{100 * r.effective_fraction:.3g} %", f"{100 * r.self_probability:.3g} %",

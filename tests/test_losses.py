@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics.pairwise import nan_euclidean_distances
 from torch import nn
 from torch.distributions import Normal
 
@@ -22,6 +23,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
+from cmixup.sampling import diagnose
 from cmixup.seeding import Streams
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
@@ -160,6 +162,20 @@ def test_labels_with_gaps_are_fitted_and_scored_by_what_is_there() -> None:
         assert error < 0.2
         corr = [np.corrcoef(p[k], t[k])[0, 1] for p, t, k in zip(prediction.T, y.T, known.T, strict=True)]
         assert result.scores["test"]["r"] == pytest.approx(np.mean(corr), rel=1e-4)
+
+
+def test_auto_is_a_fifth_of_the_rows_whether_labels_have_gaps_or_not() -> None:
+    data = with_gaps(300)
+    data.train.y[1::4, 0] = torch.nan
+    pairing = LabelDistance("auto")
+    pairing.fit(data.train)
+    assert pairing.diagnostics()["effective_fraction"] == pytest.approx(0.2, abs=0.001)
+    report = diagnose(data.train.y, 1.0)
+    distance = nan_euclidean_distances(data.train.y.double().numpy())
+    weight = np.where(np.isnan(distance), 0.0, np.exp(-np.square(np.nan_to_num(distance)) / 2))
+    assert report.uniform_gap == pytest.approx(np.nanmean(distance, axis=1).mean(), rel=1e-6)
+    gap = (weight * np.nan_to_num(distance)).sum(axis=1) / weight.sum(axis=1)
+    assert report.pair_gap == pytest.approx(gap.mean(), rel=1e-6)
 
 
 def test_what_takes_no_gaps_says_so() -> None:

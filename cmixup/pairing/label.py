@@ -67,7 +67,6 @@ class LabelDistance(Pairing):
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the bandwidth in use and its effect on the pairs, in numbers and words; see `BandwidthReport`."""
-        whole = self._labels[~np.isnan(self._labels).any(axis=1)]  # rows with all labels
-        report = diagnose(whole if len(whole) else np.nan_to_num(self._labels), self.sampler.bandwidth)
+        report = diagnose(self._labels, self.sampler.bandwidth)
         names = ("bandwidth", "effective_fraction", "self_probability", "equal_label_probability", "verdict")
         return {name: getattr(report, name) for name in names}

@@ -73,7 +73,7 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
     """Return statistics of the pairs of these labels under `bandwidth`; this takes seconds at any N.
 
     Args:
-        labels: (N,) or (N, d) array or tensor.
+        labels: (N,) or (N, d) array or tensor; NaN stands for a missing output of several.
         bandwidth: see `parse_bandwidth`.
         seed: a whole number that chooses the rows looked at, where they are not all; of labels that are one number
             (and not above a million) rows are taken at even steps of their order, whatever the seed.
@@ -217,7 +217,7 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, spa
 
 def _compared(labels: Given, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
     """Return the labels as they are compared, and their periods."""
-    checked = as_labels("labels", labels)
+    checked = as_labels("labels", labels, gaps=True)
     coordinates = as_space(space).fit(checked)
     return coordinates.of("labels", checked), coordinates.period
 

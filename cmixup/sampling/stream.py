@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cmixup.sampling.distance import WIDEST, Distances
+from cmixup.sampling.distance import FAR, WIDEST, Distances
 from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.kernels import Kernel
 
@@ -145,13 +145,18 @@ class StreamedSampler(SamplingAlgorithm):
         for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
             for _, distance in self._blocks(anchors[s : s + ANCHORS_PER_BLOCK]):
                 weight = np.exp(-self.kernel.excess(distance, 0.0))
+                total = distance.sum(axis=1)
+                if self.distances.gaps:  # the mean of the pairs that can be compared stands for the others
+                    common = distance < FAR
+                    share = common.mean(axis=1).clip(min=1 / common.shape[1])
+                    total = np.where(common, distance, 0.0).sum(axis=1) / share
                 sums[s : s + ANCHORS_PER_BLOCK] += np.stack(
                     [
                         weight.sum(axis=1),
                         np.einsum("bm,bm->b", weight, weight),
                         (distance == 0).sum(axis=1),
                         np.einsum("bm,bm->b", weight, distance),
-                        distance.sum(axis=1),
+                        total,
                     ],
                     axis=1,
                 )

@@ -199,6 +199,7 @@ def test_own_data_have_tuned_values_of_their_own(place: Path, tmp_path: Path) ->
 
 
 def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bandwidth.bandwidth_grid(np.array([1, np.nan, 3])) == bandwidth.bandwidth_grid(np.array([1.0, 3.0]))
     monkeypatch.setattr(bandwidth, "write_atomically", lambda *_: None)
     seen: list[np.ndarray] = []
     monkeypatch.setattr(bandwidth, "bandwidth_grid", lambda labels: seen.append(labels) or [1.0])

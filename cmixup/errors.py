@@ -36,7 +36,9 @@ def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
     lower = {known_name.lower(): known_name for known_name in known}
     matches = difflib.get_close_matches(name.lower(), list(lower), 1)
-    return f"; the nearest name is {format_value(lower[matches[0]])}" if matches else f"; there are {shortened(known)}"
+    if matches:
+        return f"; the nearest name is {format_value(lower[matches[0]])}"
+    return f"; there are {shortened(known) or 'none'}"
 
 
 def shortened(names: Sequence[str], most: int = 12) -> str:

@@ -131,6 +131,7 @@ BAD = {
     "too short": (["series={short}"], "short.csv has 5 rows with a target; a window needs 24"),
     "another column": (["series={other}"], "other.csv has no column 'britain'"),
     "no file": (["series=/nowhere.csv"], "no such file"),
+    "a column for each row": (["series={rates}", "id=day"], "rates.csv; there are none"),
 }
 
 

@@ -221,8 +221,9 @@ def short_answer() -> str:
     apart, counts = sum(not mean.low <= 0 <= mean.high for mean in means), effect.counts()
     improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
+    expect = "no gain" if low > 0 else "little"
     return (
-        f"Expect little of it: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to "
-        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % is "
-        f"established on {improves} of them, a worsening on {worsens}"
+        f"Expect {expect}: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to {high:+.1f} %, "
+        f"and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or more is "
+        f"established on {improves} of them, a worsening of as much on {worsens}"
     )

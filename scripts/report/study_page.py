@@ -223,7 +223,7 @@ def short_answer() -> str:
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     expect = "no gain" if low > 0 else "little"
     return (
-        f"Expect {expect}: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to {high:+.1f} %, "
-        f"and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or more is "
+        f"Expect {expect}: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to "
+        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or more is "
         f"established on {improves} of them, a worsening of as much on {worsens}"
     )

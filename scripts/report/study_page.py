@@ -224,6 +224,6 @@ def short_answer() -> str:
     expect = "no gain" if low > 0 else "little"
     return (
         f"Expect {expect}: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to "
-        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or more is "
-        f"established on {improves} of them, a worsening of as much on {worsens}"
+        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or "
+        f"more is established on {improves} of them, a worsening of as much on {worsens}"
     )

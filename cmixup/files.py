@@ -74,8 +74,8 @@ def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     make_folder(path.parent)
     remove_stale(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{suffix}")
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
     try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
         yield part
     except OSError as error:
         if error.errno is None or error.filename is not None:

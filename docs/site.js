@@ -45,8 +45,8 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// A picture whose text begins with "Left:" is two panels side by side, the left one a little wider.
-const LEFT = 0.52;
+// A picture whose text begins with "Left:" is two panels side by side of one width.
+const LEFT = 0.495;
 
 function stackPanels(picture) {
   for (const start of [0, LEFT]) {

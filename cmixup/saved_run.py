@@ -18,9 +18,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -42,50 +41,18 @@ BATCH_SIZE = 4096  # rows that are predicted at a time
 FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
 IN_THE_WHEEL = {
-    "models.fcn3.FCN3": "cmixup.fcn3.FCN3",
-    **{f"models.resnet.{name}": f"cmixup.resnet.{name}" for name in ("ResNet", "resnet18", "resnet50")},
+    "models.fcn3.FCN3": "cmixup.networks.fcn3.FCN3",
+    **{f"models.resnet.{name}": f"cmixup.networks.resnet.{name}" for name in ("ResNet", "resnet18", "resnet50")},
 }
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
-#: Classes that read `preprocessing.json`, by its `format`; each is a `Preprocessing` with `from_json(text, source)`.
+#: Classes that read `preprocessing.json`, by its `format`; see `cmixup.inputs.preprocessing`.
 READERS = {
     TABLE_FORMAT: "cmixup.tables.preprocessing.TablePreprocessing",
-    IMAGES_FORMAT: "cmixup.images.ImagePreparation",
-    ARRAYS_FORMAT: "cmixup.arrays.ArrayPreparation",
-    SERIES_FORMAT: "cmixup.tables.series.SeriesPreparation",
+    IMAGES_FORMAT: "cmixup.inputs.images.ImagePreprocessing",
+    ARRAYS_FORMAT: "cmixup.inputs.arrays.ArrayPreprocessing",
+    SERIES_FORMAT: "cmixup.tables.series.SeriesPreprocessing",
 }
 MOST_FOLDERS = 5000  # that are looked into for runs where there is none
-
-
-class Preprocessing(Protocol):
-    """How the new rows of one kind of data become inputs, and a network's outputs predictions with names.
-
-    Attributes:
-        format: first key of the JSON.
-        in_shape: of an input.
-        targets: names of the labels.
-        labels: the same in words, with their units.
-    """
-
-    format: ClassVar[str]
-    in_shape: tuple[int, ...]
-    targets: tuple[str, ...]
-    labels: str
-
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is of its kind; else it is taken for inputs as the model reads them."""
-        ...
-
-    def apply(self, new: Any, source: str) -> Any:
-        """Return N inputs `(N, *in_shape)` float32: an array, or a `cmixup.data.Indexable` with a `batch_size`.
-
-        Raises:
-            InputError: what the run cannot read; the line calls it `source`.
-        """
-        ...
-
-    def predictions(self, new: Any, values: np.ndarray) -> Any:
-        """Return outputs `(N, d_y)` float32, in the labels' scale, as a data frame with a column for every target."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -104,7 +71,7 @@ class SavedRun:
     folder: Path
     model: nn.Module = field(repr=False)
     in_shape: tuple[int, ...]
-    preprocessing: Any = field(repr=False)
+    preprocessing: Any = field(repr=False)  # `cmixup.inputs.preprocessing.Preprocessing`, or None
     shift: Tensor = field(repr=False)
     scale: Tensor = field(repr=False)
     width: int

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from cmixup.arrays import ArrayPreparation, chunks, read_arrays
 from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import sha256_of
+from cmixup.inputs.arrays import ArrayPreprocessing, chunks, read_arrays
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.splits import split_own
@@ -112,7 +112,7 @@ class Arrays(Dataset):
         named = (words.tolist(), f"{self._source}: split") if words is not None else None
         rows = split_own(len(y), rng, self._source, None if domain is None else numbers, named)
         names = label_names(y)
-        made = ArrayPreparation(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
+        made = ArrayPreprocessing(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
         lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
         fits = 4 * math.prod(x.shape) <= self.memory * GB
         train, val, test = (

@@ -18,11 +18,20 @@ from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
 from cmixup.files import sha256_of
-from cmixup.images import CHANNELS, IMAGENET, ImageFiles, ImagePreparation, ImageRows, is_deep, list_images, read_image
+from cmixup.inputs.images import (
+    CHANNELS,
+    IMAGENET,
+    ImageFiles,
+    ImagePreprocessing,
+    ImageRows,
+    is_deep,
+    list_images,
+    read_image,
+)
+from cmixup.networks.vision import import_torchvision
 from cmixup.tables.columns import label_column, level_codes
 from cmixup.tables.written import unit_of
 from cmixup.threads import in_threads
-from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
@@ -159,7 +168,7 @@ class Images(TextFile):
         rows = split_own(len(one.y), rng, one.source, one.domain if self.group else None, named)
         mean, std = IMAGENET if self.normalise == "weights" else _moments(one, rows["train"])
         targets = self.targets or ("y",)
-        made = ImagePreparation(targets, one.units, one.files.size, one.files.deep, mean, std)
+        made = ImagePreprocessing(targets, one.units, one.files.size, one.files.deep, mean, std)
         inputs: dict[str, Any] = {
             part: ImageRows(one.files, torch.from_numpy(rows[part]), mean, std) for part in SPLITS
         }

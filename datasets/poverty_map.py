@@ -13,8 +13,8 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
+from cmixup.networks.vision import import_torchvision
 from cmixup.threads import WORKERS, in_threads
-from cmixup.vision import import_torchvision
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import RawFolder, raw_folder, sha256_of

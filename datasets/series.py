@@ -15,7 +15,7 @@ from cmixup.data import RegressionData
 from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
 from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
-from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreparation, steps_ahead, text_of
+from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, steps_ahead, text_of
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
@@ -41,7 +41,7 @@ class Placed:
         left_out: columns that are no numbers.
     """
 
-    made: SeriesPreparation
+    made: SeriesPreprocessing
     every: list[OneSeries]
     source: Source
     readings: Sequence[str]
@@ -65,7 +65,7 @@ class Series(TextFile):
         target: the columns to forecast; by default all numeric ones.
         known: columns that are known ahead, such as holidays: a window has their values up to the row it forecasts.
         drop: columns to leave out.
-        window, horizon, steps, fill: see `SeriesPreparation`.
+        window, horizon, steps, fill: see `SeriesPreprocessing`.
         synthetic: use the synthetic stand-in, whose columns have the names given.
         file: see `TextFile`.
 
@@ -141,7 +141,7 @@ class Series(TextFile):
         ahead = steps_ahead(self.steps, self.horizon)
         labels = targets if len(ahead) == 1 else [f"{name} +{step}" for step in ahead for name in targets]
         units = tuple(unit_of(readings[name].form) for name in targets)
-        made = SeriesPreparation(
+        made = SeriesPreprocessing(
             tuple(labels), units, time[0], readings[time[0]].form, "".join(chosen["id"]), tuple(columns),
             tuple(readings[name].form for name in columns), len(self.known), self.window, self.horizon,
             self.steps, self.fill,

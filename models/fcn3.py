@@ -1,5 +1,5 @@
 """FCN3, the network of tables, which lies in the library: the wheel alone predicts with runs that name it."""
 
-from cmixup.fcn3 import FCN3
+from cmixup.networks.fcn3 import FCN3
 
 __all__ = ["FCN3"]

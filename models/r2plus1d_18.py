@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from torch import nn
 
 from cmixup.errors import InputError, check_count
-from cmixup.vision import Staged, import_torchvision, load_weights
+from cmixup.networks.vision import Staged, import_torchvision, load_weights
 
 STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
 BLOCKS = [2, 2, 2, 2]

@@ -26,8 +26,8 @@ AROUND = """
 import runpy, sys
 import cmixup.adapters.batch, cmixup.adapters.hidden, cmixup.adapters.pairs, cmixup.mixing.linear
 if sys.argv[2] not in ("torch", "keras"):
-    import cmixup.vision
-    cmixup.vision.import_torchvision()
+    import cmixup.networks.vision
+    cmixup.networks.vision.import_torchvision()
 rows = []
 for name in ("batch", "hidden", "pairs"):
     module = getattr(cmixup.adapters, name)

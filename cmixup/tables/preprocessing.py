@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -10,41 +9,34 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.done import PREPROCESSING, TABLE_FORMAT
+from cmixup.done import TABLE_FORMAT
 from cmixup.errors import InputError
-from cmixup.preparation import with_units
+from cmixup.inputs.preprocessing import Preprocessing
 from cmixup.tables.columns import Category, Number, checked_columns, fit_category, fit_number
 
 KINDS = {kind.kind: kind for kind in (Number, Category)}
 
 
 @dataclass(frozen=True)
-class TablePreprocessing:
+class TablePreprocessing(Preprocessing):
     """From a table's columns to features.
 
     Attributes:
         targets: label columns; a table to predict on need not have them.
+        units: of the targets, such as "%" or "days"; nothing where none is known.
         group: the column of domains, which is no feature; empty if there is none.
         log_target: whether the model predicts the natural logarithm of the targets.
         scaling: of numbers: standard, minmax (clipped to [0, 1]) or none.
         columns: the columns that become features, in order.
         dropped: reason by column, of those that were found to be of no use.
-        units: of the targets, such as "%" or "days"; nothing where none is known.
     """
 
     format: ClassVar[str] = TABLE_FORMAT
-    targets: tuple[str, ...]
     group: str
     log_target: bool
     scaling: str
     columns: tuple[Number | Category, ...]
     dropped: Mapping[str, str]
-    units: tuple[str, ...] = ()
-
-    @property
-    def labels(self) -> str:
-        """The targets with their units, in words."""
-        return with_units(self.targets, self.units or ("",) * len(self.targets))
 
     @property
     def in_shape(self) -> tuple[int]:
@@ -93,35 +85,16 @@ class TablePreprocessing:
         values = np.exp(values.astype(np.float64)) if self.log_target else values
         return pd.DataFrame(values, index=frame.index, columns=list(self.targets))
 
-    def to_json(self) -> str:
-        """Return it as JSON text."""
-        given = {**asdict(self), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
-        whole = {"format": TABLE_FORMAT, **given}
-        return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON; each column has its kind."""
+        return {**super().to_dict(), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
 
     @classmethod
-    def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> TablePreprocessing:
-        """Return what `to_json` made the text of.
-
-        Args:
-            text: the JSON.
-            source: how errors call it.
-
-        Raises:
-            InputError: other text.
-        """
-        try:
-            given: dict[str, Any] = json.loads(text)
-            if given.pop("format") != TABLE_FORMAT:
-                raise ValueError
-            columns = tuple(KINDS[column.pop("kind")](**_tuples(column)) for column in given.pop("columns"))
-            return cls(**_tuples(given), columns=columns)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            raise InputError(f"{source} does not hold what a run kept of its table ({TABLE_FORMAT})") from None
-
-
-def _tuples(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+    def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields as they stand in the JSON, whose columns have their kinds, and which may lack units."""
+        read = super().read_fields
+        columns = tuple(KINDS[column.pop("kind")](**read(column)) for column in given.pop("columns"))
+        return {"units": (), **read(given), "columns": columns}
 
 
 def fit(
@@ -169,4 +142,4 @@ def fit(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         more = f" ({reasons})" if reasons else ""
         raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
-    return TablePreprocessing(targets, group, log_target, scaling, tuple(columns), dropped, units)
+    return TablePreprocessing(targets, units, group, log_target, scaling, tuple(columns), dropped)

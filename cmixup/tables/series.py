@@ -11,7 +11,7 @@ import pandas as pd
 
 from cmixup.done import SERIES_FORMAT
 from cmixup.errors import InputError, format_value
-from cmixup.preparation import Preparation, with_units
+from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
 
 FILLS = ("none", "previous", "linear")
@@ -38,7 +38,7 @@ class OneSeries:
 
 
 @dataclass(frozen=True)
-class SeriesPreparation(Preparation):
+class SeriesPreprocessing(Preprocessing):
     """From rows with times to windows of scaled rows, and from outputs to forecasts with their times.
 
     Attributes:

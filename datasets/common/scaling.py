@@ -1,6 +1,6 @@
 """How the features of the tables that ship with the project are scaled, and what a run keeps of it.
 
-What is kept is the JSON that `cmixup.tables.preprocessing.Preprocessing` reads, so that a run on such a table
+What is kept is the JSON that `TablePreprocessing` reads, so that a run on such a table
 predicts new rows as a run on an own table does. This file writes it without pandas, whose import would delay every run.
 """
 

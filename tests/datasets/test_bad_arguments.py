@@ -58,7 +58,7 @@ BAD: Bad = [
     (partial(Format, encoding="utf-9"), "encoding must be one that Python knows, such as utf-8, got 'utf-9'"),
     *bad(lambda text: TablePreprocessing.from_json(text, "my.json"),
           ("", "[]", "{}", '{"format": "other"}', '{"format": "cmixup table preprocessing 1"}'),
-          "my.json does not hold what a run kept of its table"),
+          "my.json does not hold what a run keeps there"),
     # ---- rows, series and views
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
     *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.arrays import ArrayPreparation
 from cmixup.errors import InputError
+from cmixup.inputs.arrays import ArrayPreprocessing
 from datasets.arrays import Arrays
 
 RNG = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def test_domains_and_parts_of_the_file_split_it(tmp_path: Path) -> None:
 
 def test_inputs_of_other_shapes_are_scaled_as_a_whole_and_labels_named(tmp_path: Path) -> None:
     data = Arrays(str(write_npz(tmp_path / "d.npz", x=X.reshape(40, 3, 1), y=np.stack([Y, Y], 1)))).load(0)
-    made = ArrayPreparation.from_json(data.extras["preprocessing.json"], "it")
+    made = ArrayPreprocessing.from_json(data.extras["preprocessing.json"], "it")
     assert (made.targets, made.in_shape, len(made.mean)) == (("y1", "y2"), (3, 1), 1)
     assert abs(float(data.train.x.mean())) < 1e-5
     raw = X[:4].reshape(4, 3, 1)

@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from cmixup.errors import InputError
-from cmixup.images import IMAGENET, ImageFiles, ImagePreparation, ImageRows, read_image
+from cmixup.inputs.images import IMAGENET, ImageFiles, ImagePreprocessing, ImageRows, read_image
 from datasets.common.table.image_table import read_image_table
 from datasets.images import Images
 
@@ -179,7 +179,7 @@ def test_what_is_broken_is_left_out_where_that_is_asked_for(tmp_path: Path) -> N
 def test_predictions_take_a_folder_or_paths_and_scale_as_training_did(tmp_path: Path) -> None:
     options = folder_of(tmp_path)
     data = Images(**options, normalise="weights").load(0)
-    made = ImagePreparation.from_json(data.extras["preprocessing.json"], "it")
+    made = ImagePreprocessing.from_json(data.extras["preprocessing.json"], "it")
     assert (made.mean, made.std, made.targets) == (*IMAGENET, ("ink",))
     every = made.apply(options["path"])
     assert len(every) == N
@@ -253,8 +253,8 @@ def test_a_bad_input_is_one_line_before_training(case: str, tmp_path: Path) -> N
 
 def test_a_file_that_is_gone_at_prediction_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"it does not hold what a run keeps there \(cmixup images 1\)"):
-        ImagePreparation.from_json('{"format": "cmixup images 1", "size": 8}', "it")
-    made = ImagePreparation(("y",), ("",), 8, False, (0.0,) * 3, (1.0,) * 3)
+        ImagePreprocessing.from_json('{"format": "cmixup images 1", "size": 8}', "it")
+    made = ImagePreprocessing(("y",), ("",), 8, False, (0.0,) * 3, (1.0,) * 3)
     with pytest.raises(InputError, match=r"new: 1 of 1 files are not there: gone.png"):
         made.apply(["gone.png"], "new")
     broken = ImageRows(ImageFiles([tmp_path / "gone.png"], 8, deep=False), torch.zeros(1, dtype=torch.int64), *IMAGENET)

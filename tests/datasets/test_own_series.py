@@ -12,7 +12,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.metrics import evaluate
-from cmixup.tables.series import SeriesPreparation
+from cmixup.tables.series import SeriesPreprocessing
 from datasets.common.base import SPLITS
 from datasets.common.naive import periods_of
 from datasets.series import Series
@@ -35,8 +35,8 @@ def in_units(data: RegressionData, x: torch.Tensor) -> np.ndarray:
     return (x.double().numpy() * made.scale + made.shift).round(3)
 
 
-def preprocessing(data: RegressionData) -> SeriesPreparation:
-    return SeriesPreparation.from_json(data.extras["preprocessing.json"], "preprocessing.json")
+def preprocessing(data: RegressionData) -> SeriesPreprocessing:
+    return SeriesPreprocessing.from_json(data.extras["preprocessing.json"], "preprocessing.json")
 
 
 def windows(data: RegressionData, part: str) -> tuple[np.ndarray, np.ndarray]:

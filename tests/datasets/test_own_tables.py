@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
+from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError
-from cmixup.tables.preprocessing import PREPROCESSING, TablePreprocessing
+from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.common.fetch import sha256_of
 from datasets.common.table.reading import Format, read_table
 from datasets.common.table.splits import split_groups, split_rows

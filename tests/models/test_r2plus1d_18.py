@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.vision import import_torchvision
+from cmixup.networks.vision import import_torchvision
 from models.r2plus1d_18 import R2Plus1D18, _trunk
 
 SHAPE, N = (3, 4, 16, 16), 3

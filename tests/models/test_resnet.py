@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from cmixup.errors import InputError
-from cmixup.vision import Torchvision, import_torchvision
+from cmixup.networks.vision import Torchvision, import_torchvision
 from models.resnet import ResNet, resnet18
 
 SHAPE = (3, 20, 24)

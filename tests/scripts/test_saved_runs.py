@@ -175,7 +175,7 @@ def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
     no2: tuple[Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        f"open({str(tmp_path / 'ran')!r}, 'a').write('.')\nfrom cmixup.fcn3 import FCN3 as Net\n"
+        f"open({str(tmp_path / 'ran')!r}, 'a').write('.')\nfrom cmixup.networks.fcn3 import FCN3 as Net\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     given = json.loads((no2[1] / "seed=3" / "model.json").read_text())

@@ -11,7 +11,7 @@ from unicodedata import normalize
 import pandas as pd
 
 from cmixup.errors import InputError, format_value, nearest, shortened
-from cmixup.images import list_images
+from cmixup.inputs.images import list_images
 from datasets.common.table.reading import Format, column_named, read_table
 
 ENOUGH = 0.5  # share of a column's values that are images, if it is to be found

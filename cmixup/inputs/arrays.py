@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cmixup.done import ARRAYS_FORMAT
 from cmixup.errors import InputError, format_value
-from cmixup.preparation import Preparation
+from cmixup.inputs.preprocessing import Preprocessing
 
 CHUNK = 4096  # rows that are read at a time
 
@@ -89,18 +89,23 @@ class ArrayRows:
 
 
 @dataclass(frozen=True)
-class ArrayPreparation(Preparation):
+class ArrayPreprocessing(Preprocessing):
     """How a run makes inputs of arrays.
 
     Attributes:
-        in_shape: of a row.
+        shape: of a row.
         mean, std: of each entry of a row, or one for all.
     """
 
     format: ClassVar[str] = ARRAYS_FORMAT
-    in_shape: tuple[int, ...]
+    shape: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    @property
+    def in_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+        return self.shape
 
     def takes(self, new: Any) -> bool:
         """Return whether `new` is an array or a tensor: a run on arrays reads them as they were before scaling."""

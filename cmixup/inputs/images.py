@@ -19,7 +19,7 @@ from torch import Tensor
 
 from cmixup.done import IMAGES_FORMAT
 from cmixup.errors import InputError, shortened
-from cmixup.preparation import Preparation
+from cmixup.inputs.preprocessing import Preprocessing
 from cmixup.threads import WORKERS, in_threads
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
@@ -158,7 +158,7 @@ class ImageRows:
 
 
 @dataclass(frozen=True)
-class ImagePreparation(Preparation):
+class ImagePreprocessing(Preprocessing):
     """How a run makes inputs of image files.
 
     Attributes:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError, check_count
-from cmixup.vision import Staged, import_torchvision, load_weights
+from cmixup.networks.vision import Staged, import_torchvision, load_weights
 
 STAGES = ("layer1", "layer2", "layer3", "layer4")
 DEPTHS = {18: ("BasicBlock", [2, 2, 2, 2]), 50: ("Bottleneck", [3, 4, 6, 3])}  # kind and number of torchvision's blocks

@@ -1,0 +1,1 @@
+"""How new files and arrays of the user become inputs of a network; those that need pandas are in tables/."""

@@ -1,0 +1,91 @@
+"""What a run keeps, as JSON, of how new rows become its inputs, and its outputs predictions with names."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from cmixup.done import PREPROCESSING
+from cmixup.errors import InputError, check_choice
+
+
+@dataclass(frozen=True)
+class Preprocessing(ABC):
+    """What all kinds of data share: names of labels, and the JSON, whose first key is `format`.
+
+    Attributes:
+        targets: names of the labels.
+        units: of the labels; "" where none is known.
+    """
+
+    format: ClassVar[str]
+    targets: tuple[str, ...]
+    units: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def in_shape(self) -> tuple[int, ...]:
+        """Shape of an input."""
+
+    @property
+    def labels(self) -> str:
+        """The targets with their units, in words."""
+        return with_units(self.targets, self.units or ("",) * len(self.targets))
+
+    @abstractmethod
+    def takes(self, new: Any) -> bool:
+        """Return whether `new` is of this kind; else it is taken for inputs as the model reads them."""
+
+    @abstractmethod
+    def apply(self, new: Any, source: str = "") -> Any:
+        """Return N inputs `(N, *in_shape)` float32: an array, or a `cmixup.data.Indexable` with a `batch_size`.
+
+        Raises:
+            InputError: what the run cannot read; the line calls it `source`.
+        """
+
+    @abstractmethod
+    def predictions(self, new: Any, values: np.ndarray) -> Any:
+        """Return outputs `(N, d_y)` float32, in the labels' scale, as a data frame with a column for every target."""
+
+    def to_json(self) -> str:
+        """Return it as JSON text."""
+        given = {"format": self.format, **self.to_dict()}
+        return json.dumps(given, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Self:
+        """Return what `to_json` made the text of.
+
+        Args:
+            text: the JSON.
+            source: how errors call it.
+
+        Raises:
+            InputError: other text.
+        """
+        try:
+            given: dict[str, Any] = json.loads(text)
+            check_choice("format", given.pop("format"), (cls.format,))
+            return cls(**cls.read_fields(given))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            raise InputError(f"{source} does not hold what a run keeps there ({cls.format})") from None
+
+    @classmethod
+    def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields as they stand in the JSON: its lists are tuples."""
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def with_units(names: Sequence[str], units: Sequence[str]) -> str:
+    """Return names of columns with their units, in words."""
+    return ", ".join(f"{name} in {unit}" if unit else name for name, unit in zip(names, units, strict=True))

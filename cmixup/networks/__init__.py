@@ -1,0 +1,1 @@
+"""Networks that the wheel holds, so that runs with them predict without a checkout."""

@@ -37,7 +37,7 @@ KEYS = {
     "images": "folder of images, or one; of a run on images",
     "arrays": "file with an array x, .npz, .npy or .h5; of a run on arrays",
     "labels": "table with a row for each of the images, of which id= names columns, and which may have the targets",
-    "series": "the same, whose rows end where the forecast begins; of a run on series",
+    "series": "table whose rows end where the forecast begins; of a run on series",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",

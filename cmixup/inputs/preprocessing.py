@@ -42,7 +42,7 @@ class Preprocessing(ABC):
         """Return whether `new` is of this kind; else it is taken for inputs as the model reads them."""
 
     @abstractmethod
-    def apply(self, new: Any, source: str = "") -> Any:
+    def apply(self, new: Any, source: str = "rows") -> Any:
         """Return N inputs `(N, *in_shape)` float32: an array, or a `cmixup.data.Indexable` with a `batch_size`.
 
         Raises:

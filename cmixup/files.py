@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from cmixup.processes import is_alive, place
+
 WINDOWS = sys.platform == "win32"
 DAMAGED = ".damaged"  # ends the name of a file that was set aside
 #: Of `fsync`: the file system has no such thing. Any other error says that what was written may be lost.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EROFS)
-DAY = 86_400.0  # seconds after which a temporary file is nobody's
+DAY = 86_400.0  # seconds after which a temporary file of another machine is nobody's
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -66,14 +68,14 @@ def sync(path: Path) -> None:
 def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """Give a new file beside `path`, to be written and then `put` there; it is removed unless it was put.
 
-    Those that killed processes left a day ago are removed, too.
+    Files of processes that were killed are removed, too: the file's name says whose it is.
 
     Raises:
         OSError: it could not be written; the message names `path`.
     """
     make_folder(path.parent)
     remove_stale(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{suffix}")
+    part = path.with_name(f".{path.name}.{place()}-{os.getpid()}.{secrets.token_hex(4)}{suffix}")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
         yield part
@@ -104,13 +106,18 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove the temporary files beside `path` that were made for it a day ago: their process was killed."""
+    """Remove the temporary files beside `path` that were made for it and whose process is dead.
+
+    Of a process elsewhere, and of an earlier version that wrote down no process, they go when they are a day old.
+    """
     for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        made_for_it = re.fullmatch(
-            r"(?:[0-9a-f]{8}-\d+\.)?\w{8}(?:\.part)?", beside.name.removeprefix(f".{path.name}.")
-        )
+        end = beside.name.removeprefix(f".{path.name}.")
+        if not (match := re.fullmatch(r"(?:([0-9a-f]{8})-(\d+)\.)?\w{8}(?:\.part)?", end)):
+            continue
+        whose, pid = match.groups()
         with contextlib.suppress(OSError):
-            if made_for_it and time.time() - beside.stat().st_mtime > DAY:
+            dead = not is_alive(int(pid)) if whose == place() else time.time() - beside.stat().st_mtime > DAY
+            if dead:
                 beside.unlink()
 
 

@@ -34,6 +34,7 @@ class Metric:
         lower_is_better: whether a lower value is better.
         everywhere: whether runs that do not report it get it from their predictions (`scripts.records.rescored`).
         normal: whether it scores normal distributions, so that only runs with `train.loss=gaussian` have it.
+        by_label: whether it is the mean of what it is for single label dimensions.
     """
 
     score: Function
@@ -42,6 +43,7 @@ class Metric:
     lower_is_better: bool = True
     everywhere: bool = True
     normal: bool = False
+    by_label: bool = False
 
     def better(self, value: Tensor, than: Tensor) -> Tensor:
         """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
@@ -61,12 +63,18 @@ RESCALED = "rescaled"  # ends the name of a score after one factor on all standa
 
 
 def metric(
-    title: str, unit: str, *, lower_is_better: bool = True, everywhere: bool = True, normal: bool = False
+    title: str,
+    unit: str,
+    *,
+    lower_is_better: bool = True,
+    everywhere: bool = True,
+    normal: bool = False,
+    by_label: bool = False,
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as the metric of its name; see `Metric` for the arguments."""
 
     def register(function: Function) -> Function:
-        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere, normal)
+        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere, normal, by_label)
         return function
 
     return register
@@ -102,7 +110,7 @@ def mape(prediction: Tensor, target: Tensor) -> Tensor:
     return 100 * total / counted.sum(dim=(-2, -1))
 
 
-@metric("R", "", lower_is_better=False, everywhere=False)
+@metric("R", "", lower_is_better=False, everywhere=False, by_label=True)
 def r(prediction: Tensor, target: Tensor) -> Tensor:
     """Return the Pearson correlation of each label dimension, averaged over the dimensions whose labels vary.
 
@@ -211,13 +219,13 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
 
 
 def _of_known(metric: Metric, prediction: Tensor, target: Tensor) -> Tensor:
-    """Return a metric of the labels that are there: over all of them, R as the mean over label dimensions."""
+    """Return a metric of the labels that are there: over all of them, or as the mean over label dimensions."""
     known = ~target.isnan()
     if bool(known.all()) or prediction.shape != target.shape:
         return metric.score(prediction, target)
     if target.ndim > 2:
         return torch.stack([_of_known(metric, *one) for one in zip(prediction, target, strict=True)])
-    if metric is not METRICS["r"]:
+    if not metric.by_label:
         return metric.score(prediction[known][:, None], target[known][:, None])
     columns = [(p[k, None], t[k, None]) for p, t, k in zip(prediction.T, target.T, known.T, strict=True) if k.any()]
     return torch.stack([metric.score(*column) for column in columns]).nanmean()

@@ -64,14 +64,29 @@ def test_a_process_that_is_not_listed_lives(monkeypatch: pytest.MonkeyPatch) -> 
         assert processes.is_alive(1) is alive
 
 
-def test_temporary_files_go_when_they_are_a_day_old(tmp_path: Path) -> None:
-    old = [".file.abcd_123", ".file.abcd_123.part", ".file.00000000-1.abcdefgh", ".file.txt", ".other.abcdefgh"]
-    for name in (*old, ".file.00000002"):
+def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = set()
+    for number in ("1", "2", "1"):
+        processes.place.cache_clear()
+        monkeypatch.setattr(Path, "read_text", lambda _, number=number: number)
+        places.add(processes.place())
+    processes.place.cache_clear()
+    assert len(places) == 2
+
+
+def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:
+    path, here = tmp_path / "file", processes.place()
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    gone = [f".file.{here}-{child}.abcd_123", f".file.{here}-{child}.abcd_123.part", ".file.00000000-1.abcdefgh"]
+    stay = [f".file.{here}-{os.getpid()}.abcdefgh", ".file.00000000-2.abcdefgh", ".file.txt", ".other.abcdefgh"]
+    for name in (*gone, *stay):
         (tmp_path / name).touch()
-    for name in old:
-        os.utime(tmp_path / name, (1, 1))
-    write_atomically(tmp_path / "file", "text")
-    assert sorted(os.listdir(tmp_path)) == [".file.00000002", ".file.txt", ".other.abcdefgh", "file"]  # noqa: PTH208
+    os.utime(tmp_path / gone[2], (1, 1))
+    write_atomically(path, "text")
+    assert sorted(os.listdir(tmp_path)) == sorted([*stay, "file"])  # noqa: PTH208
 
 
 FSYNC = dict.fromkeys((errno.EIO, errno.ENOSPC), "before") | dict.fromkeys(files.NOT_SUPPORTED, "after")

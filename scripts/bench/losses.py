@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.metrics import mean_pinball_loss
 
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn import CMixupRegressor
@@ -34,9 +35,8 @@ KEYS = SHORT | {"models": f"among {', '.join(MODELS)}; default all"}
 
 def pinball(quantiles: Floats, y: Floats) -> float:
     """Return the mean pinball loss of quantiles (n, d_y, q) of labels (n, d_y), in deviations of these."""
-    gap, levels = y[..., None] - quantiles, np.array(QUANTILES)
-    losses = np.maximum(levels * gap, (levels - 1) * gap).mean(axis=(0, 2))
-    return float((losses / y.std(axis=0)).mean())
+    y, quantiles = y / y.std(axis=0), quantiles / y.std(axis=0)[:, None]
+    return float(np.mean([mean_pinball_loss(y, quantiles[..., k], alpha=QUANTILES[k]) for k in range(len(QUANTILES))]))
 
 
 def coverage_by_fifth(ends: Floats, y: Floats, predicted: Floats) -> Floats:

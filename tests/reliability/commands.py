@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -48,14 +47,11 @@ def undisturbed(words: tuple[str, ...], out: Path) -> dict[str, Any]:
 
 
 def content(folder: Path) -> dict[str, Any]:
-    """Return what may not differ between two runs of a command: every file below a folder, without times and places.
-
-    Temporary files of a killed process stay for a day.
-    """
+    """Return what may not differ between two runs of a command: every file below a folder, without times and places."""
     return {
         path.relative_to(folder).as_posix(): _content(path, folder)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "sweeps" not in path.parts and not re.fullmatch(r"\..+\.[0-9a-f]{8}(\.part)?", path.name)
+        if path.is_file() and "sweeps" not in path.parts
     }
 
 

@@ -26,6 +26,7 @@ from tests.reliability.commands import (
     check_disturbed,
     content,
     differences,
+    half_files,
     kill,
     run,
     start,
@@ -194,3 +195,32 @@ def test_a_flipped_bit_of_a_run_changes_no_answer(tmp_path: Path) -> None:
             (folder / path.name).write_bytes(changed)
             for name, read in READERS.items():
                 assert answer_or_name(read, folder, path.name) in (expected[name], path.name), name
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "HOME=/dev/null/home exec {}", "unset HOME; exec {}", "TMPDIR=/nowhere exec {}", "umask 077; exec {}",
+        "ulimit -n 64; exec {}", "exec {} <&-", "exec {} >&- 2>&- <&-", "{} | true", "PYTHONIOENCODING=ascii exec {}",
+        "CMIXUP_OUT=/dev/null exec {}",
+    ],
+)  # fmt: skip
+def test_a_command_ends_well_in_a_poor_environment(shell: str, tmp_path: Path) -> None:
+    expected = undisturbed(SMALL, tmp_path / "whole")
+    code, text = run(SMALL, tmp_path / "out", shell=shell)
+    assert (code, "Traceback" in text) == (0, False), text
+    assert differences(content(tmp_path / "out"), expected) == []
+
+
+@pytest.mark.parametrize(
+    "shell", ["exec {} >/dev/full", "ulimit -f 4; exec {}", "mkdir -p $(dirname $OUT); touch $OUT; exec {}"]
+)
+def test_a_command_that_cannot_write_says_so_in_one_line(shell: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, text = run(SMALL, out, shell=shell, OUT=str(out))
+    assert "Traceback" not in text
+    assert code in (0, 2), text
+    assert count_errors(text) == (code == 2), text
+    if out.is_dir():
+        assert half_files(out) == []
+        check_disturbed(SMALL, out, undisturbed(SMALL, tmp_path / "whole"))

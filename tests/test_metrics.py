@@ -225,3 +225,16 @@ def test_distributions_that_are_none_score_nan_and_other_shapes_are_refused(
     assert all(math.isnan(METRICS[name].score(both, y).item()) for name in ("nll", "crps", "coverage90"))
     with pytest.raises(InputError, match="prediction must hold a mean and a standard deviation for each target"):
         nll(y, y)
+
+
+def test_labels_with_gaps_count_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    prediction, target = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) * (1, 50)
+    target[:8, 0] = np.nan
+    known = [~np.isnan(column) for column in target.T]
+    columns = [(prediction[k, j], target[k, j]) for j, k in enumerate(known)]
+    pair = torch.from_numpy(prediction).float(), torch.from_numpy(target).float()
+    scores = evaluate(*pair, torch.zeros(20, dtype=torch.int64), ["mae", "r"])
+    apart = np.concatenate([np.abs(f - y) for f, y in columns])
+    assert scores["mae"] == pytest.approx(apart.mean(), rel=1e-6)
+    assert scores["r"] == pytest.approx(np.mean([np.corrcoef(f, y)[0, 1] for f, y in columns]), rel=1e-5)

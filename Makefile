@@ -52,7 +52,6 @@ reproduce-%: $(VENV)/.ready ## table1 ... table5, figure-bandwidth ... (docs/)
 	$(PY) -m scripts.reproduce $(subst -,_,$*) $(SELECTION)
 
 reproduce-table2: $(VENV)/.ready ## Table 2: tasks, 8 minutes a method
-	-$(PY) -m scripts.data render datasets=pascal1d_rendered
 	$(PY) -m scripts.reproduce table2 $(SELECTION)
 
 reproduce-table2-paired: reproduce-table2 ## Table 2, compared on the same test tasks

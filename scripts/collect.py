@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
 from cmixup.metrics import NAIVE, lower_is_better
 from scripts.config.arguments import OUT, parse_args
-from scripts.config.words import OWN, split_names, typed_path
+from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
@@ -213,13 +212,12 @@ def to_rows(groups: Sequence[Sweep]) -> str:
 
 
 MOST_NAMED = 4  # datasets in the name of a file
-WHERE = ("dataset", "method", "preset", "experiment")
+WHERE = ("dataset", "method", "experiment")
 KEYS = {
     "folders": "where finished runs are, between commas; default the folder of runs",
     "over": "the option, such as method.bandwidth, train.lr, method.pairing",
     "metric": "of the test scores; default the one that selects checkpoints",
     **{key: f"only runs of this {key}; default all" for key in WHERE},
-    **{word: f"only runs on {one.what}" for word, one in OWN.items() if one.dataset},
     "out": f"{OUT}; files go into collected/ in it",
 }
 
@@ -236,11 +234,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         ]
         reports, unfinished = find_reports(folders)
         mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
-        for word in set(OWN) & set(given):
-            option, place = OWN[word].option.removeprefix("dataset."), os.path.realpath(given.path(word))
-            mine = [r for r in mine if r["config"]["dataset"].get(option) == place]
-            if not mine:
-                raise InputError(f"{word}: no finished run is on {place}")
         method = given.get("method", "")
         try:
             groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)

@@ -1,6 +1,4 @@
-"""Raw files: `status` lists them, `fetch` gets and verifies them, `render` renders views of objects beforehand.
-
-Views that are there are not rendered again; the datasets render by themselves when they are loaded.
+"""Raw files: `status` lists them, `fetch` gets and verifies them.
 
 Example: python -m scripts.data fetch datasets=airfoil,no2
 """
@@ -9,24 +7,21 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from cmixup.errors import check_choice
 from datasets.common.fetch import FetchError, RawFolder, data_root, fetch, present, without_user
-from datasets.common.pose.rendered import RenderedDataset
 from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_table
 
-ACTIONS = ("status", "fetch", "render")
+ACTIONS = ("status", "fetch")
 KEYS = {
     "action": f"one of {', '.join(ACTIONS)}; may stand first and alone",
-    "datasets": "names between commas; default all that can be fetched or rendered",
-    "workers": "processes that render; default one a core",
+    "datasets": "names between commas; default all that can be fetched",
 }
 
 
@@ -71,18 +66,6 @@ def fetch_all(chosen: list[str]) -> None:
         raise FetchError("\n".join(problems))
 
 
-def render_views(chosen: Sequence[str], workers: int = 0) -> None:
-    """Render the views of the chosen datasets."""
-    for name in chosen:
-        dataset = dataset_class(name)()
-        assert isinstance(dataset, RenderedDataset)
-        started = time.perf_counter()
-        views = dataset.render(workers)
-        n_objects, n_views = views.y.shape
-        seconds = time.perf_counter() - started
-        print(f"{name}: {n_objects} objects x {n_views} views in {seconds:.0f} s -> {dataset.rendered()}")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
@@ -90,12 +73,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         action = check_choice("action", given.get("action", ""), ACTIONS)
         if action == "status":
             print_status()
-        elif action == "fetch":
+        else:
             named = given.listed("datasets", option_names("dataset")) if "datasets" in given else []
             fetch_all(named or [n for n in option_names("dataset") if not dataset_class(n).folders])
-        else:
-            rendered = [n for n in option_names("dataset") if issubclass(dataset_class(n), RenderedDataset)]
-            render_views(given.listed("datasets", rendered), given.count("workers"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Draw pictures from raw images: who is mixed with whom, as the paper's Figure 1, and RCF-MNIST in its colours.
 
 figures/pairs_*.png have probabilities of partners of one example under several pairings, with their images: of views of
-objects (pascal1d_rendered, which `python -m scripts.data render` makes), as in the paper, and of RCF-MNIST.
+objects (pascal1d_rendered), as in the paper, and of RCF-MNIST.
 
 Example: python -m scripts.analysis pictures results=/tmp/pictures
 """
@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from cmixup.sampling import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
@@ -139,10 +138,6 @@ def draw_objects() -> Figure:
     """Return the picture of rendered objects, whose views are one pool; groups are the objects."""
     dataset = dataset_class(OBJECTS)()
     assert isinstance(dataset, RenderedDataset)
-    if not dataset.rendered().is_file():
-        raise InputError(
-            f"no rendered views at {dataset.rendered()}: `python -m scripts.data render` makes them (2 minutes)"
-        )
     views = dataset.render()
     objects, n, height, width = views.x.shape
     small = views.x.reshape(objects * n, height // SHRINK, SHRINK, width // SHRINK, SHRINK).mean(axis=(2, 4)) / 255

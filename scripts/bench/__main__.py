@@ -3,7 +3,6 @@
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
   estimators  the default CMixupRegressor beside the defaults of others, by their error
-  losses      its losses and intervals beside trees of the same loss
 
 `python -m scripts.render` then fills results/benchmarks.md.
 
@@ -16,11 +15,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, losses, sampling, train
+from scripts.bench import estimators, sampling, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators, "losses": losses}
+BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

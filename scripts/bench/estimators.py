@@ -219,6 +219,17 @@ def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
     return markdown_table(head, body)
 
 
+def loss_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the table of the regressor's losses beside scikit-learn's trees."""
+    frame, body = pd.DataFrame(rows).set_index("table"), []
+    for loss, score, rival in (("absolute", "mae", "hist_absolute"), ("quantile", "pinball", "hist_quantile")):
+        ours, theirs = (frame.loc[frame["model"] == model, score].astype(float) for model in (loss, rival))
+        ratio = (ours / theirs).dropna()
+        gain = f"{100 * (np.exp(np.log(ratio).mean()) - 1):+.1f} %"
+        body.append([loss, score, f"{(ratio < 1).sum()} of {len(ratio)}", gain])
+    return markdown_table(["loss", "score", "datasets below the trees", "mean ratio minus 1"], body)
+
+
 def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
     """Return the mean over tables and its 95 % interval."""
     d = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
@@ -227,8 +238,10 @@ def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
 
 @fills
 def estimator_tables() -> dict[str, dict[str, str]]:
-    """Return the tables of regressors and of their intervals."""
-    ours = [r | {"model": "cmixup"} for r in stored_rows("losses") if r["model"] == "squared"]
+    """Return the tables of regressors, and of intervals and losses, which were measured once."""
+    losses = stored_rows("losses")
+    ours = [r | {"model": "cmixup"} for r in losses if r["model"] == "squared"]
     with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows("intervals"))]
     errors = with_machine(error_table(stored_rows("estimators")), "estimators")
-    return {PAGE: {"estimators": errors, "intervals": interval_table(with_intervals)}}
+    intervals = interval_table(with_intervals)
+    return {PAGE: {"estimators": errors, "intervals": intervals, "losses": loss_table(losses)}}

@@ -11,6 +11,7 @@ from typing import Any
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
+from datasets.common.pose.rendered import RenderedDataset
 from scripts.config.compose import (
     TUNED_PRESETS,
     compose_train,
@@ -136,13 +137,16 @@ def _check_preset(choice: Choice) -> None:
 
 
 def _missing_files(dataset: str, *, fetching: bool) -> str:
-    """Return why a dataset cannot be trained here, or nothing; with `fetching` files that can be had are fetched."""
+    """Return why a dataset cannot be trained here, or nothing; `fetching` gets files and renders views."""
     if dataset not in option_names("dataset"):
         return "not in this version"
     if not fetching:
         return ""
     try:
-        target_of(compose_train([f"dataset={dataset}"]).dataset)().fetch()
+        made = target_of(compose_train([f"dataset={dataset}"]).dataset)()
+        made.fetch()
+        if isinstance(made, RenderedDataset):
+            made.render()  # once, before several processes do
     except FetchError as error:
         return str(error)
     return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -121,13 +120,8 @@ def worker_device(command: Sequence[str], worker: str) -> list[str]:
 
 
 def workers_at_once(*, cpu: bool) -> int:
-    """Return how many processes train at a time: one a core, or CMIXUP_WORKERS_PER_GPU (1) on every GPU."""
-    if cpu:
-        return core_count()
-    per_device = os.environ.get("CMIXUP_WORKERS_PER_GPU") or "1"
-    if not per_device.isdecimal() or not int(per_device):
-        raise InputError(f"CMIXUP_WORKERS_PER_GPU must be a whole number, 1 or more, got {per_device!r}")
-    return max(1, torch.cuda.device_count()) * int(per_device)
+    """Return how many processes train at a time: one a core, or one a GPU."""
+    return core_count() if cpu else max(1, torch.cuda.device_count())
 
 
 def train_item(item: Item, report: Report) -> Problem | None:

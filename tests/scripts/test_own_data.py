@@ -208,16 +208,10 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     assert seen[0].shape == (14, 1)
 
 
-def test_a_sweep_over_own_images_is_collected_by_their_folder(
-    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_over_own_images_is_collected(place: Path, tmp_path: Path) -> None:
     for epochs in (1, 2):
         execute_job(job_of(tmp_path, *words_of(place), *SMALL, "method=erm", f"train.epochs={epochs}"))
-    given = [str(tmp_path / "runs"), "over=train.epochs", f"out={tmp_path}"]
-    collect.main([*given, f"images={place / 'photos'}"])
-    with pytest.raises(SystemExit):
-        collect.main([*given, f"images={place}"])
-    assert f"error: images: no finished run is on {place}" in capsys.readouterr().err
+    collect.main([str(tmp_path / "runs"), "over=train.epochs", f"out={tmp_path}"])
     assert pd.read_csv(tmp_path / "collected/images-erm-train.epochs.csv")["value"].tolist() == [1, 2]
 
 

@@ -1,13 +1,10 @@
 """The pictures of pairs and of RCF-MNIST: the probabilities and images that they show."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.errors import InputError
 from datasets.rcf_mnist import RCFMNIST
 from scripts.analysis import pictures
 from scripts.analysis.pictures import (
@@ -56,14 +53,6 @@ def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypa
     others = np.arange(len(pool.y)) != anchor
     away = 100 * np.mean(pool.group[others] != pool.group[anchor])
     assert f"{away:.0f} % of the probability is of another domain" in bars[-1].get_title(loc="left")  # uniform
-
-
-def test_absent_renderings_are_an_error_that_says_how_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"^no rendered views at .*: `python -m scripts.data render` makes them"):
-        pictures.draw_objects()
 
 
 def test_a_column_of_rcf_mnist_holds_the_images_nearest_to_its_angle(data: RegressionData) -> None:

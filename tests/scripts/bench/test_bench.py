@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import mean_pinball_loss
 
-from scripts.bench import clock, estimators, losses
+from scripts.bench import clock, estimators
 from scripts.bench.clock import stored_rows
 from scripts.config.arguments import parse_args
 
@@ -76,26 +75,11 @@ def test_coverage_and_width_are_means_over_outputs() -> None:
     assert estimators.interval_coverage(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
 
 
-def test_pinball_and_coverage_by_fifths_are_those_of_the_definition() -> None:
-    rng = np.random.default_rng(0)
-    y, quantiles = rng.normal(size=(50, 2)), np.sort(rng.normal(size=(50, 2, 3)), axis=2)
-    expected = [
-        np.mean([mean_pinball_loss(y[:, k], quantiles[:, k, q], alpha=a) for q, a in enumerate(losses.QUANTILES)])
-        / y[:, k].std()
-        for k in range(2)
-    ]
-    assert losses.pinball(quantiles, y) == pytest.approx(np.mean(expected))
-    predicted = np.arange(10.0)[:, None]
-    ends = np.stack([predicted - 1, predicted + 1], axis=1)
-    labels = predicted + np.array([[0, 2, 0, 0, 2, 2, 0, 0, 0, 0]]).T
-    assert losses.coverage_by_fifth(ends, labels, predicted).tolist() == [0.5, 1.0, 0.0, 1.0, 1.0]
-
-
 def test_a_loss_is_compared_by_the_ratio_on_each_table() -> None:
     rows = [
         {"table": table, "model": model, "mae": str(value), "pinball": str(value)}
         for table, ours in (("a", 0.5), ("b", 2.0), ("c", 0.25))
         for model, value in (("absolute", ours), ("quantile", ours), ("hist_absolute", 1), ("hist_quantile", 1))
     ]
-    lines = losses.loss_table(rows).splitlines()[2:]
+    lines = estimators.loss_table(rows).splitlines()[2:]
     assert lines == ["| absolute | mae | 2 of 3 | -37.0 % |", "| quantile | pinball | 2 of 3 | -37.0 % |"]

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from cmixup.errors import InputError
 from scripts.plan.schedule import worker_device, workers_at_once
 
 
@@ -21,13 +20,6 @@ def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker_device(["device=auto"], names[0]) == ["device=auto"]
 
 
-def test_a_gpu_has_one_worker_or_as_many_as_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_has_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    monkeypatch.delenv("CMIXUP_WORKERS_PER_GPU", raising=False)
     assert workers_at_once(cpu=False) == 3
-    monkeypatch.setenv("CMIXUP_WORKERS_PER_GPU", "4")
-    assert workers_at_once(cpu=False) == 12
-    for wrong in ("0", "two"):
-        monkeypatch.setenv("CMIXUP_WORKERS_PER_GPU", wrong)
-        with pytest.raises(InputError, match="CMIXUP_WORKERS_PER_GPU must be"):
-            workers_at_once(cpu=False)

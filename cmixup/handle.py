@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData
 from cmixup.model_stack import ModelStack
 from cmixup.optim import Optimizer
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 #: Told how many of how many steps of a search are done.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.label_scaling import LabelScaling
+from cmixup.losses import LabelScaling
 from cmixup.optim import Rate, make_optimizer
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torch.utils.data import get_worker_info
 
-from cmixup.processes import core_count
+
+def core_count() -> int:
+    """Return how many cores this process may use; macOS and Windows only tell how many there are."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
 
 N_CORES = min(8, core_count())
 WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for training, see `cmixup.training.loader`

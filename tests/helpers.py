@@ -14,13 +14,12 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import Checkpoints

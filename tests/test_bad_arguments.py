@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from cmixup.batch import domain_batches, shuffled
 from cmixup.data import RegressionData, Split
 from cmixup.errors import as_number, check_bandwidth, check_between, check_nonnegative, check_positive
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS
 from cmixup.model_stack import ModelStack
 from cmixup.optim import make_optimizer
-from cmixup.order import domain_batches, shuffled
 from cmixup.seeding import Streams
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.loader import BatchLoader

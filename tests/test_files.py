@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from cmixup import files, processes
+from cmixup import files
 from cmixup.files import write_atomically
 
 
@@ -60,22 +60,22 @@ def test_a_process_that_is_not_listed_lives(monkeypatch: pytest.MonkeyPatch) -> 
     """/proc may hide those of other users (hidepid), who may not be signalled either."""
     monkeypatch.setattr(Path, "read_text", Mock(side_effect=FileNotFoundError))
     for error, alive in ((None, True), (PermissionError, True), (ProcessLookupError, False), (OverflowError, False)):
-        monkeypatch.setattr(processes.os, "kill", Mock(side_effect=error))
-        assert processes.is_alive(1) is alive
+        monkeypatch.setattr(files.os, "kill", Mock(side_effect=error))
+        assert files.is_alive(1) is alive
 
 
 def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
     places = set()
     for number in ("1", "2", "1"):
-        processes.place.cache_clear()
+        files.place.cache_clear()
         monkeypatch.setattr(Path, "read_text", lambda _, number=number: number)
-        places.add(processes.place())
-    processes.place.cache_clear()
+        places.add(files.place())
+    files.place.cache_clear()
     assert len(places) == 2
 
 
 def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:
-    path, here = tmp_path / "file", processes.place()
+    path, here = tmp_path / "file", files.place()
     child = os.fork()
     if not child:
         os._exit(0)

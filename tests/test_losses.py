@@ -11,8 +11,7 @@ from torch.distributions import Normal
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.label_scaling import LabelScaling
-from cmixup.losses import GAUSSIAN, SQUARED, joined, mean_names, variance_of
+from cmixup.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
 from cmixup.methods.ada import ADA
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cmixup.order import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
+from cmixup.batch import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from cmixup.adapters.labels import (
     mix_rows,
     no_mix,
 )
-from cmixup.adapters.streams import WorkerStreams
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
@@ -37,6 +36,7 @@ from cmixup.sampling.kernels import Kernel, SelfPairWarning
 from cmixup.sampling.rejection import UniformRejection
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace, as_space
+from cmixup.seeding import WorkerStreams
 from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.

@@ -20,13 +20,13 @@ from cmixup.adapters.labels import (
     mix_rows,
     with_second_half,
 )
-from cmixup.adapters.streams import WorkerStreams, distributed_place, seed_or_random, stream
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, copied_numpy
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.sampling.space import LabelSpace
+from cmixup.seeding import WorkerStreams, distributed_place, seed_or_random, stream
 from cmixup.tree import Entry, unbind
 
 

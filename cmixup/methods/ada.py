@@ -20,12 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.groups import Means, k_means
 from cmixup.methods.erm import ERM
-from cmixup.order import EpochBatches
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
 

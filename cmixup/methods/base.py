@@ -20,16 +20,14 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, PredictFn
-from cmixup.data import RegressionData, Split
+from cmixup.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
+from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.losses import SQUARED, Loss, squared_error, squared_errors
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
-from cmixup.order import EpochBatches, sequential, shuffled
 from cmixup.seeding import Streams
-from cmixup.tasks import Tasks
 
 
 class Method(nn.Module):
@@ -127,7 +125,7 @@ class Method(nn.Module):
 
     # Only for speed, tasks, domains or other losses:
     #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
-    #   tasks: whether a row of its data is a task (`cmixup.tasks.Tasks`).
+    #   tasks: whether a row of its data is a task (`cmixup.data.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
     #   losses: names of `cmixup.losses` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
     #   gaps: whether it takes labels of several outputs of which some are missing, where it takes all losses.

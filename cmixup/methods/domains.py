@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone, evaluating
+from cmixup.batch import EpochBatches, domain_batches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.methods.base import Method
-from cmixup.order import EpochBatches, domain_batches
 from cmixup.seeding import Streams
 
 

@@ -8,12 +8,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to, resolve_layer
-from cmixup.batch import Batch, step_seeds
+from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.data import RegressionData
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
 from cmixup.mixing.base import Transform
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 

@@ -13,14 +13,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches, domain_batches
 from cmixup.data import Split
 from cmixup.errors import check_between, check_count
 from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
-from cmixup.order import EpochBatches, domain_batches
 from cmixup.seeding import Streams
 
 

@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches, domain_balanced
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_nonnegative
 from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
-from cmixup.order import EpochBatches, domain_balanced
 from cmixup.seeding import Streams
 
 

@@ -13,11 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, step_seeds
+from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative
 from cmixup.methods.erm import ERM
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 

@@ -12,12 +12,12 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
+from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.handle import KeepsState
 from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
 from cmixup.mixing.lam import Lam
-from cmixup.order import EpochBatches
 from cmixup.pairing.decay import DistanceDecay
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams

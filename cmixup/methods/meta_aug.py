@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.errors import check_count, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 

@@ -15,13 +15,12 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone, resolve_layer
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData
 from cmixup.methods.base import squared_error
 from cmixup.methods.maml import MAML, InnerLoop, Mixed
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import interpolate
-from cmixup.order import EpochBatches
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 

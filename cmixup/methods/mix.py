@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to, evaluating, resolve_layers
-from cmixup.batch import Batch, join_draws, step_seeds
+from cmixup.batch import Batch, EpochBatches, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
@@ -19,7 +19,6 @@ from cmixup.mixing.base import Mixing, Transform, printed_options
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
 from cmixup.model_stack import ModelStack
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
 

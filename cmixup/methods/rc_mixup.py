@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from cmixup.batch import PARTNERS
+from cmixup.batch import PARTNERS, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
 from cmixup.handle import Training
@@ -35,7 +35,6 @@ from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, drawn_again

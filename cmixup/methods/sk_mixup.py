@@ -16,11 +16,11 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
+from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.errors import check_choice, check_positive
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Lam
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams

@@ -26,14 +26,13 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, relu
 
 from cmixup.backbone import Backbone, resolve_layer
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative, check_positive
 from cmixup.handle import KeepsState, Training
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams, torch_seed
 
 SMALLEST = 7  # pixels a side of the maps that are looked at, unless a layer is named

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
-from cmixup.order import EpochBatches
 from cmixup.seeding import StepRandom, Streams
 
 Loss = Callable[[nn.Module, Batch], Tensor]

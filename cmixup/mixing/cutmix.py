@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cmixup.batch import EpochBatches
 from cmixup.errors import check_between
 from cmixup.mixing.base import Mixing
-from cmixup.order import EpochBatches
 
 
 class CutMix(Mixing):

@@ -27,14 +27,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count, check_nonnegative
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.mixing.graph_cut import min_cut
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 
 EPS = 1e-12  # added to saliency maps, so that a flat one can be divided by its sum

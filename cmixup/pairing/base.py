@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.mixing.base import printed_options
-from cmixup.order import EpochBatches
 
 
 class Pairing(nn.Module, ABC):

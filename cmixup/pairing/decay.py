@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from cmixup.data import Tasks
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative
 from cmixup.pairing.flat import Standardised
-from cmixup.tasks import Tasks
 
 
 class Decay(ABC):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import read, rows_at_once
 from cmixup.sampling.bandwidth import parse_bandwidth, resolve_bandwidth

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import check_choice
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth
 from cmixup.sampling.choice import ALGORITHMS

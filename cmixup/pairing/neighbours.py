@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
 from cmixup.handle import KeepsState
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised, euclidean
 

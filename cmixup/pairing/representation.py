@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from cmixup.backbone import Backbone, evaluating
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import euclidean
 from cmixup.sampling.bandwidth import parse_bandwidth

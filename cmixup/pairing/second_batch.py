@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler

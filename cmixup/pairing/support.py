@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 from torch import nn
 
-from cmixup.data import Split
+from cmixup.data import Split, Tasks
 from cmixup.errors import InputError, check_bandwidth, check_count
 from cmixup.pairing.blocks import assign
-from cmixup.tasks import Tasks
 
 TASKS_PER_CHUNK = 4096  # whose probabilities are in memory at once
 

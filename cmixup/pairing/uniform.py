@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cmixup.batch import EpochBatches
 from cmixup.data import Split
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 
 

@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, read_rows
+from cmixup.batch import Batch, EpochBatches, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
 from cmixup.handle import Training
-from cmixup.order import EpochBatches
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
 from cmixup.sampling.kernels import weights_of
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_count
 from cmixup.methods.base import Method
@@ -17,7 +18,6 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.model_stack import ModelStack, stack_modules
-from cmixup.order import EpochBatches
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmixup.batch import EpochBatches, shuffled
 from cmixup.data import Split
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler

@@ -12,12 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, PredictFn
+from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
 from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
-from cmixup.label_scaling import LabelScaling
-from cmixup.losses import SQUARED, Loss
-from cmixup.order import EpochBatches
+from cmixup.losses import SQUARED, LabelScaling, Loss
 from cmixup.seeding import StepRandom
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from cmixup.errors import InputError, check_choice, check_count, check_positive
-from cmixup.label_scaling import FORMS
-from cmixup.losses import LOSSES, SQUARED, Loss
+from cmixup.losses import FORMS, LOSSES, SQUARED, Loss
 from cmixup.optim import check_optimizer
 
 MOST = 2**31 - 1  # epochs, and rows of a batch
@@ -32,7 +31,7 @@ class TrainSettings:
             mixed, in evaluation mode. Selection never looks at them.
         lr_decay: the learning rate is multiplied by this ...
         lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
-        label_scaling: "none", "centre", "standard" or "loss", see `cmixup.label_scaling.FORMS`. Scores, predictions and
+        label_scaling: "none", "centre", "standard" or "loss", see `cmixup.losses.FORMS`. Scores, predictions and
             bandwidths are in the label's unit with each; the training loss is not.
         patience: a run ends after this many epochs without a better selection score; None trains all epochs.
         select: which epoch's weights count: "best", the first with the best validation score, or "last".

@@ -37,7 +37,7 @@ class Dataset(ABC):
         place: where its rows are if it has neither files nor folders.
         unit: what y measures.
         metrics, selection, worst: see `cmixup.data.RegressionData`.
-        tasks: whether a row is a task, with a support and a query (`cmixup.tasks`).
+        tasks: whether a row is a task, with a support and a query (`cmixup.data`).
         domains: whether the training rows come from several domains, which the methods for several domains need.
         x_shape: shape of one input with the default options; for tasks, of one view.
         y_width: labels of a row.

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from cmixup.data import Split
+from cmixup.data import Split, Tasks
 from cmixup.errors import check_choice, check_nonnegative
 from cmixup.seeding import sequence
-from cmixup.tasks import Tasks
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import check_count
 from cmixup.groups import Means
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.order import EpochBatches
 from cmixup.pairing.base import Pairing
 
 space = {"clusters": [2, 4, 8], "alpha": [0.2, 0.5, 1.0, 2.0], "layer": ["input", "hidden"]}

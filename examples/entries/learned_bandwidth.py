@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.errors import check_between
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.order import EpochBatches
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.seeding import Streams

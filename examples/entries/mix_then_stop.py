@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cmixup.batch import EpochBatches
 from cmixup.errors import check_count
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.order import EpochBatches
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
 

@@ -16,7 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from cmixup.errors import InputError, as_number, check_choice, check_count, format_value
-from cmixup.label_scaling import check_label_scaling
+from cmixup.losses import check_label_scaling
 from cmixup.methods.base import check_loss
 from cmixup.training.settings import TrainSettings
 from datasets.common.base import Dataset

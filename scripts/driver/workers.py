@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 from typing import Any
 
-from cmixup.processes import is_alive
+from cmixup.files import is_alive
 from scripts.driver.cli import USER_ERRORS
 
 PARENT_LOOK = 1.0  # seconds between two looks at the parent

@@ -25,7 +25,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.losses import Loss
-from cmixup.processes import core_count
+from cmixup.threads import core_count
 from cmixup.training.trainer import RunResult, train
 from datasets.common.fetch import sha256_of
 from scripts.config.compose import compose_train

@@ -21,11 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, step_seeds
+from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.errors import InputError, format_value
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
-from cmixup.order import EpochBatches
 from cmixup.seeding import Streams
 from datasets.common.fetch import sha256_of
 from scripts.config.arguments import near_hint

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, Tasks
 from cmixup.errors import InputError
-from cmixup.tasks import Tasks
 from datasets.airfoil import Airfoil
 from datasets.common import base
 from datasets.common.base import RawTable, TabularDataset, permuted

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData, Split, Tasks
 from cmixup.seeding import Streams
-from cmixup.tasks import Tasks
 from datasets.common.label_noise import LabelNoise
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from cmixup.data import Tasks
 from cmixup.errors import InputError
-from cmixup.tasks import Tasks
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.pose import rendered
 from datasets.common.pose.meshes import Mesh, parse_obj, read_mat, read_objs

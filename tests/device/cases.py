@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData, Split, Tasks
 from cmixup.methods.base import Method
 from cmixup.seeding import Streams, torch_seed
-from cmixup.tasks import Tasks
 from cmixup.training.trainer import Run
 from models.conv_maml import ConvMAML
 from models.deepdta import DeepDTA

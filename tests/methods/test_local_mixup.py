@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches, shuffled
 from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.model_stack import ModelStack
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.decay import Exponential, Knn, Threshold
 from cmixup.training.trainer import train
 from tests.helpers import (

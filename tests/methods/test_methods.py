@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches, shuffled
 from cmixup.methods.base import Method
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
 from cmixup.mixing import mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta, Constant
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.decay import Threshold
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform

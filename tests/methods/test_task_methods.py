@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cmixup.data import Episode
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.maml import MAML, InnerLoop, Mixed, adapt
@@ -17,7 +18,6 @@ from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.mixing import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
-from cmixup.tasks import Episode
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, composed, make_data, refuses

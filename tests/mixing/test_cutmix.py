@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from cmixup.batch import EpochBatches, shuffled
 from cmixup.errors import InputError
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import train
 from tests.helpers import epoch_batches, fitted, make_data, make_run, refuses, settings

@@ -12,13 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
-from cmixup.order import EpochBatches
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import Run, train
 from tests.helpers import (

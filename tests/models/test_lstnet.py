@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import Split
-from cmixup.label_scaling import LabelScaling
+from cmixup.losses import LabelScaling
 from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from models.lstnet import Attention, LSTNet, Skip

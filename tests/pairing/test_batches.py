@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from cmixup.batch import EpochBatches, shuffled
 from cmixup.data import Split
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing import flat
 from cmixup.pairing.blocks import Blocks
 from cmixup.pairing.flat import Standardised

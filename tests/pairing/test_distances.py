@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.batch import Batch, read_rows
+from cmixup.batch import Batch, EpochBatches, read_rows, shuffled
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
-from cmixup.order import EpochBatches, shuffled
 from cmixup.pairing import inputs, whole_pool
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode

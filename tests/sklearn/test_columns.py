@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.order import EpochBatches
+from cmixup.batch import EpochBatches
 from cmixup.sklearn import CMixupRegressor
 from cmixup.sklearn import rows as rows_module
 from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened

@@ -8,13 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.data import RegressionData, Split
-from cmixup.label_scaling import LabelScaling
+from cmixup.data import Episode, RegressionData, Split
+from cmixup.losses import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.model_stack import ModelStack
-from cmixup.tasks import Episode
 from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import RunResult, train
 from tests.helpers import CPU, METHODS, assert_states_equal, make_data, make_run, settings

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches, shuffled
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.order import EpochBatches, shuffled
 from cmixup.training import loader as loader_module
 from cmixup.training.loader import BatchLoader
 from tests.helpers import CPU, Lazy, make_split

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from cmixup.batch import EpochBatches
 from cmixup.errors import InputError
 from cmixup.handle import Training
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.order import EpochBatches
 from cmixup.training.stack_training import Run, StackTraining, draw_epoch
 from cmixup.training.trainer import RunResult, train
 from tests.helpers import (

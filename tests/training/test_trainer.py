@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
+from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.handle import Training
@@ -16,8 +16,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
-from cmixup.order import EpochBatches
-from cmixup.training.state import Failure
+from cmixup.training.stack_training import Failure
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import assert_states_close, assert_states_equal, composed, make_data, make_run, settings, train_one

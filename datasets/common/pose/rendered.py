@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from cmixup.errors import InputError
-from cmixup.processes import core_count
+from cmixup.threads import core_count
 from datasets.common.fetch import data_root
 from datasets.common.pose import rendering
 from datasets.common.pose.meshes import Mesh

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError, check_count, check_seed
-from cmixup.tasks import Tasks
 from datasets.common.base import Dataset
 from datasets.common.pose.views import Views
 
@@ -24,7 +23,7 @@ SYNTHETIC_OBJECTS, SYNTHETIC_VIEWS, SYNTHETIC_TASKS = (4, 3), 2 * SHOTS + 2, (2,
 class TaskDataset(Dataset):
     """Tasks of 15 support and 15 query views of one object.
 
-    A split's row is a task: its x is a `cmixup.tasks.Episode` of grey images in [0, 1], its y the labels of the 15
+    A split's row is a task: its x is a `cmixup.data.Episode` of grey images in [0, 1], its y the labels of the 15
     query views, 10 x azimuth. Tasks are drawn once, an object uniformly with replacement and 30 different views of it:
     those of test by `task_seed`, the same for every run seed, those of train and val by the run seed. Test objects are
     in no other split. Validation tasks are on training objects, since neither the paper nor the original codes set

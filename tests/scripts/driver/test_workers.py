@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.processes import is_alive
+from cmixup.files import is_alive
 from scripts.driver import workers
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Worker

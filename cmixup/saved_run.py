@@ -6,8 +6,6 @@ of own data and of the networks in `IN_THE_WHEEL` are part of the library. The w
 the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import itertools

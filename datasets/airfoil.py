@@ -1,13 +1,9 @@
 """Airfoil Self-Noise."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 ATTRIBUTES = """
     frequency angle_of_attack chord_length velocity displacement_thickness
@@ -25,14 +21,14 @@ class Airfoil(TabularDataset):
     Licence: CC BY 4.0. Citation: Brooks, Pope and Marcolini, "Airfoil self-noise and prediction", NASA RP-1218, 1989.
     """
 
-    name: ClassVar[str] = "airfoil"
-    files: ClassVar[Files] = raw_files("airfoil")
-    unit: ClassVar[str] = "dB (scaled sound pressure level)"
-    x_shape: ClassVar[tuple[int, ...]] = (5,)
-    rows: ClassVar[int] = 1503
-    split_sizes: ClassVar[tuple[int, ...]] = (1003, 300, 200)
-    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
-    label: ClassVar[str] = "sound_pressure_level"
+    name = "airfoil"
+    files = raw_files("airfoil")
+    unit = "dB (scaled sound pressure level)"
+    x_shape = (5,)
+    rows = 1503
+    split_sizes = (1003, 300, 200)
+    columns = tuple(ATTRIBUTES.split())
+    label = "sound_pressure_level"
 
     def read(self) -> RawTable:
         """Read the tab-separated file, label last."""

@@ -1,12 +1,10 @@
 """Arrays of your own: inputs x, labels y, and domains or parts if there are any."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,10 +41,10 @@ class Arrays(Dataset):
         InputError: a value of another kind or range.
     """
 
-    name: ClassVar[str] = "arrays"
-    unit: ClassVar[str] = "the array's own"
-    place: ClassVar[str] = "a file of your own: arrays="
-    user_files: ClassVar[tuple[str, ...]] = ("path", "x", "y")
+    name = "arrays"
+    unit = "the array's own"
+    place = "a file of your own: arrays="
+    user_files = ("path", "x", "y")
 
     def __init__(
         self, path: str = "", *, x: str = "", y: str = "", scaling: str = "standard", memory: float = 2.0,

@@ -1,14 +1,10 @@
 """Communities and Crime."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 
 from datasets.common.base import RawTable, smooth_labels
 from datasets.common.domain_table import DomainTable, number_or_unknown
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 # Names of the attributes, as communities.names has them.
 ATTRIBUTES = """
@@ -56,14 +52,14 @@ class Crime(DomainTable):
     Licence: CC BY 4.0. Citation: Redmond and Baveja, European Journal of Operational Research 141, 2002.
     """
 
-    name: ClassVar[str] = "crime"
-    files: ClassVar[Files] = raw_files("crime")
-    unit: ClassVar[str] = "violent crimes per population, normalised to [0, 1]"
-    x_shape: ClassVar[tuple[int, ...]] = (122,)
-    rows: ClassVar[int] = 1994
-    split_sizes: ClassVar[tuple[int, ...]] = (1390, 231, 373)
-    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
-    label: ClassVar[str] = "ViolentCrimesPerPop"
+    name = "crime"
+    files = raw_files("crime")
+    unit = "violent crimes per population, normalised to [0, 1]"
+    x_shape = (122,)
+    rows = 1994
+    split_sizes = (1390, 231, 373)
+    columns = tuple(ATTRIBUTES.split())
+    label = "ViolentCrimesPerPop"
 
     def read(self) -> RawTable:
         """Read the comma-separated file: state first, label last, `?` unknown."""

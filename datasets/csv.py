@@ -1,9 +1,5 @@
 """A table of your own, from a CSV file, packed or not, or a Parquet, Feather or Excel file."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import Source, UserTable
 
@@ -19,9 +15,9 @@ class Csv(TextFile, UserTable):
     The arguments are those of `TextFile` and `UserTable`.
     """
 
-    name: ClassVar[str] = "csv"
-    unit: ClassVar[str] = "the table's own"
-    reads_text: ClassVar[bool] = True
+    name = "csv"
+    unit = "the table's own"
+    reads_text = True
 
     def read(self) -> Source:
         """Read the file; columns that hold categories or groups are read as text."""

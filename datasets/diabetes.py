@@ -1,9 +1,6 @@
 """Diabetes progression: ships inside scikit-learn, so it is there without network or mirror."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import ClassVar
 
 import numpy as np
 
@@ -20,14 +17,14 @@ class Diabetes(TabularDataset):
     Licence: BSD (scikit-learn). Citation: Efron, Hastie, Johnstone and Tibshirani, "Least Angle Regression", 2004.
     """
 
-    name: ClassVar[str] = "diabetes"
-    place: ClassVar[str] = "ships with scikit-learn, BSD"
-    unit: ClassVar[str] = "disease progression score"
-    x_shape: ClassVar[tuple[int, ...]] = (10,)
-    rows: ClassVar[int] = 442
-    split_sizes: ClassVar[tuple[int, ...]] = (262, 90, 90)
-    columns: ClassVar[tuple[str, ...]] = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
-    label: ClassVar[str] = "progression"
+    name = "diabetes"
+    place = "ships with scikit-learn, BSD"
+    unit = "disease progression score"
+    x_shape = (10,)
+    rows = 442
+    split_sizes = (262, 90, 90)
+    columns = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
+    label = "progression"
 
     def read(self) -> RawTable:
         """Read scikit-learn's copy."""

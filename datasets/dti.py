@@ -1,9 +1,5 @@
 """DTI: drug-target interactions of patents by year."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import pandas as pd
 
@@ -18,7 +14,7 @@ from datasets.common.affinity import (
 )
 from datasets.common.base import Indices
 from datasets.common.damaged import naming
-from datasets.common.fetch import RawFolder, raw_folder, sha256_of
+from datasets.common.fetch import raw_folder, sha256_of
 
 FOLDER = raw_folder("dti")
 TRAIN_YEARS, TEST_YEARS = tuple(range(2013, 2019)), (2019, 2020)
@@ -47,9 +43,9 @@ class DTI(DrugTarget):
         drug_length, protein_length, synthetic: see `DrugTarget`.
     """
 
-    name: ClassVar[str] = "dti"
-    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
-    unit: ClassVar[str] = "ln(nM), binding affinity"
+    name = "dti"
+    folders = (FOLDER,)
+    unit = "ln(nM), binding affinity"
 
     def __init__(
         self,

@@ -1,13 +1,9 @@
 """Davis: kinase inhibitors, another task for DTI's network."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 
 from datasets.common.affinity import MatrixDrugTarget
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 
 class DTIDavis(MatrixDrugTarget):
@@ -24,10 +20,10 @@ class DTIDavis(MatrixDrugTarget):
     Biotechnology 29, 2011; Ozturk et al., "DeepDTA", Bioinformatics 34, 2018.
     """
 
-    name: ClassVar[str] = "dti_davis"
-    files: ClassVar[Files] = raw_files("dti_davis")
-    unit: ClassVar[str] = "pKd = 9 - log10(Kd / nM)"
-    rows: ClassVar[int] = 68 * 442
+    name = "dti_davis"
+    files = raw_files("dti_davis")
+    unit = "pKd = 9 - log10(Kd / nM)"
+    rows = 68 * 442
 
     def labels(self, matrix: np.ndarray) -> np.ndarray:
         """Return pKd of Kd in nM."""

@@ -1,11 +1,7 @@
 """KIBA: kinase inhibitor bioactivities, another task for DTI's network."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from datasets.common.affinity import MatrixDrugTarget
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 
 class DTIKiba(MatrixDrugTarget):
@@ -22,7 +18,7 @@ class DTIKiba(MatrixDrugTarget):
     J. Chem. Inf. Model. 54, 2014; Ozturk et al., "DeepDTA", Bioinformatics 34, 2018.
     """
 
-    name: ClassVar[str] = "dti_kiba"
-    files: ClassVar[Files] = raw_files("dti_kiba")
-    unit: ClassVar[str] = "KIBA score"
-    rows: ClassVar[int] = 118_254
+    name = "dti_kiba"
+    files = raw_files("dti_kiba")
+    unit = "KIBA score"
+    rows = 118_254

@@ -1,9 +1,6 @@
 """Echo: EchoNet-Dynamic."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +9,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import MAX_TEXT, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
-from datasets.common.fetch import FetchError, RawFolder, raw_folder, sha256_of
+from datasets.common.fetch import FetchError, raw_folder, sha256_of
 from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
 from datasets.common.video.pulses import Pulse, pulses
 
@@ -46,12 +43,12 @@ class Echo(Dataset):
         synthetic: use the synthetic stand-in, generated videos in memory.
     """
 
-    name: ClassVar[str] = "echo"
-    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
-    unit: ClassVar[str] = "ejection fraction, percent"
-    x_shape: ClassVar[tuple[int, ...]] = (3, 32, 112, 112)
-    rows: ClassVar[int] = 10_024
-    split_sizes: ClassVar[tuple[int, ...]] = (7460, 1288, 1276)
+    name = "echo"
+    folders = (FOLDER,)
+    unit = "ejection fraction, percent"
+    x_shape = (3, 32, 112, 112)
+    rows = 10_024
+    split_sizes = (7460, 1288, 1276)
 
     def __init__(
         self,

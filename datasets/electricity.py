@@ -1,10 +1,6 @@
 """Electricity."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.windows import WINDOW, SeriesDataset
 
 
@@ -21,14 +17,14 @@ class Electricity(SeriesDataset):
     Liu, "Modeling Long- and Short-Term Temporal Patterns with Deep Neural Networks", SIGIR 2018.
     """
 
-    name: ClassVar[str] = "electricity"
-    files: ClassVar[Files] = raw_files("electricity")
-    unit: ClassVar[str] = "kWh / its largest value"
-    rows: ClassVar[int] = 26304
-    series: ClassVar[int] = 321
-    x_shape: ClassVar[tuple[int, ...]] = (168, 321)
-    y_width: ClassVar[int] = 321
-    split_sizes: ClassVar[tuple[int, ...]] = (15591, 5261, 5261)
+    name = "electricity"
+    files = raw_files("electricity")
+    unit = "kWh / its largest value"
+    rows = 26304
+    series = 321
+    x_shape = (168, 321)
+    y_width = 321
+    split_sizes = (15591, 5261, 5261)
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
         super().__init__(window, horizon, scaling, synthetic)

@@ -1,11 +1,9 @@
 """A fragment of Electricity, for where the whole file is out of reach."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.windows import WINDOW, SeriesDataset
 
 
@@ -21,14 +19,14 @@ class ElectricityFragment(SeriesDataset):
     Licence: CC BY 4.0 (UCI). Citation: Trindade, "ElectricityLoadDiagrams20112014", UCI, 2015.
     """
 
-    name: ClassVar[str] = "electricity_fragment"
-    files: ClassVar[Files] = raw_files("electricity_fragment")
-    unit: ClassVar[str] = "kWh / its largest value"
-    rows: ClassVar[int] = 1000
-    series: ClassVar[int] = 203
-    x_shape: ClassVar[tuple[int, ...]] = (168, 203)
-    y_width: ClassVar[int] = 203
-    split_sizes: ClassVar[tuple[int, ...]] = (409, 200, 200)
+    name = "electricity_fragment"
+    files = raw_files("electricity_fragment")
+    unit = "kWh / its largest value"
+    rows = 1000
+    series = 203
+    x_shape = (168, 203)
+    y_width = 203
+    split_sizes = (409, 200, 200)
     layout: ClassVar[Mapping[str, Any]] = {"skiprows": 1, "usecols": range(1, 204)}  # without the dates
 
     def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):

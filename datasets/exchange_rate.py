@@ -1,10 +1,6 @@
 """Exchange-Rate."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.windows import SeriesDataset
 
 
@@ -21,11 +17,11 @@ class ExchangeRate(SeriesDataset):
     Neural Networks", SIGIR 2018.
     """
 
-    name: ClassVar[str] = "exchange_rate"
-    files: ClassVar[Files] = raw_files("exchange_rate")
-    unit: ClassVar[str] = "exchange rate / its largest value"
-    rows: ClassVar[int] = 7588
-    series: ClassVar[int] = 8
-    x_shape: ClassVar[tuple[int, ...]] = (168, 8)
-    y_width: ClassVar[int] = 8
-    split_sizes: ClassVar[tuple[int, ...]] = (4373, 1518, 1518)
+    name = "exchange_rate"
+    files = raw_files("exchange_rate")
+    unit = "exchange rate / its largest value"
+    rows = 7588
+    series = 8
+    x_shape = (168, 8)
+    y_width = 8
+    split_sizes = (4373, 1518, 1518)

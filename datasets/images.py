@@ -1,14 +1,12 @@
 """Images of your own: a folder, and a table with their labels."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,10 +106,10 @@ class Images(TextFile):
         InputError: a value of another kind or range.
     """
 
-    name: ClassVar[str] = "images"
-    unit: ClassVar[str] = "the table's own"
-    place: ClassVar[str] = "a folder of your own: images="
-    user_files: ClassVar[tuple[str, ...]] = ("path", "labels")
+    name = "images"
+    unit = "the table's own"
+    place = "a folder of your own: images="
+    user_files = ("path", "labels")
 
     def __init__(
         self,

@@ -1,14 +1,10 @@
 """NO2 concentration beside a road."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 
 from cmixup.errors import check_seed
 from datasets.common.base import Indices, RawTable, TabularDataset, permuted, smooth_labels
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 ATTRIBUTES = """
     cars_per_hour temperature_at_2m wind_speed temperature_diff_2m_25m wind_direction hour_of_day day
@@ -33,14 +29,14 @@ class NO2(TabularDataset):
         synthetic: use the synthetic stand-in.
     """
 
-    name: ClassVar[str] = "no2"
-    files: ClassVar[Files] = raw_files("no2")
-    unit: ClassVar[str] = "log NO2 concentration"
-    x_shape: ClassVar[tuple[int, ...]] = (7,)
-    rows: ClassVar[int] = 500
-    split_sizes: ClassVar[tuple[int, ...]] = (200, 200, 100)
-    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
-    label: ClassVar[str] = "log_no2"
+    name = "no2"
+    files = raw_files("no2")
+    unit = "log NO2 concentration"
+    x_shape = (7,)
+    rows = 500
+    split_sizes = (200, 200, 100)
+    columns = tuple(ATTRIBUTES.split())
+    label = "log_no2"
 
     def __init__(self, scaling: str = "train", split_seed: int = 0, synthetic: bool = False):
         super().__init__(scaling, synthetic)

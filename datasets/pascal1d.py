@@ -1,10 +1,6 @@
 """PASCAL3D (Pascal1D): the released renderings."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
-from datasets.common.fetch import Files, raw_files, sha256_of
+from datasets.common.fetch import raw_files, sha256_of
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
 from datasets.common.pose.views import Views
@@ -22,8 +18,8 @@ class Pascal1D(TaskDataset):
     Xiang, Mottaghi and Savarese, "Beyond PASCAL", WACV 2014.
     """
 
-    name: ClassVar[str] = "pascal1d"
-    files: ClassVar[Files] = raw_files("pascal1d")
+    name = "pascal1d"
+    files = raw_files("pascal1d")
 
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles the first time."""

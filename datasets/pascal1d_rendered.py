@@ -1,11 +1,8 @@
 """PASCAL3D rendered again: the CAD models that can be had, with our own renderer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
 
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.pose.meshes import Mesh, read_mat
 from datasets.common.pose.rendered import RenderedDataset
 
@@ -23,10 +20,10 @@ class Pascal1DRendered(RenderedDataset):
     Licence: none stated; published for research. Citation: Xiang, Mottaghi and Savarese, "Beyond PASCAL", WACV 2014.
     """
 
-    name: ClassVar[str] = "pascal1d_rendered"
-    files: ClassVar[Files] = raw_files("pascal1d_rendered")
-    n_views: ClassVar[int] = 100
-    n_test: ClassVar[int] = 12
+    name = "pascal1d_rendered"
+    files = raw_files("pascal1d_rendered")
+    n_views = 100
+    n_test = 12
 
     def notes(self) -> tuple[str, ...]:
         """Say that these are not the paper's images."""

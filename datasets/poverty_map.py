@@ -1,10 +1,8 @@
 """PovertyMap: wealth of African villages from satellite images."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,7 +15,7 @@ from cmixup.networks.vision import import_torchvision
 from cmixup.threads import WORKERS, in_threads
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
-from datasets.common.fetch import RawFolder, raw_folder, sha256_of
+from datasets.common.fetch import raw_folder, sha256_of
 
 METADATA = "dhs_metadata.csv"
 FOLDER = raw_folder("poverty_map")
@@ -44,14 +42,14 @@ class PovertyMap(Dataset):
         synthetic: use the synthetic stand-in, whose images are 24 x 24.
     """
 
-    name: ClassVar[str] = "poverty_map"
-    folders: ClassVar[tuple[RawFolder, ...]] = (FOLDER,)
-    unit: ClassVar[str] = "asset wealth index"
-    domains: ClassVar[bool] = True
-    x_shape: ClassVar[tuple[int, ...]] = SHAPE
-    rows: ClassVar[int] = 19_669
-    selection: ClassVar[str] = "worst_r"
-    worst: ClassVar[tuple[str, ...]] = ("r",)
+    name = "poverty_map"
+    folders = (FOLDER,)
+    unit = "asset wealth index"
+    domains = True
+    x_shape = SHAPE
+    rows = 19_669
+    selection = "worst_r"
+    worst = ("r",)
 
     def __init__(self, fold: str = "", synthetic: bool = False):
         super().__init__(synthetic)
@@ -122,7 +120,7 @@ class Images:
         workers: processes that read batches ahead: unpacking an image takes longer than training on it.
     """
 
-    workers: ClassVar[int] = WORKERS
+    workers = WORKERS
 
     def __init__(self, source: Any, rows: Tensor):
         self.source, self.rows = source, rows

@@ -1,10 +1,7 @@
 """RCF-MNIST: rotated, coloured Fashion-MNIST."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,7 +11,7 @@ from torch import Tensor
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_seed
 from datasets.common.base import SPLITS, Dataset
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 SYNTHETIC_SIZES = (64, 32, 32)
 BACKGROUND = 5  # grey values up to this one are not coloured
@@ -40,13 +37,13 @@ class RCFMNIST(Dataset):
         synthetic: use the synthetic stand-in.
     """
 
-    name: ClassVar[str] = "rcf_mnist"
-    files: ClassVar[Files] = raw_files("rcf_mnist")
-    unit: ClassVar[str] = "turns (rotation / 360 degrees)"
-    domains: ClassVar[bool] = True
-    x_shape: ClassVar[tuple[int, ...]] = (3, 28, 28)
-    rows: ClassVar[int] = 60_000
-    split_sizes: ClassVar[tuple[int, ...]] = (40_000, 10_000, 10_000)
+    name = "rcf_mnist"
+    files = raw_files("rcf_mnist")
+    unit = "turns (rotation / 360 degrees)"
+    domains = True
+    x_shape = (3, 28, 28)
+    rows = 60_000
+    split_sizes = (40_000, 10_000, 10_000)
 
     def __init__(
         self,

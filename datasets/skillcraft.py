@@ -1,14 +1,12 @@
 """SkillCraft1 Master RawTable."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from datasets.common.base import RawTable, smooth_labels
 from datasets.common.domain_table import DomainTable, number_or_unknown
-from datasets.common.fetch import Files, raw_files
+from datasets.common.fetch import raw_files
 
 LABEL, DOMAIN = "ActionLatency", "LeagueIndex"
 COUNTS = np.array([167, 347, 553, 811, 806, 621, 35, 55])  # rows of leagues 1 to 8
@@ -31,14 +29,14 @@ class SkillCraft(DomainTable):
     Licence: CC BY 4.0. Citation: Thompson, Blair, Chen and Henrey, PLOS ONE 8(9), 2013.
     """
 
-    name: ClassVar[str] = "skillcraft"
-    files: ClassVar[Files] = raw_files("skillcraft")
-    unit: ClassVar[str] = "ms (action latency)"
-    x_shape: ClassVar[tuple[int, ...]] = (17,)
-    rows: ClassVar[int] = 3395
-    split_sizes: ClassVar[tuple[int, ...]] = (1878, 806, 711)
-    columns: ClassVar[tuple[str, ...]] = tuple(ATTRIBUTES.split())
-    label: ClassVar[str] = LABEL
+    name = "skillcraft"
+    files = raw_files("skillcraft")
+    unit = "ms (action latency)"
+    x_shape = (17,)
+    rows = 3395
+    split_sizes = (1878, 806, 711)
+    columns = tuple(ATTRIBUTES.split())
+    label = LABEL
 
     def read(self) -> RawTable:
         """Read the CSV by its header; `?` is unknown."""

@@ -11,10 +11,6 @@ Differences from the original: padding on both sides where TensorFlow's "same" p
 drawn with standard deviation 1/8 instead of 1; the inner loop adapts the shifts of the normalisation, too.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
@@ -104,9 +100,9 @@ class ConvMAML(Blockwise):
         InputError: views of another shape, a width below 1.
     """
 
-    layers: ClassVar[tuple[str, ...]] = POINTS
-    default_layer: ClassVar[str | None] = "encoder"
-    draws: ClassVar[bool] = False
+    layers = POINTS
+    default_layer = "encoder"
+    draws = False
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, width: int = 64):
         super().__init__()

@@ -11,8 +11,6 @@ Difference from that code: convolutions in float32 instead of float64. Its dropo
 is none here.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from typing import ClassVar
@@ -79,9 +77,9 @@ class DeepDTA(Backbone):
         InputError: an input of another length, or strings shorter than the convolutions reach.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input", *POINTS)
-    default_layer: ClassVar[str | None] = "conv"
-    draws: ClassVar[bool] = False
+    layers = ("input", *POINTS)
+    default_layer = "conv"
+    draws = False
     layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"conv": tuple(POINTS)}
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, drug_length: int = 100):

@@ -22,10 +22,6 @@ Shapes below are a single model's; every tensor of a stack has a leading axis of
 generator: one draw for the whole stack, so that each of its models has masks of its own, but not those it has alone.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
@@ -134,10 +130,10 @@ class LSTNet(Backbone):
         InputError: a window too short for the network, labels of another width, an unknown variant or score.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input", "conv")
-    default_layer: ClassVar[str | None] = "conv"
-    draws: ClassVar[bool] = False
-    stackable: ClassVar[bool] = True
+    layers = ("input", "conv")
+    default_layer = "conv"
+    draws = False
+    stackable = True
 
     def __init__(
         self,

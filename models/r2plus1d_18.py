@@ -6,10 +6,8 @@ inputs only; the hidden mix point, after the second stage, is ours (after the la
 outputs: pooling and the linear layer are linear).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import nn
 
@@ -37,9 +35,9 @@ class R2Plus1D18(Staged):
         InputError: inputs of another shape, a width below 1, weights that are not there or do not fit.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input", *STAGES)
-    default_layer: ClassVar[str | None] = "layer2"
-    draws: ClassVar[bool] = False
+    layers = ("input", *STAGES)
+    default_layer = "layer2"
+    draws = False
 
     def __init__(
         self,

@@ -14,8 +14,6 @@ fade. Features are scaled as the dataset says (no robust scaling with a smooth c
 the range of the training labels.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -5,8 +5,6 @@ both directions are loops over buffers that are written in place. Every step lie
 are contiguous blocks then, and the small products take half the time of (batch, features).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

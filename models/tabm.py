@@ -11,8 +11,6 @@ Differences from the paper: no embeddings of numeric features (its plain variant
 AdamW).
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Arrays in files, and how they become inputs, for training and for `load_run(folder).predict(array)`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

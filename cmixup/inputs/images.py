@@ -4,8 +4,6 @@ A file is PNG, JPEG, TIFF, WebP, BMP or GIF (its first picture), of 8 or 16 bits
 transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and what is transparent is white.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

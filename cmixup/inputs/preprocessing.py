@@ -1,7 +1,5 @@
 """What a run keeps, as JSON, of how new rows become its inputs, and its outputs predictions with names."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

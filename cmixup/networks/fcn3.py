@@ -5,8 +5,6 @@ neither BatchNorm nor dropout. The released code mixes hidden states after the f
 Inputs of several dimensions, such as windows of a series, are laid flat.
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor

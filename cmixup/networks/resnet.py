@@ -9,11 +9,9 @@ Differences from the original code: any number of input channels (PovertyMap has
 calls a network of depths [3, 4, 23, 3] "ResNet50"; depth 50 here is the true [3, 4, 6, 3].
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +44,9 @@ class ResNet(Staged):
         InputError: inputs that are no images, an unknown depth, weights that cannot be read or do not fit.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input", "stem", *STAGES)
-    default_layer: ClassVar[str | None] = "layer4"
-    draws: ClassVar[bool] = False
+    layers = ("input", "stem", *STAGES)
+    default_layer = "layer4"
+    draws = False
 
     def __init__(
         self,

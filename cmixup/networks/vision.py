@@ -1,12 +1,9 @@
 """torchvision's networks: any by its name, the stages of some, import without compiled operators, and weights."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -53,8 +50,8 @@ class Torchvision(Backbone):
         InputError: other inputs, no such network, weights that cannot be read or do not fit.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input", "features")
-    default_layer: ClassVar[str | None] = "features"
+    layers = ("input", "features")
+    default_layer = "features"
 
     def __init__(self, in_shape: tuple[int, ...], out_features: int, network: str, weights: str | None = None):
         super().__init__()

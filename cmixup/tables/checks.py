@@ -5,8 +5,6 @@ tables of the study raise no more than two false alarms while planted faults are
 (`tests/datasets/test_table_problems.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

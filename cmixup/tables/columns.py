@@ -1,7 +1,5 @@
 """Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import Counter

@@ -1,7 +1,5 @@
 """Dates, durations and times of day of every class as days: since 1970, long, and since midnight. Needs no pandas."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable
 from typing import Any

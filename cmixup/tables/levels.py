@@ -4,8 +4,6 @@
 Needs no pandas.
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How a table becomes features: fitted on training rows, kept as JSON, applied to any rows with the same columns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A series of one's own: rows with times on a regular grid, and how a run makes windows of them; kept as JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 Pairs come from a table (DTI), or from a drug x protein matrix, with groups of proteins held out (Davis and KIBA).
 """
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The contract of every dataset, and what the tabular ones share."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

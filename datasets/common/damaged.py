@@ -1,7 +1,5 @@
 """What reading a damaged file raises, said in one line that names the file."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables whose splits are whole domains."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

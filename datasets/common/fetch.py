@@ -4,8 +4,6 @@
 them under the same paths. A file appears at its place only once it is complete and its checksum is right.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -3,8 +3,6 @@
 The validation split may have as much, as where all labels at hand are measured alike; the test split stays clean.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Forecasts of a series that need no training, which a network has to beat."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

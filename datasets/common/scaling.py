@@ -4,11 +4,10 @@ What is kept is the JSON that `TablePreprocessing` reads, so that a run on such 
 predicts new rows as a run on an own table does. This file writes it without pandas, whose import would delay every run.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class Scaling:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, x: np.ndarray, form: str) -> Scaling:
+    def fit(cls, x: np.ndarray, form: str) -> Self:
         """Fit on the rows `x: (n, d)`.
 
         Raises:

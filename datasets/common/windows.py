@@ -1,7 +1,5 @@
 """Multivariate series as regression: a window of past rows predicts the row `horizon` steps after it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

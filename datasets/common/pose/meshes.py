@@ -1,7 +1,5 @@
 """Triangle meshes, read without running any code that a file may hold."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Released pickles of views, read without running the code that a pickle may hold."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Datasets of views rendered from meshes, made once and kept in the data root."""
 
-from __future__ import annotations
-
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ radii away, and the sphere spans 95 % of the image; flat two-sided Lambert shadi
 camera, from its upper left; black background; two samples a pixel and axis.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from datasets.common.pose.meshes import Mesh

@@ -1,7 +1,5 @@
 """What the pose datasets share: tasks drawn from views of objects, test objects apart from training objects."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

@@ -4,13 +4,11 @@ All images of a file are read at once: tasks draw their objects at random, so ev
 array in memory (82 MB for 50 objects of 100 views) takes any index and is shared with forked processes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,18 +42,18 @@ class Views:
             k, v = map(int, np.argwhere(wrong)[0])
             raise InputError(f"y must lie in [0, 1], got {self.y[k, v]} for view {v} of {self.names[k]}")
 
-    def select(self, objects: np.ndarray) -> Views:
+    def select(self, objects: np.ndarray) -> Self:
         """Return the views of the objects `(n,)` int64."""
-        return Views(self.x[objects], self.y[objects], tuple(self.names[k] for k in objects), self.about)
+        return replace(self, x=self.x[objects], y=self.y[objects], names=tuple(self.names[k] for k in objects))
 
-    def shrunk(self, side: int) -> Views:
+    def shrunk(self, side: int) -> Self:
         """Return the views at `side` pixels, a divisor of theirs, as means over squares; smaller ones as they are."""
         blocks = self.x.shape[2] // side
         if blocks < 2:
             return self
         shape = (*self.x.shape[:2], side, blocks, side, blocks)
         x = np.stack([views.mean(axis=(2, 4)).round().astype(np.uint8) for views in self.x.reshape(shape)])
-        return Views(x, self.y, self.names, self.about)
+        return replace(self, x=x)
 
 
 def write_views(path: Path, views: Views) -> None:

@@ -1,7 +1,5 @@
 """What a file of a table is, by its first bytes: text, packed or not, or a kind that pandas reads."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """A table whose rows are labels of images: which column names them, and which file each row means."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

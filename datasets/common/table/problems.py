@@ -1,7 +1,5 @@
 """What a table may hide, in a line each, with the option that fixes it; nothing is left out because of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -19,8 +19,6 @@
   sheet) are read by pandas.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

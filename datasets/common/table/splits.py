@@ -1,7 +1,5 @@
 """How the rows of own data are split: at random, by whole groups, or as a column says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A table in a file of the user's, for every dataset that reads one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What datasets made of own tables share: which columns are what, the split, and what the run keeps."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The images are decoded by Pillow, each by itself, so any frame can be read witho
 refused: they need FFmpeg, which is none of our packages (torchvision 0.28 reads no video any more).
 """
 
-from __future__ import annotations
-
 import io
 import struct
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A clip is `frames` frames, every `period`-th from a start frame on, normalised b
 frames * period frames is filled up with zeros behind its end, after normalisation: frames of the mean colour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

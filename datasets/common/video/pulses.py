@@ -1,7 +1,5 @@
 """Generated videos: grey noise whose brightness falls and rises by a share, in place of a heart's volume."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

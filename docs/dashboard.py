@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from tests.scripts.wandb_file import OfflineRun, read_offline
 
-from scripts.report.figures import to_png
+from scripts.report.rendering import to_png
 
 PICTURE = Path(__file__).parent / "figures" / "wandb_dashboard.png"
 

@@ -19,7 +19,7 @@ from cmixup.done import IMAGES_FORMAT, SERIES_FORMAT
 from cmixup.saved_run import load_run
 from datasets.common.fetch import FetchError
 from datasets.electricity_fragment import ElectricityFragment
-from scripts.report.figures import to_png
+from scripts.report.rendering import to_png
 
 ENDINGS = ("png", "jpg", "tiff", "webp")
 DAY, WEEK = 24, 168  # rows

@@ -28,7 +28,8 @@ from scripts.driver.progress import print_table
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.report.figures import bandwidth_figure, to_png, write_figures
+from scripts.report.figures import bandwidth_figure
+from scripts.report.rendering import to_png, write_figures
 from scripts.report.result_table import markdown_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation

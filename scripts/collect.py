@@ -28,7 +28,7 @@ from scripts.driver.cli import user_errors
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
-from scripts.report.figures import to_png
+from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, markdown_table, mean_text
 from scripts.report.sweep import ERM, Point, Sweep, decimals_for, option_value, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels

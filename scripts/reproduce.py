@@ -9,32 +9,32 @@ Example: python -m scripts.reproduce table1 seeds=10 datasets=airfoil,no2 method
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.job import pick_device
-from scripts.driver.progress import Console, print_table
+from scripts.driver.progress import print_page
 from scripts.driver.runs import load_reports
 from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells
 from scripts.plan.schedule import Planned
 from scripts.plan.selection import Choice
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
-from scripts.records.names import dataset_title
 from scripts.records.records import records_frame
-from scripts.report.overfitting import read_curves
-from scripts.report.result_table import ResultTable, metric_rows, table_page, to_table_csv
+from scripts.report.overfitting import overfitting_figure, read_curves
+from scripts.report.rendering import to_png
+from scripts.report.result_table import markdown_page, missing_part, table_page, to_table_csv
 from scripts.report.sweep import find_sweeps, grid_page, sweep_page
-from scripts.report.tables import make_table
+from scripts.report.sweep_figure import draw_sweeps
+from scripts.report.tables import make_table, variant_tables
 
+Files = dict[str, str | bytes]  # by ending; the page, "md", is there always
 KEYS = {
     "experiment": "a file of configs/experiment, such as table1, or all; may stand alone",
     "seeds": "a count (10 means 0..9), a list 0,3,5 or a range 0..9; default the experiment's",
@@ -67,117 +67,73 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def show_terminal(table: ResultTable) -> None:
-    """Print a table to the terminal, with what is bold on its page."""
-    console = Console(highlight=False)
-    console.print(f"\n[bold]{table.title}[/bold]")
-    console.print(table.legend, markup=False)
-    for block in table.blocks:
-        for metric in block.metrics:
-            head, rows = metric_rows(block, metric)
-            bold = [[re.sub(r"\*\*(.+)\*\*", r"[bold]\1[/bold]", cell) for cell in row] for row in rows]
-            print_table(head, bold, dataset_title(block.dataset))
-        for note in block.notes:
-            console.print(note, markup=False)
-    for note in table.notes:
-        console.print(note, markup=False)
-    if table.missing:
-        console.print("\nNot in this table:")
-        for line in table.missing:
-            console.print(f"- {line}", markup=False, soft_wrap=True)
-
-
-def show_sweep(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write and print the figure and the table of a sweep.
-
-    Raises:
-        InputError: no dataset has two values.
-    """
-    from scripts.report.sweep_figure import draw_sweeps  # with matplotlib: over a second, which tables do without
-
-    reports = [*collect_reports(cells), *published_lines(experiment, choice)]
-    sweeps = find_sweeps(experiment, reports, choice.preset)
+def sweep_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+    """Return the table and the figure of a sweep, and an `InputError` where no dataset has two values."""
+    sweeps = find_sweeps(experiment, [*collect_reports(cells), *published_lines(experiment, choice)], choice.preset)
     if not sweeps:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
         raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
-    path = _write_figure(draw_sweeps(sweeps, experiment.sweep["method"]), experiment, choice)
-    _show_text(sweep_page(experiment, sweeps, choice.preset, missing), choice, path.stem, f", {path}")
+    text = sweep_page(experiment, sweeps, choice.preset, missing)
+    return {"md": text, "png": to_png(draw_sweeps(sweeps, experiment.sweep["method"]))}
 
 
-def show_grid(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write and print the page of an ablation grid."""
-    text = grid_page(experiment, collect_reports(cells), choice.preset, missing)
-    _show_text(text, choice, f"{experiment.name}_{choice.preset}")
+def grid_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+    """Return the page of an ablation grid."""
+    return {"md": grid_page(experiment, collect_reports(cells), choice.preset, missing)}
 
 
-def show_variants(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write and print what each change of an ablation does, by all of its runs in the folder."""
-    from scripts.report.variants import variant_tables
-
-    reports = load_reports(Path(choice.out) / "runs" / experiment.name)
-    text = variant_tables(experiment, records_frame(reports))
-    for line in missing:
-        print(f"- {line}")
-    _show_text(f"## {experiment.title}\n\n{text}\n", choice, experiment.name)
+def variant_files(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+    """Return what each change of an ablation does, by all of its runs in the folder."""
+    records = records_frame(load_reports(Path(choice.out) / "runs" / experiment.name))
+    tables = variant_tables(experiment, records)
+    return {"md": markdown_page(f"## {experiment.title}", tables, *missing_part(missing))}
 
 
-def show_figure(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write the figure of an experiment's curves."""
-    from scripts.report.overfitting import overfitting_figure
-
-    runs = Path(choice.out) / "runs"
-    figure = overfitting_figure(experiment, read_curves(collect_reports(cells), runs), choice.preset)
-    for line in missing:
-        print(f"- {line}")
-    print(f"\nWritten: {_write_figure(figure, experiment, choice)}; runs in {runs}")
+def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+    """Return the figure of an experiment's curves, with what is not in it as its text."""
+    curves = read_curves(collect_reports(cells), Path(choice.out) / "runs")
+    figure = to_png(overfitting_figure(experiment, curves, choice.preset))
+    return {"md": markdown_page(f"## {experiment.title}", *missing_part(missing)), "png": figure}
 
 
-def show_table(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
-    """Write a table as Markdown and CSV, and print it."""
+def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+    """Return a table as Markdown and CSV."""
     trained = {job.config["method"]["name"] for _, job in cells}
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
-    path = Path(choice.out) / "tables" / f"{experiment.name}_{choice.preset}"
-    for suffix, text in {".md": table_page(table), ".csv": to_table_csv(table)}.items():
-        write_atomically(path.with_name(path.name + suffix), text)
-    show_terminal(table)
-    print(f"\nWritten: {path}.md, .csv; runs in {choice.out}/runs")
+    return {"md": table_page(table), "csv": to_table_csv(table)}
 
 
-def _show_text(text: str, choice: Choice, stem: str, more: str = "") -> None:
-    path = Path(choice.out) / "tables" / f"{stem}.md"
-    write_atomically(path, text)
-    print(f"{text}\nWritten: {path}{more}; runs in {choice.out}/runs")
+# What makes the files of an experiment that has this key; without any of them it is a table.
+MAKERS = {"sweep": sweep_files, "grid": grid_files, "figure": figure_files, "variants": variant_files}
 
 
-def _write_figure(figure: Any, experiment: Experiment, choice: Choice) -> Path:
-    from scripts.report.figures import to_png
-
-    path = Path(choice.out) / "figures" / f"{experiment.name}_{choice.preset}.png"
-    write_atomically(path, to_png(figure))
-    return path
-
-
-# What shows an experiment that has this key; without any of them it is a table.
-PRINTERS = {"sweep": show_sweep, "grid": show_grid, "figure": show_figure, "variants": show_variants}
+def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
+    """Write the files of an experiment below `out`, into figures/ and tables/, and print its page."""
+    make = next((maker for kind, maker in MAKERS.items() if getattr(experiment, kind)), table_files)
+    files = make(experiment, choice, cells, missing)
+    folders = {ending: "figures" if ending == "png" else "tables" for ending in files}
+    stem = f"{experiment.name}_{choice.preset}"
+    paths = {ending: Path(choice.out, folder, f"{stem}.{ending}") for ending, folder in folders.items()}
+    for ending, content in files.items():
+        write_atomically(paths[ending], content)
+    print_page(str(files["md"]))
+    print(f"\nWritten: {', '.join(map(str, paths.values()))}; runs in {choice.out}/runs")
 
 
 def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
     """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here.
 
-    Raises:
-        InputError: cells could not be trained, once the others have been shown.
+    Where cells could not be trained an `InputError` says so, once the others have been shown.
     """
     cells, missing = plan_cells(experiment, choice)
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
     too_long = any(TOO_LONG in line for line in missing)
     untrained = train_cells(experiment, cells)
-    missing += untrained
     for line in (line for _, job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
-    show = next((printer for kind, printer in PRINTERS.items() if getattr(experiment, kind)), show_table)
-    show(experiment, choice, cells, missing)
+    show_experiment(experiment, choice, cells, [*missing, *untrained])
     if too_long:
         print(more)
     if untrained:

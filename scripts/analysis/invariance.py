@@ -38,7 +38,7 @@ from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.records.records import to_csv
 from scripts.report.figures import method_looks, new_subplots
-from scripts.report.register import draws
+from scripts.report.rendering import draws
 
 BINS, COMPONENTS = 10, 2  # C, and the principal components: densities in more dimensions need far more points
 MIN_POINTS = 5  # of a cell (bin, domain); pairs with a smaller one are left out of the mean

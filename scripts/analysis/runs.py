@@ -17,7 +17,7 @@ from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
 from scripts.records.experiment import RESULTS
 from scripts.records.records import choose_variants, read_csv
-from scripts.report.figures import write_figures
+from scripts.report.rendering import write_figures
 
 Report = Mapping[str, Any]
 RESULTS_KEY = "folder of numbers, tables and figures; default results"

@@ -29,7 +29,7 @@ from scripts.driver.job import pick_device
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
-from scripts.report.register import writes
+from scripts.report.rendering import writes
 from scripts.report.result_table import Score, bullets, markdown_page, markdown_table, summary_text
 from scripts.stats.intervals import Summary, summarise_values
 

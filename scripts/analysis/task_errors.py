@@ -27,7 +27,7 @@ from scripts.driver.runs import PREDICTIONS, read_predictions
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.report.figures import method_looks, new_subplots
-from scripts.report.register import draws, writes
+from scripts.report.rendering import draws, writes
 from scripts.report.result_table import markdown_page, markdown_table
 from scripts.stats.intervals import clustered_interval
 

@@ -22,7 +22,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.config.compose import CONFIG_DIR
-from scripts.report.register import fills
+from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, clustered_interval
 

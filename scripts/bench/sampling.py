@@ -29,7 +29,7 @@ from datasets.exchange_rate import ExchangeRate
 from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.figures import COLOURS, GREY
-from scripts.report.register import draws, fills
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 
 ORIGINAL = "original (one KernelDensity a row)"

@@ -25,7 +25,7 @@ from datasets.airfoil import Airfoil
 from models.fcn3 import FCN3
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
-from scripts.report.register import fills
+from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 
 KEYS = SHORT

@@ -21,7 +21,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Column, Table
-from rich.text import Text
 
 EVERY = 15  # seconds between lines where there is no terminal
 
@@ -103,47 +102,32 @@ class ProgressDisplay(Progress):
 
 
 WIDE = 1000  # columns of what is no terminal: a file or a pipe takes lines of any length
-GAP = 2  # columns between two of a table's
 
 
 def print_table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    title: str = "",
-    *,
-    left: int = 1,
-    styles: Sequence[str | None] = (),
-    width: int = 0,
+    head: Sequence[str], rows: Sequence[Sequence[str]], title: str, *, left: int = 1, styles: Sequence[str | None] = ()
 ) -> None:
-    """Print a table, in as many parts, one below the other, as the terminal's width asks for.
+    """Print a table below its title, the first `left` columns as text and the others as numbers; rows may have styles.
 
-    The first column stands in every part, beside as many others as fit, and at least one.
-
-    Args:
-        head: names of the columns.
-        rows: cells, with rich's markup.
-        title: printed once, above.
-        left: how many columns, from the first, are aligned to the left; the others hold numbers.
-        styles: of the rows.
-        width: of the terminal; 0 asks for it, and takes lines of any length where standard output is none.
+    Cells are folded where a terminal is too narrow for them.
     """
-    width = width or (Console().width if sys.stdout and sys.stdout.isatty() else WIDE)
-    columns = zip(head, *rows, strict=True)
-    first, *others = (max(Text.from_markup(cell).cell_len for cell in column) for column in columns)
-    parts, used = [[0]], first
-    for k, size in enumerate(others, 1):
-        if used + GAP + size > width and len(parts[-1]) > 1:
-            parts.append([0])
-            used = first
-        parts[-1].append(k)
-        used += GAP + size
-    for part in parts:
-        name = title if part is parts[0] else f"{title} (continued)"
-        grid = Table(
-            title=escape(name), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
-        )
-        for k in part:
-            grid.add_column(head[k], justify="left" if k < left else "right", overflow="fold")
-        for row, style in zip(rows, styles or [None] * len(rows), strict=True):
-            grid.add_row(*(row[k] for k in part), style=style)
-        Console(width=width, highlight=False).print(grid)
+    grid = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for k, name in enumerate(head):
+        grid.add_column(name, justify="left" if k < left else "right", overflow="fold")
+    for row, style in zip(rows, styles or [None] * len(rows), strict=True):
+        grid.add_row(*row, style=style)
+    Console(width=None if _is_terminal() else WIDE, highlight=False).print(grid)
+
+
+def print_page(text: str) -> None:
+    """Print a page of Markdown, laid out where standard output is a terminal."""
+    if _is_terminal():
+        from rich.markdown import Markdown  # slow to import
+
+        Console().print(Markdown(text))
+    else:
+        print(text)
+
+
+def _is_terminal() -> bool:
+    return bool(sys.stdout) and sys.stdout.isatty()

@@ -21,7 +21,7 @@ from scripts.plan.selection import recorded_under
 from scripts.records.experiment import RESULTS, load_experiment, paper_rows, stands_for
 from scripts.records.records import options_text, values_by_seed
 from scripts.records.rescored import published_records
-from scripts.report.register import fills
+from scripts.report.rendering import fills
 from scripts.stats.intervals import (
     Interval,
     Summary,
@@ -71,11 +71,7 @@ class Sample:
 
 
 def sample_of(values: Mapping[int, float], units: str, clusters: Mapping[int, Hashable] | None = None) -> Sample:
-    """Return the sample that consists of these values.
-
-    Raises:
-        InputError: one of them is not finite, as the score of a run that diverged.
-    """
+    """Return the sample of values, all of which must be finite, as the score of a run that diverged is not."""
     if bad := [unit for unit, value in values.items() if not math.isfinite(value)]:
         raise InputError(f"{units}: the value of {', '.join(map(str, bad))} is not finite")
     return Sample(summarise_values(list(values.values())), values, units, clusters)
@@ -96,22 +92,16 @@ def sample_difference(first: Sample, second: Sample) -> Interval | None:
 
 
 def minus(first: Sample, second: Sample) -> Interval:
-    """Return the 95 % t interval of `first - second`; see `sample_difference`.
-
-    Raises:
-        Unsupported: a side has too few values.
-    """
+    """Return the 95 % t interval of `first - second` by `sample_difference`, or raise `Unsupported`."""
     if difference := sample_difference(first, second):
         return difference
     raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
 
 
 class Evidence:
-    """Everything that a page may say a number of.
+    """Everything that a page may say a number of: tidy records, and the other files of the folder `results`.
 
-    Args:
-        records: tidy records.
-        results: the folder results/ with the other files.
+    What is not there is `Unsupported`.
     """
 
     def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
@@ -122,12 +112,7 @@ class Evidence:
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
              metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
-        """Return the scores of a cell of our records by seed.
-
-        Raises:
-            Unsupported: there are none, or of several models or layers.
-            InputError: a seed has two.
-        """
+        """Return the scores of a cell of our records by seed; they must be of one model and layer."""
         key = experiment, dataset, preset, method, options_text(options or {}), split, metric
         cell = self._cells.get(key)
         variants = 0 if cell is None else len(cell[["model", "layer"]].drop_duplicates())
@@ -146,11 +131,7 @@ class Evidence:
         return minus(first, second)
 
     def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
-        """Return what the paper prints.
-
-        Raises:
-            Unsupported: it prints nothing.
-        """
+        """Return what the paper prints."""
         ours = stands_for(experiment_of(experiment), dataset, method)
         for row in _paper_rows(experiment, self.results):
             if (row["dataset"], row["method"], row["metric"]) == (dataset, ours, metric):
@@ -161,12 +142,7 @@ class Evidence:
         raise Unsupported(f"the paper has no {metric} of {method} on {dataset} in {experiment}")
 
     def authors(self, dataset: str, method: str, *, metric: str = "rmse", bandwidth: float | None = None) -> Sample:
-        """Return the scores of the authors' code, run by us, by seed.
-
-        Raises:
-            Unsupported: it was not run on that.
-            InputError: it was run with several bandwidths or layers, and none is named.
-        """
+        """Return the scores of the authors' code, run by us, by seed; a bandwidth is named where several were run."""
         where: dict[str, Any] = {"dataset": dataset, "method": method}
         where |= {} if bandwidth is None else {"bandwidth": bandwidth}
         if metric not in AUTHORS_METRICS:
@@ -185,9 +161,6 @@ class Evidence:
             cluster: column that names the cluster of each row.
             take: "last" takes the last epoch of each run.
             **where: values by column.
-
-        Raises:
-            Unsupported: no row has them.
         """
         rows = self._frame(self.results / file.format(**where))
         for key in (key for key in where if f"{{{key}}}" not in file):
@@ -204,11 +177,7 @@ class Evidence:
         return sample_of(rows[column].astype(float).to_dict(), f"{'seeds' if by_seed else 'rows'} of {file}", clusters)
 
     def sample(self, query: Query) -> Sample:
-        """Return what a query of results/artefacts.yaml finds: arguments of a method above, of `runs` without `from`.
-
-        Raises:
-            Unsupported: nothing.
-        """
+        """Return what a query of results/artefacts.yaml finds: arguments of a method above, by default of `runs`."""
         source, rest = query.get("from", "runs"), {key: value for key, value in query.items() if key != "from"}
         if source not in ("runs", "paper", "authors"):
             return self.rows(source, **rest)

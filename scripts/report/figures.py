@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import BandwidthReport
 from scripts.records.experiment import RESULTS
-from scripts.report.register import draws
+from scripts.report.rendering import draws
 
 IDLE = 0.99  # where rows are their own partners with this probability, nothing is mixed
 MARKERS = "os^vPX<>dph*"  # of series that are no methods
@@ -65,20 +62,6 @@ def bandwidth_figure(
     left.legend(frameon=False, title=f"marks: {marks}", fontsize=9, title_fontsize=9)
     figure.tight_layout()
     return figure
-
-
-def to_png(figure: Figure) -> bytes:
-    """Return a figure as the bytes of a PNG file."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
-    return stream.getvalue()
-
-
-def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[Path]:
-    """Write figures as PNG files, given by their paths below `results`; returns the files."""
-    for name, figure in figures.items():
-        write_atomically(results / name, to_png(figure))
-    return [results / name for name in figures]
 
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"

@@ -14,7 +14,7 @@ from cmixup import CMixup
 from scripts.records.names import method_title
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.figures import COLOURS, GREY, LOOKS, new_subplots
-from scripts.report.register import draws
+from scripts.report.rendering import draws
 from scripts.report.sentences import ESTIMATORS, behind_catboost
 from scripts.report.study_evidence import METHOD, leading_setting
 from scripts.stats.effects import VERDICTS, Effect

@@ -21,7 +21,7 @@ from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.published import curves_file, published_reports
 from scripts.records.records import options_text, read_csv, to_csv
 from scripts.report.figures import method_looks, new_subplots
-from scripts.report.register import draws
+from scripts.report.rendering import draws
 
 RUN = ("preset", "options", "seed")  # columns that tell the runs of a table apart
 Rows = list[dict[str, str]]
@@ -29,11 +29,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Curve:
-    """One run's history.
-
-    Attributes:
-        columns: by name (`epoch`, `train_loss`, `val_rmse`, `test_rmse`, ...) a value an epoch.
-    """
+    """One run's history: `columns` have a value an epoch, by name (`epoch`, `train_loss`, `test_rmse`, ...)."""
 
     experiment: str
     dataset: str
@@ -99,9 +95,6 @@ def overfitting_figure(experiment: Experiment, curves: Sequence[Curve], preset: 
 
     Curves have columns `train_*` and `test_*` of the selection metric, scored on whole splits; those of other
     experiments and presets are left out.
-
-    Raises:
-        InputError: no curve belongs to it.
     """
     curves = [
         c for c in curves if c.experiment == recorded_under(experiment, c.method, c.dataset) and c.preset == preset

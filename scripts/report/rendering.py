@@ -1,21 +1,66 @@
-"""Rendering: run every entry of the register, fill the places of pages, write the files, and name what is stale."""
+"""Rendering: the register of what is rendered, the places of pages, files, and what is stale.
+
+A figure, a file or the parts of a page are a function with a decorator of these, without arguments or with defaults.
+Every file of scripts/ that has one is found, so that a new figure is one file and edits no other:
+
+    @draws
+    def figures() -> dict[str, Figure]: ...
+"""
 
 from __future__ import annotations
 
+import io
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any, TypeVar
+
+from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.records.experiment import RESULTS
-from scripts.report import register
-from scripts.report.figures import write_figures
 
+F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
+FIGURES: list[Callable[..., Mapping[str, Any]]] = []
+FILES: list[Callable[..., Mapping[str, str]]] = []
+PARTS: list[Callable[..., Mapping[str, Mapping[str, str]]]] = []
 ROOT = RESULTS.parent
 ENTRY = re.compile(r"^@(?:draws|writes|fills|sentence)\b", re.MULTILINE)
+
+
+def draws(function: F) -> F:
+    """Register a function that returns figures by the paths of their pictures below results/."""
+    FIGURES.append(function)
+    return function
+
+
+def writes(function: F) -> F:
+    """Register a function that returns texts by the paths of their files below results/."""
+    FILES.append(function)
+    return function
+
+
+def fills(function: F) -> F:
+    """Register a function that returns texts by page and place: `{"README.md": {"study": ...}}`."""
+    PARTS.append(function)
+    return function
+
+
+def to_png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=130, metadata={"Software": ""})
+    return stream.getvalue()
+
+
+def write_figures(figures: Mapping[str, Figure], results: Path = RESULTS) -> list[Path]:
+    """Write figures as PNG files, given by their paths below `results`; returns the files."""
+    for name, figure in figures.items():
+        write_atomically(results / name, to_png(figure))
+    return [results / name for name in figures]
 
 
 def find_modules() -> list[str]:
@@ -25,17 +70,13 @@ def find_modules() -> list[str]:
 
 
 def rendered_texts(root: Path) -> dict[str, str]:
-    """Return every text by path below the repository: files, and pages with their parts.
-
-    Raises:
-        InputError: a place of a page has no part, or a part has no place.
-    """
+    """Return every text by path below the repository: files, and pages with their parts."""
     texts, parts = dict[str, str](), dict[str, dict[str, str]]()
     for module in find_modules():
         import_module(module)
-    for make_files in register.FILES:
+    for make_files in FILES:
         texts |= {f"{RESULTS.name}/{path}": text for path, text in make_files().items()}
-    for make_parts in register.PARTS:
+    for make_parts in PARTS:
         for page, filled in make_parts().items():
             parts.setdefault(page, {}).update(filled)
     pages = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / RESULTS.name).glob("*.md")]
@@ -53,15 +94,11 @@ def stale_texts(root: Path = ROOT) -> list[str]:
 
 
 def render_everything() -> list[str]:
-    """Write every figure, file and page; return the sentences that no longer hold.
-
-    Raises:
-        InputError: a place of a page has no part, or a part has no place.
-    """
+    """Write every figure, file and page; return the sentences that no longer hold."""
     texts = rendered_texts(ROOT)
     for name, text in texts.items():
         write_atomically(ROOT / name, text)
-    for function in register.FIGURES:
+    for function in FIGURES:
         write_figures(function())
     return [name for text in texts.values() for name in UNSUPPORTED.findall(text)]
 
@@ -81,8 +118,7 @@ def page_places(page: str) -> list[str]:
 def splice_page(page: str, parts: Mapping[str, str]) -> str:
     """Return a page with every part in its place: between its markers, or in its span, whose text is wrapped anew.
 
-    Raises:
-        InputError: a part without a place, or a place without a part.
+    A part without a place, or a place without a part, is an `InputError`.
     """
     if wrong := sorted(set(page_places(page)) ^ set(parts)):
         raise InputError(f"every place of a page must have its part, and every part a place: not so {', '.join(wrong)}")

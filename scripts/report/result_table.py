@@ -97,25 +97,13 @@ class ResultTable:
 
 
 def make_block(
-    records: pd.DataFrame,
-    paper: Sequence[Mapping[str, str]],
-    *,
-    dataset: str,
-    methods: Sequence[str],
-    metrics: Sequence[str],
-    compare: str,
-    notes: Sequence[str] = (),
-    more: Sequence[str] = (),
-) -> Block:
-    """Gather one dataset's part of a table.
+    records: pd.DataFrame, paper: Sequence[Mapping[str, str]], *, dataset: str, methods: Sequence[str],
+    metrics: Sequence[str], compare: str, notes: Sequence[str] = (), more: Sequence[str] = (),
+) -> Block:  # fmt: skip
+    """Gather one dataset's part of a table from the records of an experiment and preset, and the paper's rows.
 
-    Args:
-        records: of one experiment and preset.
-        paper: its rows, from `scripts.records.experiment.paper_rows`; of two for one cell the first counts.
-        dataset, methods, metrics: our spellings; one row a method, one group of columns a metric.
-        compare: the method whose paired differences to the others are computed.
-        notes: passed on.
-        more: metrics that the page does not show.
+    Of two rows of the paper for one cell the first counts; `more` are metrics that the page does not show. The other
+    arguments are those of `Block`.
     """
     mine = select_records(records, dataset=dataset, split="test")
     groups = dict(list(mine.groupby(["metric", "method"], sort=False)))

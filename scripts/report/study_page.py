@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scripts.records.names import method_title as config_title
-from scripts.report.effect_checks import mean_summaries, recalibrated, summaries_table
-from scripts.report.register import fills, writes
+from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import (
     AGAIN,
@@ -27,7 +26,10 @@ from scripts.report.study_evidence import (
     entry_settings,
     leading_setting,
     lite_runs,
+    mean_summaries,
     read_settings,
+    recalibrated,
+    summaries_table,
 )
 from scripts.stats.effects import BASE, IMPROVES, OVERLAP, WORSENS, Effect, errors_of, percent_differences
 from scripts.stats.hierarchical import left_out

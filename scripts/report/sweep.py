@@ -82,11 +82,7 @@ def seed_interval(scores: Mapping[int, float]) -> Interval:
 
 
 def option_value(report: Report, option: str) -> Any:
-    """Return the value that a run had for an option such as `method.bandwidth`; of a part, its name.
-
-    Raises:
-        InputError: the run's configuration has no such option.
-    """
+    """Return the value that a run had for an option such as `method.bandwidth`; of a part, its name."""
     node = report["config"]
     for word in option.split("."):
         if not isinstance(node, Mapping) or word not in node:
@@ -96,11 +92,7 @@ def option_value(report: Report, option: str) -> Any:
 
 
 def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
-    """Return the test scores of runs by seed.
-
-    Raises:
-        InputError: two runs of one seed, or a run without such a score.
-    """
+    """Return the test scores of runs by seed; two runs of one, or one without such a score, are an `InputError`."""
     runs: dict[int, Report] = {}
     for report in sorted(reports, key=lambda r: r["seed"]):
         if metric not in (scores := report["scores"]["test"]):
@@ -193,11 +185,7 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
 
 
 def grid_page(experiment: Experiment, reports: Iterable[Report], preset: str, missing: Sequence[str] = ()) -> str:
-    """Return the page of an ablation grid: a block a dataset, each method minus ERM in a row a point.
-
-    Raises:
-        InputError: two runs of one seed, as where a further option was changed.
-    """
+    """Return the page of an ablation grid: a block a dataset, each method minus ERM in a row a point."""
     runs: dict[tuple[Any, ...], list[Report]] = {}
     for r in reports:
         if (r["experiment"], r["preset"]) == (experiment.name, preset):

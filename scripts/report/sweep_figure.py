@@ -16,7 +16,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.records import names
 from scripts.report.figures import COLOURS, legend_below, method_looks, new_subplots
-from scripts.report.register import draws
+from scripts.report.rendering import draws
 from scripts.report.sweep import ERM, Point, Sweep, option_number, seed_interval, value_text
 from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none

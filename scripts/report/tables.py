@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +13,24 @@ import pandas as pd
 from cmixup.metrics import with_everywhere
 from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
-from scripts.plan.selection import recorded_under, selected_methods, shared_options
+from scripts.plan.selection import recorded_under, selected_methods, shared_options, variant_identity, variant_rows
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
 from scripts.records.published import published_reports
-from scripts.records.records import choose_variants, read_csv, select_records
+from scripts.records.records import by_seed, choose_variants, read_csv, select_records
 from scripts.records.rescored import published_records
-from scripts.report.register import writes
-from scripts.report.result_table import ResultTable, make_block, table_page, to_table_csv
+from scripts.report.rendering import writes
+from scripts.report.result_table import (
+    ResultTable,
+    make_block,
+    markdown_page,
+    markdown_table,
+    mean_text,
+    table_page,
+    to_table_csv,
+)
 from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
+from scripts.stats.intervals import interval_text, paired_or_none
 
 
 def make_table(
@@ -32,15 +42,9 @@ def make_table(
     *,
     more: Sequence[str] = (),
 ) -> ResultTable:
-    """Return the table of one preset: a block for every dataset that has records.
+    """Return the table of one preset: a block for every dataset that has records, which may be of any experiment.
 
-    Args:
-        experiment: which table.
-        records: of any experiments and presets.
-        preset: which of them.
-        methods: its rows; default all of the experiment.
-        missing: lines on what is not in it.
-        more: metrics that its CSV has beside those of the page.
+    `methods` are its rows, all of the experiment by default, and `more` metrics that its CSV has beside the page's.
     """
     mine = experiment_records(experiment, records, preset)
     present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(mine["dataset"])]
@@ -52,21 +56,12 @@ def make_table(
             known = {r["dataset"] for r in read_csv(RESULTS / "paper" / "results.csv")}
             elsewhere = names.dataset_title(dataset) in known
             notes.append("Not in the paper's table: our addition." if elsewhere else "Not in the paper: a stand-in.")
-        blocks.append(
-            make_block(
-                mine,
-                paper,
-                dataset=dataset,
-                methods=rows,
-                metrics=experiment.metrics_of.get(dataset, experiment.metrics),
-                compare=stands_for(experiment, dataset, experiment.compare),
-                notes=notes,
-                more=more,
-            )
-        )
-    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+        metrics, compare = experiment.metrics_of.get(dataset, experiment.metrics), experiment.compare
+        about = {"dataset": dataset, "metrics": metrics, "compare": stands_for(experiment, dataset, compare)}
+        blocks.append(make_block(mine, paper, methods=rows, notes=notes, more=more, **about))
+    changed = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
-    return ResultTable(f"{experiment.title}, preset {preset}{about}", blocks, missing, experiment.notes, **epoch)
+    return ResultTable(f"{experiment.title}, preset {preset}{changed}", blocks, missing, experiment.notes, **epoch)
 
 
 def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
@@ -93,13 +88,9 @@ def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: st
 
 
 def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:
-    """Yield every table of the paper, or of the same with options changed, that has published records.
+    """Yield every table of the paper, or of the same with options changed, that has records among all published ones.
 
-    Its CSV has the metrics that every run has, too.
-
-    Args:
-        records: of all published runs.
-        metrics: the columns; those of the experiment if empty.
+    Its columns are `metrics`, by default the experiment's; its CSV has the metrics that every run has, too.
     """
     for experiment in all_experiments():
         changed = experiment.overrides and not experiment.figure
@@ -133,10 +124,7 @@ def standard_records(records: pd.DataFrame, experiment: Experiment | None = None
 
 
 def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
-    """Return a line on every cell without published runs, or one on all of a dataset's.
-
-    It gives the reason, and what a run without mixing costs with that preset.
-    """
+    """Return a line on every cell without published runs, or one on all of a dataset's: why, and what a run costs."""
     there = set(zip(records["dataset"], records["method"], strict=True))
     lines = []
     for dataset in experiment.datasets:
@@ -177,3 +165,54 @@ def made_by(experiment: str, preset: str) -> str:
     """Return the last line of a page: the commands that make it."""
     trained = f"python -m scripts.reproduce {experiment} preset={preset}"
     return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"
+
+
+LEGEND = """Mean ± standard deviation over n seeds. Change: paired difference of the test score to the method's first
+row over shared seeds, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a
+share of the training rows; 1 is mixup, 0 is ERM."""
+
+
+def variant_tables(experiment: Experiment, records: pd.DataFrame) -> str:
+    """Return a table a dataset."""
+    records = select_records(records, experiment=experiment.name)
+    metrics, rival = experiment.metrics, experiment.methods[0]
+    titles = ["changed", "n", *map(names.metric_title, metrics), "change", f"minus {names.method_title(rival)}"]
+    printed = {(r["dataset"], r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper_rows(experiment)}
+    parts: list[str] = []
+    for dataset in experiment.datasets:
+        rows = [v for v in variant_rows(experiment) if v.dataset == dataset]
+        runs = {v: select_records(records, **variant_identity(experiment.name, v)) for v in rows}
+        scores = {v: {m: by_seed(mine, metric=m) for m in metrics} for v, mine in runs.items()}
+        bases = {v.method: v for v in reversed(rows)}  # the first row of each method
+        same_change = {v.label: v for v in rows if v.method == rival}
+        body = []
+        for v, of_metric in scores.items():
+            if not (values := of_metric[metrics[0]]):
+                continue
+            base, beside = bases[v.method], same_change.get(v.label, bases[rival])
+            change = paired_or_none(values, scores[base][metrics[0]]) if v != base else None
+            lead = paired_or_none(values, scores[beside][metrics[0]]) if v.method != rival else None
+            fractions = select_records(runs[v], metric="effective_fraction")["value"].tolist()
+            body.append([
+                names.method_title(v.method), v.label, str(len(values)), *map(mean_text, of_metric.values()),
+                interval_text(change), interval_text(lead),
+                f"{statistics.fmean(fractions):.3g}" if fractions else "—",
+            ])  # fmt: skip
+        if body:
+            head = [names.dataset_title(dataset), *titles, "partners"]
+            paper = [
+                [names.method_title(m), "the paper", "3", *(printed[dataset, m, metric] for metric in metrics), *"———"]
+                for m in experiment.methods
+            ]
+            parts.append(markdown_table(head, paper + body))
+    return "\n\n".join(parts)
+
+
+@writes
+def variant_pages() -> dict[str, str]:
+    """Return the page of every experiment with variants."""
+    records, texts = published_records(), {}
+    for experiment in (one for one in all_experiments() if one.variants):
+        page = markdown_page(f"# {experiment.title}", LEGEND, variant_tables(experiment, records))
+        texts[f"tables/{experiment.name}_paper.md"] = page + made_by(experiment.name, "paper")
+    return texts

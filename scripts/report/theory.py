@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
-from scripts.report.register import draws, writes
-from scripts.report.rendering import splice_page
+from scripts.report.rendering import draws, splice_page, writes
 from scripts.report.result_table import markdown_table, mean_text
 from scripts.report.sweep import seed_interval
 from scripts.stats.intervals import Interval, interval_text, paired_or_none
@@ -81,11 +80,7 @@ class Place(NamedTuple):
 
 
 class Numbers:
-    """The numbers of results/theory.csv, by what they are of.
-
-    Args:
-        rows: of the file, with bandwidth and theta as text.
-    """
+    """The numbers of results/theory.csv, from its rows with bandwidth and theta as text, by what they are of."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         cells = rows.groupby(["theorem", "setting", "N", "p", "bandwidth", "method", "metric", "theta"], sort=False)

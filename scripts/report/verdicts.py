@@ -1,4 +1,4 @@
-"""What our runs say of every statement of the paper that results/artefacts.yaml lists, from the published records.
+"""What our runs say of every statement of the paper that results/artefacts.yaml lists, and the map of these on pages.
 
 "First is better than second" is judged twice by 95 % intervals: the direction by that of our difference, the magnitude
 by that of ours minus the paper's. "Both are equivalent" has no direction, and a margin for its magnitude.
@@ -7,6 +7,7 @@ by that of ours minus the paper's. "Both are equivalent" has no direction, and a
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,8 +19,10 @@ from scripts.config.parts import check_part
 from scripts.plan.selection import recorded_under, selected_seeds, swept_values
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
-from scripts.report.evidence import Evidence, Query, experiment_of, sample_difference
-from scripts.stats.intervals import Difference, Interval, of_interval, unpaired_difference
+from scripts.report.evidence import Evidence, Query, experiment_of, published_evidence, sample_difference
+from scripts.report.rendering import fills
+from scripts.report.result_table import markdown_table
+from scripts.stats.intervals import Difference, Interval, interval_text, of_interval, unpaired_difference
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
@@ -53,25 +56,17 @@ class Artefact:
 
 
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
-    """Read and check results/artefacts.yaml, in its order.
-
-    Raises:
-        InputError: an unknown key or wrong type.
-    """
+    """Read and check results/artefacts.yaml, in its order."""
     nodes = read_part(results / FILE)
     return [Artefact(**check_part(f"{FILE}: {name}", node, function=Artefact).given) for name, node in nodes.items()]
 
 
 def judge_gain(ours: Difference, paper: Difference | None, *, lower: bool) -> tuple[str, str]:
-    """Return direction and magnitude of "first is better than second".
+    """Return direction and magnitude of "first is better than second", of our difference and the published one.
 
     The direction is inconclusive where the interval of ours holds 0. The magnitude is smaller or larger where that of
-    ours minus the paper's excludes 0, and inconclusive where it holds both 0 and what no effect would give.
-
-    Args:
-        ours: our difference, first minus second.
-        paper: the published one; without it there is no magnitude.
-        lower: whether lower is better.
+    ours minus the paper's excludes 0, inconclusive where it holds both 0 and what no effect would give, and empty
+    without a published difference.
     """
     better = -1 if lower else 1
     direction = (UNKNOWN, SAME, OPPOSITE)[better * _side_of_zero(ours)]
@@ -152,13 +147,8 @@ def _of_comparison(
 ) -> Iterator[Finding | None]:  # fmt: skip
     """Yield the findings of an entry of `compare`, whose keys these arguments are; lower is better in all of them.
 
-    Args:
-        evidence: where the numbers are.
-        where: what it is about, as a dataset's title.
-        of: the query that both sides share, see `scripts.report.evidence`.
-        first, second: what each changes of it; a list in `second` is one comparison for each of its values.
-        paper: the queries of the paper's numbers of both, where it prints some.
-        runs: the query of the runs behind `first`, whose seeds are held to the experiment's plan.
+    `first` and `second` change the query `of`, a list in `second` in a comparison for each of its values; `runs` are
+    behind `first`, and their seeds are held to the experiment's plan.
     """
     planned = _planned_seeds(runs["experiment"], runs["dataset"]) if runs else 0
     lists = {key: value for key, value in second.items() if isinstance(value, list)}
@@ -209,16 +199,10 @@ def _judge(
     about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], planned: int, *,
     paper: Sequence[Query] = (), margin: float | None = None,
 ) -> Finding | None:  # fmt: skip
-    """Return the finding on two sides, or None where one has no runs.
+    """Return `about` with what is judged, or None where one of two sides has no runs.
 
-    Args:
-        about: the finding, without what is judged.
-        evidence: where the numbers are.
-        sides: the queries of both.
-        runs: those of the runs behind them.
-        planned: how many seeds the experiment's file plans.
-        paper: the queries of the paper's numbers; none where it prints none.
-        margin: of equivalence; None where the first is said to be better.
+    `sides`, `runs` (those behind them) and `paper` are queries; `planned` is how many seeds the experiment plans,
+    `margin` that of equivalence, None where the first is said to be better.
     """
     one, other = map(evidence.find, sides)
     if not (one and other):
@@ -258,3 +242,79 @@ def recorded_query(name: str, query: Query) -> Query:
     experiment, dataset = experiment_of(name), query["dataset"]
     ours = stands_for(experiment, dataset, query["method"])
     return {**query, "method": ours, "experiment": recorded_under(experiment, ours, dataset)}
+
+
+HEAD = ("in the paper", "what it shows", "command", "see")
+SHORT_HEAD = ("the paper says", "settings", "our runs")
+SETTINGS = {"paper": "printed in the paper", "released": "the authors' code", "cpu": "reduced for a CPU", "": "—"}
+STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
+
+
+@fills
+def map_parts() -> dict[str, dict[str, str]]:
+    """Return the map, what our runs say of each statement, and both in short for README."""
+    evidence, rows, statements, short = published_evidence(), [], [], []
+    for artefact in load_artefacts():
+        findings, number = find_all(artefact, evidence), artefact.paper.partition(" (")[0]
+        what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
+        rows.append([
+            artefact.paper, what, f"`make {artefact.command}`",
+            ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
+        ])  # fmt: skip
+        seeds = ", ".join(map(str, sorted({one.n for one in findings}, reverse=True)))
+        statements += statement_lines(findings, f"{number}, {artefact.what}: {artefact.decides} (n = {seeds})")
+        says = f"{artefact.says} ({number})"
+        for preset in dict.fromkeys(one.preset for one in findings) if artefact.says else ():
+            short.append([says, SETTINGS[preset], outcome_words([one for one in findings if one.preset == preset])])
+            says = ""
+    return {
+        f"{RESULTS.name}/README.md": {
+            "map": markdown_table(HEAD, rows, left=len(HEAD)),
+            "statements": markdown_table(STATEMENT_HEAD, statements, left=len(STATEMENT_HEAD)),
+        },
+        "README.md": {"reproduces": markdown_table(SHORT_HEAD, short, left=len(SHORT_HEAD))},
+    }
+
+
+def outcome_words(findings: Sequence[Finding]) -> str:
+    """Return the outcomes of a preset in words, each with its datasets and what is compared on them.
+
+    Where the paper prints no number they are counted.
+    """
+    parts, printed = [], any(one.paper for one in findings)
+    for word in dict.fromkeys(one.outcome for one in findings):
+        places = []
+        for where in dict.fromkeys(one.where for one in findings):
+            mine = [one for one in findings if one.where == where]
+            held = [one for one in mine if one.outcome == word]
+            which = [one.label for one in held]
+            places += [f"{where} ({', '.join(which)})" if len(held) < len(mine) else where] if held else []
+        count = sum(one.outcome == word for one in findings)
+        what = ", ".join(places) if printed else f"{count} of {len(findings)}"
+        parts.append(f"**{word}**{' (every row is its own partner)' * (word == IDLE)}: {what}")
+    return "; ".join(parts) or "not run"
+
+
+def statement_lines(findings: Sequence[Finding], title: str = "") -> list[list[str]]:
+    """Return the cells on a statement, the first below its title: a dataset, preset and pair of methods each.
+
+    Where the paper prints no number, a dataset and preset with several comparisons has one line that counts them.
+    """
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.where, one.preset, one.label if one.paper else ""), []).append(one)
+    body: list[list[str]] = []
+    for (where, preset, label), mine in groups.items():
+        (one, *others), theirs = mine, "—"
+        ours, direction = interval_text(one.ours, one.decimals), one.direction or "—"
+        if one.paper:
+            theirs = f"{one.paper.mean:+.{one.decimals}f}"
+            theirs += f" ({one.paper.error:.{one.decimals}f})" if one.paper.error else ""
+        elif others:
+            below = sum(bool(each.ours and each.ours.high < 0) for each in mine)
+            ours = f"{below} of {len(mine)} intervals below 0"
+            counts = Counter(each.direction for each in mine)
+            direction = ", ".join(f"{word}: {count}" for word, count in counts.items())
+        on = ", ".join(filter(None, (where, label, preset and f"preset {preset}")))
+        body.append(["" if body else title, on, theirs, ours, direction, one.magnitude or "—"])
+    return body

@@ -12,7 +12,7 @@ from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.plan.selection import Variant, variant_identity, variant_rows
 from scripts.records.experiment import Experiment, load_experiment
-from scripts.report.variants import variant_tables
+from scripts.report.tables import variant_tables
 
 SMALL = replace(
     load_experiment("ablation_ood"),

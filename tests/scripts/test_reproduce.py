@@ -111,13 +111,13 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
     monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
     monkeypatch.setattr(reproduce, "collect_reports", list)
     given = choice(tmp_path, methods=list(experiment.methods))
-    reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
+    reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()
     assert "| 1000 | 0.2 | local | 1 | 3.000 | — |" in text
     assert text in capsys.readouterr().out
     assert (tmp_path / "figures" / "figure_bandwidth_paper.png").is_file()
     with pytest.raises(InputError, match="figure_bandwidth has no dataset with two values to show: NO2: not here"):
-        reproduce.show_sweep(experiment, given, [report(0, 1.0, 0.1)], ["NO2: not here"])
+        reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1)], ["NO2: not here"])
 
 
 @pytest.mark.usefixtures("here")

@@ -10,7 +10,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.report import evidence as module
-from scripts.report import findings, register
+from scripts.report import findings, rendering
 from scripts.report.evidence import (
     Evidence,
     Unsupported,
@@ -84,7 +84,7 @@ def test_only_the_same_units_are_paired_and_clusters_widen_an_interval() -> None
 
 
 def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "PARTS", [])
+    monkeypatch.setattr(rendering, "PARTS", [])
     monkeypatch.setattr(module, "published_evidence", lambda: Evidence(frame()))
 
     @sentence("README.md")
@@ -93,7 +93,7 @@ def test_a_sentence_stands_in_its_pages_or_says_why_not(monkeypatch: pytest.Monk
         require(error < limit, "ERM's error is small")
         return f"ERM has {error:.1f}"
 
-    (make,) = register.PARTS
+    (make,) = rendering.PARTS
     limit = 3.0
     assert make() == {"README.md": {"error_of_erm": "ERM has 2.0"}}
     limit = 1.0

@@ -9,8 +9,7 @@ from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence
-from scripts.report.paper_map import outcome_words, statement_lines
-from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts
+from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts, outcome_words, statement_lines
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
-from scripts.report import register, rendering
+from scripts.report import rendering
 from scripts.report.rendering import WIDTH, page_places, splice_page
 
 
@@ -19,9 +19,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rendering, "find_modules", lambda: ["made"])
     monkeypatch.setattr(rendering, "import_module", lambda _: None)
     monkeypatch.setattr(rendering, "write_figures", lambda figures: [(tmp_path / name).touch() for name in figures])
-    monkeypatch.setattr(register, "FIGURES", [lambda: {"a.png": Figure()}])
-    monkeypatch.setattr(register, "FILES", [lambda: {"a.md": "made\n"}])
-    monkeypatch.setattr(register, "PARTS", [lambda: {"README.md": {"one": "new"}}])
+    monkeypatch.setattr(rendering, "FIGURES", [lambda: {"a.png": Figure()}])
+    monkeypatch.setattr(rendering, "FILES", [lambda: {"a.md": "made\n"}])
+    monkeypatch.setattr(rendering, "PARTS", [lambda: {"README.md": {"one": "new"}}])
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def test_everything_is_written_and_then_nothing_is_stale(root: Path) -> None:
 
 def test_a_sentence_that_no_longer_holds_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "**[one: the records no longer support this sentence: why]**"
-    monkeypatch.setattr(register, "PARTS", [lambda: {"README.md": {"one": text}}])
+    monkeypatch.setattr(rendering, "PARTS", [lambda: {"README.md": {"one": text}}])
     assert rendering.render_everything() == ["one"]
     assert rendering.stale_texts(root) == ["sentence one"]
 

@@ -1,18 +1,24 @@
-"""Tables on a terminal of 80 columns: every number whole."""
+"""Tables on a terminal of 80 columns and in a pipe: every number whole."""
 
 import pytest
 
-from scripts.driver.progress import print_table
+from scripts.driver import progress
+from scripts.report.result_table import markdown_table
 
-HEAD = ["method", "n", *(f"{name}, {part}" for name in ("RMSE", "MAPE") for part in ("paper", "ours", "difference"))]
-ROWS = [["[bold]Manifold Mixup[/bold]", "10", *(["13.534 ± 0.125", "[bold]14.000 ± 0.301[/bold]", "+1.215"] * 2)]]
+HEAD = ["method", "n", *(f"RMSE, {part}" for part in ("paper", "ours", "difference"))]
+ROWS = [["**Manifold Mixup**", "10", "13.534 ± 0.125", "**14.000 ± 0.301**", "+1.215 [-0.301, +2.125]"]]
 
 
-@pytest.mark.parametrize("width", [40, 80, 120, 0])  # 0: a pipe, which takes lines of any length
-def test_no_line_is_too_wide_and_no_number_is_cut(width: int, capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(HEAD, ROWS, "Airfoil", width=width)
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_line_is_too_wide_and_no_number_is_cut(
+    terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(progress, "_is_terminal", lambda: terminal)
+    progress.print_page(markdown_table(HEAD, ROWS))
+    progress.print_table(HEAD, ROWS, "Airfoil")
     printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= (width or 1000)
-    for number in ("13.534 ± 0.125", "14.000 ± 0.301", "+1.215"):
-        assert printed.count(number) == 2
-    assert printed.count("Manifold Mixup") == (1 if width in {120, 0} else printed.count("Airfoil"))
+    assert max(map(len, printed.splitlines())) <= (80 if terminal else 1000)
+    for number in ("13.534", "0.125", "14.000", "0.301", "+1.215", "+2.125]"):
+        assert printed.count(number) >= 2
+    assert ("**14.000 ± 0.301** | +1.215" in printed) == (not terminal)

@@ -10,8 +10,7 @@ from cmixup.errors import MAX_TEXT, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import FetchError, raw_folder, sha256_of
-from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
-from datasets.common.video.pulses import Pulse, pulses
+from datasets.common.video.clips import Clips, ClipSpec, EveryClip, Pulse, RandomClips, measure_channels, pulses
 
 FOLDER = raw_folder("echo")
 STATS_SAMPLE = 128  # training videos that mean and standard deviation are taken from; echonet/dynamic

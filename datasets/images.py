@@ -186,8 +186,7 @@ class Images(TextFile):
                 raise InputError(f"{option} must be given: images=photos labels=labels.csv target=age")
         table = read_image_table(self.labels, self.folder, self.image, form=self.format)
         columns, source = self._columns(table), str(self.labels)
-        signs = (table.frame.attrs.get("thousands", "auto"), table.frame.attrs.get("decimal", "."))
-        labels, readings = zip(*(label_column(table.frame[c], source, *signs) for c in columns["target"]), strict=True)
+        labels, readings = zip(*(label_column(table.frame[c], source) for c in columns["target"]), strict=True)
         y, wrong = np.column_stack(labels), dict(table.wrong)
         files = [Path() if file is None else file for file in table.files]
         deep = any(in_threads(is_deep, [file for file in table.files if file]))

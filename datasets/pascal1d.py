@@ -1,9 +1,8 @@
 """PASCAL3D (Pascal1D): the released renderings."""
 
 from datasets.common.fetch import raw_files, sha256_of
-from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
-from datasets.common.pose.views import Views
+from datasets.common.pose.views import Views, converted
 
 
 class Pascal1D(TaskDataset):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from datasets.common.fetch import raw_files
-from datasets.common.pose.meshes import Mesh, read_mat
 from datasets.common.pose.rendered import RenderedDataset
+from datasets.common.pose.rendering import Mesh, read_mat
 
 
 class Pascal1DRendered(RenderedDataset):

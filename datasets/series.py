@@ -110,8 +110,7 @@ class Series(TextFile):
         frame = source.frame
         names = [str(name) for name in frame]
         frame = frame.set_axis(names, axis=1)
-        signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
-        readings = {name: read_column(frame[name], *signs) for name in names}
+        readings = {name: read_column(frame[name]) for name in names}
         dates = [name for name in names if _holds_dates(readings[name].form)]
         given = {"time": as_names(self.time), "id": as_names(self.id), "target": self.targets, "known": self.known,
                  "drop": self.drop}  # fmt: skip

@@ -5,9 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from datasets.common.fetch import raw_files
-from datasets.common.pose.pickled import converted
 from datasets.common.pose.tasks import TaskDataset
-from datasets.common.pose.views import Views
+from datasets.common.pose.views import Views, converted
 
 TRAIN, TEST = "train_data_large.pkl", "val_data.pkl"
 

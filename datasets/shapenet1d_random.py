@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from datasets.common.fetch import raw_files
-from datasets.common.pose.meshes import Mesh, read_objs
 from datasets.common.pose.rendered import RenderedDataset
+from datasets.common.pose.rendering import Mesh, read_objs
 
 N_ALL, N_MESHES, MESH_SEED = 1000, 200, 0
 

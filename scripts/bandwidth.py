@@ -18,7 +18,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
-from datasets.common.table.labels import file_labels
+from datasets.common.table.text_file import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train, part_file
 from scripts.config.parts import check_part, resolve_config

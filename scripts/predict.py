@@ -69,8 +69,7 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     lines = []
     for name in predicted:
         if name in frame:
-            signs = frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", ".")
-            truth, _ = as_numbers(frame[name], read_column(frame[name], *signs).form)
+            truth, _ = as_numbers(frame[name], read_column(frame[name]).form)
             known = np.isfinite(truth)
             residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():

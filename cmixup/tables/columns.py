@@ -107,8 +107,12 @@ class Category:
         out[rows, place[rows]] = 1.0
 
 
-def read_column(values: pd.Series, thousands: str = "auto", decimal: str = ".") -> Reading:
-    """Return how a column is written, of no form where it is read as it stands; see `reading_of`."""
+def read_column(values: pd.Series) -> Reading:
+    """Return how a column is written, of no form where it is read as it stands; see `reading_of`.
+
+    What groups thousands and begins decimals in its table stands in its `attrs`, if that is known.
+    """
+    thousands, decimal = values.attrs.get("thousands", "auto"), values.attrs.get("decimal", ".")
     if (times := days_of(values)) is not None:
         return Reading({DATES: ISO, DURATIONS: DURATION, TIMES: TIME}[times[1]])
     if pd.api.types.is_numeric_dtype(values):
@@ -120,15 +124,13 @@ def read_column(values: pd.Series, thousands: str = "auto", decimal: str = ".") 
     return reading_of(words, thousands, decimal)
 
 
-def label_column(
-    values: pd.Series, source: str, thousands: str = "auto", decimal: str = "."
-) -> tuple[np.ndarray, Reading]:
+def label_column(values: pd.Series, source: str) -> tuple[np.ndarray, Reading]:
     """Return a column of labels as `(N,)` float64, NaN where nothing is known, and how it is written.
 
     Raises:
         InputError: dates, a value that is no number, or one too large for float32.
     """
-    reading = read_column(values, thousands, decimal)
+    reading = read_column(values)
     _, wrong = as_numbers(values, reading.form)
     if reading.form and reading.form[0] != "1" and reading.form not in (TIME, DURATION):
         first = cell(values, int(np.argmax(values.notna())), source)

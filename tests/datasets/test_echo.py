@@ -11,7 +11,7 @@ from cmixup.errors import InputError
 from datasets.common.base import SPLITS
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.video.avi import Avi
-from datasets.common.video.pulses import BEAT, Pulse
+from datasets.common.video.clips import BEAT, Pulse
 from datasets.echo import FOLDER, Echo, read_listing
 from tests.datasets.samples import write_avi
 

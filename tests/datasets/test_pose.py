@@ -16,12 +16,10 @@ from cmixup.data import Tasks
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.pose import rendered
-from datasets.common.pose.meshes import Mesh, parse_obj, read_mat, read_objs
-from datasets.common.pose.pickled import converted, read_pickle
 from datasets.common.pose.rendered import azimuths
-from datasets.common.pose.rendering import render
+from datasets.common.pose.rendering import Mesh, parse_obj, read_mat, read_objs, render
 from datasets.common.pose.tasks import SHOTS, draw_tasks
-from datasets.common.pose.views import Views, read_views, write_views
+from datasets.common.pose.views import Views, converted, read_pickle, read_views, write_views
 from datasets.pascal1d import Pascal1D
 from datasets.pascal1d_rendered import Pascal1DRendered
 from tests.datasets.samples import views

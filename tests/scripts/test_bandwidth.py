@@ -7,7 +7,7 @@ import pytest
 
 from cmixup.errors import InputError
 from datasets import rcf_mnist
-from datasets.common.table.labels import file_labels
+from datasets.common.table.text_file import file_labels
 from scripts import bandwidth
 from scripts.bandwidth import (
     bandwidth_grid,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from multiprocessing import get_context
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from cmixup.errors import InputError
 from cmixup.threads import core_count
 from datasets.common.fetch import data_root
 from datasets.common.pose import rendering
-from datasets.common.pose.meshes import Mesh
 from datasets.common.pose.tasks import TaskDataset
 from datasets.common.pose.views import Views, read_views, write_views
 
@@ -35,29 +33,25 @@ class RenderedDataset(TaskDataset):
     n_test: ClassVar[int]
 
     @abstractmethod
-    def meshes(self) -> Iterator[Mesh]:
+    def meshes(self) -> Iterator[rendering.Mesh]:
         """Yield the objects, in the same order every time; fetches the files that are missing."""
 
-    def rendered(self) -> Path:
-        """Return where the views are kept."""
-        return data_root() / self.name / f"views_{rendering.VERSION}.npz"
-
-    def render(self, workers: int = 0) -> Views:
-        """Return the views, rendered first unless the file is there.
-
-        Args:
-            workers: processes; 0 takes one a core.
+    def render(self) -> Views:
+        """Return the views, which are rendered first, by a process a core, unless the file is there.
 
         Raises:
-            FetchError: a file cannot be had.
-            InputError: a mesh without faces, or a file made from other sources.
+            InputError: a file cannot be had, or the views were made from other files.
         """
-        path, sources = self.rendered(), {file.path: file.sha256 for (file, *_) in self.files}
+        path = data_root() / self.name / f"views_{rendering.VERSION}.npz"
+        sources = {file.path: file.sha256 for (file, *_) in self.files}
         about = {"sources": sources, "renderer": rendering.VERSION, "azimuth_seed": AZIMUTH_SEED}
         if not path.is_file():
             meshes = list(self.meshes())
             y = np.stack([azimuths(mesh.name, self.n_views) for mesh in meshes])
-            x = np.stack(_render_all(meshes, y, workers, self.name))
+            workers = min(core_count(), len(meshes))
+            with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+                images = (pool.map if pool else map)(rendering.render, meshes, y)
+                x = np.stack(list(tqdm(images, f"rendering {self.name}", len(meshes), unit=" objects", ncols=79)))
             write_views(path, Views(x, y, tuple(mesh.name for mesh in meshes), about))
         views = read_views(path)
         if dict(views.about) != about:
@@ -75,10 +69,3 @@ def azimuths(name: str, n: int) -> np.ndarray:
     """Return `(n,)` float32 azimuths in [0, 1), uniform, seeded by the object's name."""
     rng = np.random.default_rng([AZIMUTH_SEED, zlib.crc32(name.encode())])
     return rng.random(n, dtype=np.float32)
-
-
-def _render_all(meshes: list[Mesh], y: np.ndarray, workers: int, name: str) -> list[np.ndarray]:
-    workers = min(workers or core_count(), len(meshes))
-    with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
-        images = (pool.map if pool else map)(rendering.render, meshes, y)
-        return list(tqdm(images, f"rendering {name}", len(meshes), unit=" objects", ncols=79))

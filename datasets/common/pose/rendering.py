@@ -1,4 +1,4 @@
-"""Shaded grey views of a mesh from around it, by a small z-buffer.
+"""Triangle meshes in files, and shaded grey views of them from around, by a small z-buffer.
 
 The original views (google-research meta_learning_without_memorization/pose_data) are 128 x 128 grey renderings of
 centred objects at random azimuths, made with MuJoCo; its camera and light are not restored here. Ours: the object is
@@ -7,9 +7,13 @@ radii away, and the sphere spans 95 % of the image; flat two-sided Lambert shadi
 camera, from its upper left; black background; two samples a pixel and axis.
 """
 
-import numpy as np
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
-from datasets.common.pose.meshes import Mesh
+import numpy as np
 
 SIZE = 128
 SAMPLES = 2  # a pixel and axis
@@ -22,6 +26,48 @@ VERSION = 1  # raise it when the pictures change
 DEPTH_BITS = 20
 
 
+@dataclass(frozen=True)
+class Mesh:
+    """The surface of one object, as triangles."""
+
+    name: str
+    vertices: np.ndarray  # (V, 3) float64, z up
+    faces: np.ndarray  # (F, 3) int64 rows of `vertices`, counted from 0
+
+
+def read_mat(path: Path) -> list[Mesh]:
+    """Return the meshes of a category of PASCAL3D+, a struct array with `vertices` and 1-based `faces`."""
+    from scipy.io import loadmat  # rebuilds arrays and structs only
+
+    return [
+        Mesh(f"{path.stem}/{k:02d}", np.asarray(m["vertices"], np.float64), np.asarray(m["faces"], np.int64) - 1)
+        for k, m in enumerate(loadmat(path, variable_names=[path.stem])[path.stem].ravel())
+    ]
+
+
+def parse_obj(text: str, name: str) -> Mesh:
+    """Return the mesh of a Wavefront .obj file: its vertices and faces, polygons as fans, everything else left out."""
+    vertices: list[list[float]] = []
+    faces: list[tuple[int, int, int]] = []
+    for line in text.splitlines():
+        kind, *values = line.split() or [""]
+        if kind == "v":
+            vertices.append([float(value) for value in values[:3]])
+        elif kind == "f":
+            corners = [int(value.partition("/")[0]) for value in values]
+            rows = [c - 1 if c > 0 else len(vertices) + c for c in corners]
+            faces += [(rows[0], a, b) for a, b in pairwise(rows[1:])]
+    return Mesh(name, np.array(vertices, np.float64), np.array(faces, np.int64))
+
+
+def read_objs(path: Path, names: list[str]) -> Iterator[Mesh]:
+    """Yield the .obj members `names` of a tar archive in the archive's order, read one by one; nothing is unpacked."""
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.name in names and (stream := archive.extractfile(member)) is not None:
+                yield parse_obj(stream.read().decode("ascii"), member.name)
+
+
 def normalised(mesh: Mesh) -> np.ndarray:
     """Return the vertices `(V, 3)` with the middle of the bounding box at 0 and the farthest one at 1."""
     used = mesh.vertices[np.unique(mesh.faces)]
@@ -31,11 +77,7 @@ def normalised(mesh: Mesh) -> np.ndarray:
 
 
 def camera(azimuth: float) -> np.ndarray:
-    """Return the camera's axes right, up and towards it as rows, `(3, 3)`.
-
-    Args:
-        azimuth: of the camera as a fraction of a full turn, counted from the x axis to the y axis.
-    """
+    """Return the camera's axes right, up and towards it as rows, `(3, 3)`; its azimuth, in turns, is from x to y."""
     angle = 2 * np.pi * azimuth
     cos_a, sin_a, cos_e, sin_e = np.cos(angle), np.sin(angle), np.cos(ELEVATION), np.sin(ELEVATION)
     return np.array([
@@ -46,13 +88,7 @@ def camera(azimuth: float) -> np.ndarray:
 
 
 def render(mesh: Mesh, azimuths: np.ndarray, size: int = SIZE) -> np.ndarray:
-    """Return one view for each azimuth, `(n, size, size)` uint8.
-
-    Args:
-        mesh: what to look at.
-        azimuths: `(n,)` fractions of a full turn.
-        size: pixels a side.
-    """
+    """Return one view for each of the azimuths `(n,)`, in turns, `(n, size, size)` uint8."""
     vertices = normalised(mesh)
     corners = vertices[mesh.faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -72,11 +108,7 @@ def render(mesh: Mesh, azimuths: np.ndarray, size: int = SIZE) -> np.ndarray:
 def _rasterise(seen: np.ndarray, faces: np.ndarray, shade: np.ndarray, size: int) -> np.ndarray:
     """Return the nearest face's shade at every pixel centre, `(size, size)`; 0 where there is none.
 
-    Args:
-        seen: `(V, 3)` vertices along the camera's axes.
-        faces: `(F, 3)`.
-        shade: `(F,)` whole numbers in 0..255.
-        size: pixels a side.
+    Vertices are `(V, 3)` along the camera's axes, shades `(F,)` whole numbers in 0..255.
     """
     near = 1 / (DISTANCE - seen[:, 2])  # of depth; linear on the screen
     focal = FILL * (size / 2) * np.sqrt(DISTANCE**2 - 1)

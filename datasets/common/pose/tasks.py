@@ -102,11 +102,7 @@ class TaskDataset(Dataset):
 
 
 def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOTS) -> Tasks:
-    """Draw `n` tasks of `shots` support and `shots` query views: an object with replacement, its views without.
-
-    Raises:
-        InputError: objects with fewer views than a task needs.
-    """
+    """Draw `n` tasks of `shots` support and `shots` query views: an object with replacement, its views without."""
     n_objects, n_views = views.y.shape
     if n_views < 2 * shots:
         raise InputError(

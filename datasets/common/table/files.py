@@ -60,11 +60,7 @@ def open_file(path: Path, codec: str = "", errors: str = "strict") -> Any:
 
 
 def read_binary(path: Path) -> pd.DataFrame | None:
-    """Return the table of a file that pandas reads, whose columns have types of their own; None of text.
-
-    Raises:
-        InputError: a file of another kind, a damaged one, or one that needs a package which is not here.
-    """
+    """Return the table of a file that pandas reads, whose columns have types of their own; None of text."""
     if what := _by_start(path, OTHERS):
         raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
     if not (kind := _by_start(path, BINARY)):

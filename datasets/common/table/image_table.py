@@ -17,21 +17,13 @@ ENOUGH = 0.5  # share of a column's values that are images, if it is to be found
 
 @dataclass(frozen=True)
 class ImageTable:
-    """A table with an image for each row.
+    """A table with an image for each row."""
 
-    Attributes:
-        frame: its columns; the index numbers the rows from 1.
-        column: the one that names images.
-        files: of the rows, in their order; None where there is none.
-        wrong: what is wrong with a row's image, by the row's place from 0.
-        unlabelled: how many images below the folder no row names.
-    """
-
-    frame: pd.DataFrame
-    column: str
-    files: list[Path | None]
-    wrong: dict[int, str]
-    unlabelled: int
+    frame: pd.DataFrame  # the index numbers the rows from 1
+    column: str  # that names images
+    files: list[Path | None]  # of the rows
+    wrong: dict[int, str]  # what is wrong with a row's image, by the row's place from 0
+    unlabelled: int  # images below the folder that no row names
 
 
 def read_image_table(
@@ -39,17 +31,8 @@ def read_image_table(
 ) -> ImageTable:
     """Read a table, and find an image below the folder for each row.
 
-    A row names its image by the path below the folder or by the file's name, with or without the ending.
-
-    Args:
-        path: any file that `read_table` reads.
-        folder: with the images.
-        column: that names them; "" finds it, as the one of which most values are images, at least half.
-        text: columns that stay as they are written.
-        form: how the file is written.
-
-    Raises:
-        InputError: no such file, folder or column, or no column whose values are images.
+    A row names its image by the path below the folder or by the file's name, with or without the ending, in `column`;
+    "" finds it, as the one of which most values are images, at least half. Columns `text` stay as they are written.
     """
     known, form = _spellings(folder), form or Format()
     frame = read_table(path, form, text)
@@ -95,7 +78,5 @@ def _spellings(folder: Path) -> Mapping[str, list[Path]]:
 
 
 def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
-    text = (
-        normalize("NFC", str(value)).strip().replace("\\", "/").removeprefix("./")
-    )  # macOS writes ü as two characters
-    return known.get(text, ())
+    text = normalize("NFC", str(value)).strip()  # macOS writes ü as two characters
+    return known.get(text.replace("\\", "/").removeprefix("./"), ())

@@ -25,14 +25,9 @@ CONTINUOUS = 0.5
 def find_problems(
     features: pd.DataFrame, y: Floats, targets: Sequence[str], categorical: frozenset[str], keep: Sequence[str] = ()
 ) -> list[str]:
-    """Return a line for each problem that a table of features and labels seems to have.
+    """Return a line for each problem that a table of features (dates as numbers) and labels (N, d_y) seems to have.
 
-    Args:
-        features: (N, ...) columns that become features, dates as numbers; the index names rows.
-        y: (N, d_y) float64 labels.
-        targets: their names.
-        categorical: names of the columns that hold categories.
-        keep: columns of which the user says that they number no rows.
+    The index of the features names rows; `keep` names columns of which the user says that they number no rows.
     """
     if len(y) < MIN_ROWS:
         return []
@@ -119,9 +114,7 @@ def _pairs(group: Ints) -> float:
 def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> list[str]:
     """Return a line on the columns that were read as numbers, one on those read as days, and one on each doubt.
 
-    Args:
-        readings: of the columns of text.
-        attrs: what the table's reader noted in its frame: `header` and `doubts`, a line by column.
+    `attrs` is what the table's reader noted in its frame: `header` and `doubts`, a line by column.
     """
     kinds = {"numbers": list[str](), "days": list[str]()}
     for name, (form, _) in readings.items():
@@ -138,8 +131,7 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
 def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
     """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
 
-    Raises:
-        InputError: a label of several rows has one value.
+    A label that is the same in every row is refused.
     """
     notes = []
     for name, values in zip(targets, y.T, strict=True):

@@ -48,26 +48,14 @@ NUMBER = r"[+-]?(?:\d+{0}?\d*|{0}\d+)(?:[eE][+-]?\d+)?"
 
 @dataclass(frozen=True)
 class Format:
-    """How a text file holds a table.
+    """How a text file holds a table."""
 
-    Args:
-        separator: auto, or one of `SEPARATORS` by name or as it is.
-        decimal: auto, or one of `DECIMALS` by name or as it is.
-        encoding: a codec of Python, such as utf-8 or cp1252.
-        missing: texts that stand for an unknown value beside `MISSING`.
-        thousands: auto, none, or what groups thousands: one of `THOUSANDS` by name.
-        skip: auto, or how many lines stand before the header.
-
-    Raises:
-        InputError: another separator, decimal sign or encoding.
-    """
-
-    separator: str = "auto"
-    decimal: str = "auto"
-    encoding: str = "utf-8"
-    missing: tuple[str, ...] = ()
-    thousands: str = "auto"
-    skip: str | int = "auto"
+    separator: str = "auto"  # or one of `SEPARATORS` by name or as it is
+    decimal: str = "auto"  # or one of `DECIMALS` by name or as it is
+    encoding: str = "utf-8"  # a codec of Python, such as cp1252
+    missing: tuple[str, ...] = ()  # texts that stand for an unknown value beside `MISSING`
+    thousands: str = "auto"  # none, or what groups thousands: one of `THOUSANDS` by name
+    skip: str | int = "auto"  # or how many lines stand before the header
 
     def __post_init__(self) -> None:
         check_choice("thousands", self.thousands, ("auto", "none", *THOUSANDS))
@@ -89,10 +77,7 @@ class Format:
 def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFrame:
     """Return the table in a file, with its rows' numbers as index: numbers where a whole column holds them, else text.
 
-    Args:
-        path: the file.
-        form: how it holds the table.
-        text: columns to be read as text even if they hold numbers; names that are not there are passed over.
+    The columns `text` are read as text even if they hold numbers; names that are not there are passed over.
 
     Raises:
         InputError: nothing there, no table, or a cell that cannot be read; the line names file, row and column.
@@ -131,11 +116,7 @@ def column_named(name: str, known: Sequence[str]) -> str:
 def columns_named(
     given: Mapping[str, Sequence[str]], known: Sequence[str], source: str | Path
 ) -> dict[str, tuple[str, ...]]:
-    """Return the columns that options name, by option, as the table `source` spells them (`column_named`).
-
-    Raises:
-        InputError: a column that is not there.
-    """
+    """Return the columns that options name, by option, as the table `source` spells them; they must be there."""
     chosen = {option: tuple(column_named(name, known) for name in names) for option, names in given.items()}
     for option, name in ((option, name) for option, names in chosen.items() for name in names):
         if name not in known:

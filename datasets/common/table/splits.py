@@ -14,11 +14,7 @@ PARTS = {"train": "train", "training": "train", "val": "val", "valid": "val", "v
 
 
 def split_rows(n: int, rng: np.random.Generator, source: str = "table") -> Indices:
-    """Permute the rows and cut them 60 / 20 / 20, one row at least to each.
-
-    Raises:
-        InputError: fewer than three rows.
-    """
+    """Permute the rows and cut them 60 / 20 / 20, one row at least to each."""
     if n < len(SPLITS):
         raise InputError(f"{source}: rows with a target are {n}; train, val and test need one each")
     held = max(1, round(VAL_SHARE * n))
@@ -29,9 +25,6 @@ def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "ta
     """Permute the domains and cut them where their rows are nearest to 60 / 20 / 20, one domain at least to each.
 
     Rows of a part stay in the order of the table.
-
-    Raises:
-        InputError: fewer than three domains.
     """
     ids, counts = np.unique(domain, return_counts=True)
     if len(ids) < len(SPLITS):
@@ -58,16 +51,7 @@ def split_own(
 
 
 def split_named(words: Sequence[object], rng: np.random.Generator, source: str = "table") -> Indices:
-    """Return the rows of each part as their words say; without any for validation a fifth of training validates.
-
-    Args:
-        words: of each row, one of `PARTS` in any case.
-        rng: draws the validation rows.
-        source: how errors call the column.
-
-    Raises:
-        InputError: another word, or no row to train or to test on.
-    """
+    """Return the rows of each part as their words say; without any for validation a fifth of training validates."""
     parts = [PARTS.get(str(word).strip().lower(), "") for word in words]
     if "" in parts:
         row = parts.index("")

@@ -27,51 +27,33 @@ from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
 from datasets.common.table.reading import columns_named
-from datasets.common.table.splits import split_groups, split_rows
+from datasets.common.table.splits import split_own
 
 SYNTHETIC_ROWS = 400
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table as it was read.
+    """A table as it was read."""
 
-    Attributes:
-        frame: its columns; the index numbers the rows from 1.
-        name: how errors and notes call it.
-        checksums: SHA-256 of what it was read from.
-    """
-
-    frame: pd.DataFrame
-    name: str
-    checksums: Mapping[str, str]
+    frame: pd.DataFrame  # the index numbers the rows from 1
+    name: str  # how errors and notes call it
+    checksums: Mapping[str, str]  # SHA-256 of what it was read from
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a table that can be used.
+    """The rows of a table that can be used."""
 
-    Attributes:
-        features: `(N, ...)` columns to make features of.
-        y: `(N, d_y)` float64 labels.
-        domain: `(N,)` int64 domain of each row, 0 without a group.
-        categorical: names of the features that hold categories.
-        source: the table as it was read.
-        notes: what was left out.
-        forms: how the features are written that are text but hold numbers or times, by name (`cmixup.tables.written`).
-        readings: a line on each way in which text was read.
-        units: of the targets, such as "%" or "days".
-    """
-
-    features: pd.DataFrame
-    y: np.ndarray
-    domain: np.ndarray
-    categorical: frozenset[str]
+    features: pd.DataFrame  # (N, ...) columns to make features of
+    y: np.ndarray  # (N, d_y) float64 labels
+    domain: np.ndarray  # (N,) int64, 0 without a group
+    categorical: frozenset[str]  # names of the features that hold categories
     source: Source
-    notes: tuple[str, ...]
-    forms: Mapping[str, str] = field(default_factory=dict)
-    readings: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    notes: tuple[str, ...]  # what was left out
+    forms: Mapping[str, str] = field(default_factory=dict)  # of text that holds numbers or times: `tables.written`
+    readings: tuple[str, ...] = ()  # a line on each way in which text was read
+    units: tuple[str, ...] = ()  # of the targets, such as "%" or "days"
 
 
 class UserTable(Dataset):
@@ -93,8 +75,7 @@ class UserTable(Dataset):
         rare: levels with less than this share of the training rows, or fewer than 5 rows, are merged.
         scaling: of numeric features: standard, minmax or none.
         max_rows: use so many rows at most, drawn by the run seed before the split.
-        train_rows: train on so many of the training rows at most, drawn by the run seed; the other parts stay.
-        val_rows: validate on so many of the validation rows at most, drawn by the run seed; the other parts stay.
+        train_rows, val_rows: train, validate on so many at most, drawn by the run seed; the other parts stay.
         together: rows with equal features go to the same part of a split; where a group is given, its rows do.
         synthetic: use the synthetic stand-in; its target and group have the names given.
 
@@ -123,9 +104,10 @@ class UserTable(Dataset):
     ):
         super().__init__(synthetic)
         self.together = together
-        self.max_rows = max_rows if max_rows is None else check_count("max_rows", max_rows, len(SPLITS))
-        self.train_rows = train_rows if train_rows is None else check_count("train_rows", train_rows, 1)
-        self.val_rows = val_rows if val_rows is None else check_count("val_rows", val_rows, 1)
+        limits = (("max_rows", max_rows, len(SPLITS)), ("train_rows", train_rows, 1), ("val_rows", val_rows, 1))
+        self.max_rows, self.train_rows, self.val_rows = (
+            rows if rows is None else check_count(name, rows, least) for name, rows, least in limits
+        )
         self.targets, self.group = as_names(target), str(group)
         self.categorical, self.drop, self.keep = as_names(categorical), as_names(drop), as_names(keep)
         self.log_target = log_target
@@ -149,10 +131,7 @@ class UserTable(Dataset):
         return self._synthetic() if self.synthetic else self._usable(self.read())
 
     def problems(self) -> tuple[str, ...]:
-        """Return how text was read, and a line for each problem that the table seems to have (`find_problems`).
-
-        The stand-in has none.
-        """
+        """Return how text was read, and a line for each problem that the table seems to have; the stand-in has none."""
         if self.synthetic:
             return ()
         table, labels = self.table, np.exp(self.table.y) if self.log_target else self.table.y
@@ -164,11 +143,8 @@ class UserTable(Dataset):
         table = self._drawn(self.table, seed)
         rng, source = np.random.default_rng(seed), table.source.name
         targets = self.targets or ("y",)  # the stand-in's
-        if self.group or self.together:
-            parts = table.domain if self.group else equal_groups(_in_numbers(table), table.categorical)
-            rows = split_groups(parts, rng, source)
-        else:
-            rows = split_rows(len(table.y), rng, source)
+        together = equal_groups(_in_numbers(table), table.categorical) if self.together else None
+        rows = split_own(len(table.y), rng, source, table.domain if self.group else together)
         for part, limit, stream in (("train", self.train_rows, 1), ("val", self.val_rows, 3)):  # 2 draws `max_rows`
             if limit is not None:
                 few = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
@@ -211,13 +187,12 @@ class UserTable(Dataset):
                  "categorical": self.categorical, "keep": self.keep}  # fmt: skip
         self.targets, group, self.drop, self.categorical, self.keep = columns_named(given, known, name).values()
         self.group = "".join(group)
-        signs = (frame.attrs.get("thousands", "auto"), frame.attrs.get("decimal", "."))
         as_it_stands = [c for c in known if not self.reads_text or c in self.categorical]
         labels, readings = zip(
             *(
                 (checked_numbers(frame[target], name), Reading(""))
                 if target in as_it_stands
-                else label_column(frame[target], name, *signs)
+                else label_column(frame[target], name)
                 for target in self.targets
             ),
             strict=True,
@@ -238,7 +213,7 @@ class UserTable(Dataset):
             usable &= domain >= 0
         features = frame[[c for c in known if c not in (*self.targets, self.group, *self.drop)]][usable]
         notes += labels_seen(self.targets, y[usable], name, log=self.log_target)
-        read = {c: read_column(features[c], *signs) for c in features if c not in as_it_stands}
+        read = {c: read_column(features[c]) for c in features if c not in as_it_stands}
         forms = {c: reading.form for c, reading in read.items() if reading.form}
         kinds = frozenset(
             c for c in features if c not in forms and (c in self.categorical or holds_categories(features[c], name))

@@ -22,15 +22,7 @@ class DamagedVideo(InputError):
 
 
 class Avi:
-    """The frames of one Motion-JPEG AVI file; opening it reads the file and finds the frames, decoding none.
-
-    Args:
-        path: the file.
-
-    Raises:
-        InputError: no such file.
-        DamagedVideo: another kind of file, another codec, a file that is cut short or without a frame.
-    """
+    """The frames of one Motion-JPEG AVI file; opening it reads the file and finds the frames, decoding none."""
 
     def __init__(self, path: Path):
         try:
@@ -58,11 +50,7 @@ class Avi:
         return len(self._frames)
 
     def read(self, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the frames `numbers: (L,)`, counted from 0, as `(L, height, width, 3)` uint8 RGB.
-
-        Raises:
-            DamagedVideo: a frame is no whole JPEG image, or of another size than the first of them.
-        """
+        """Return the frames `numbers: (L,)`, counted from 0, as `(L, height, width, 3)` uint8 RGB."""
         frames = [self._decode(int(number)) for number in numbers]
         for number, frame in zip(numbers, frames, strict=True):
             if frame.shape != frames[0].shape:

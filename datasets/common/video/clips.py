@@ -15,7 +15,41 @@ from torch import Tensor
 from cmixup.errors import InputError, check_count
 from cmixup.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
-from datasets.common.video.pulses import Pulse
+
+BEAT = 25  # frames of a generated heart's
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """A generated video: grey noise whose brightness falls and rises by a share, in place of a heart's volume.
+
+    Every frame is a function of these values and its number.
+    """
+
+    seed: tuple[int, ...]
+    length: int  # frames
+    size: int  # height and width in pixels
+    fraction: float  # percent of the largest brightness that the smallest lacks
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self, numbers: np.ndarray) -> np.ndarray:
+        """Return frames `(L, size, size, 3)` uint8; the three channels are equal."""
+        noise = np.stack([np.random.default_rng((*self.seed, int(k))).integers(100, 256, (self.size,) * 2)
+                          for k in numbers])  # fmt: skip
+        level = 1 - self.fraction / 200 * (1 - np.cos(2 * np.pi * np.asarray(numbers) / BEAT))
+        grey = (level[:, None, None] * noise).astype(np.uint8)
+        return np.repeat(grey[..., None], 3, axis=3)
+
+
+def pulses(seed: int, count: int, length: int, size: int) -> list[Pulse]:
+    """Return so many generated videos of `length` frames to half as many again, `size` pixels high and wide."""
+    rng = np.random.default_rng(seed)
+    lengths, fractions = rng.integers(length, length + length // 2 + 1, count), rng.uniform(10, 85, count)
+    videos = enumerate(zip(lengths.tolist(), fractions.tolist(), strict=True))
+    return [Pulse((seed, k), frames, size, fraction) for k, (frames, fraction) in videos]
+
 
 #: One video, of which any frame can be read.
 Video = Avi | Pulse
@@ -28,22 +62,12 @@ def open_video(source: Path | Video) -> Video:
 
 @dataclass(frozen=True)
 class ClipSpec:
-    """What a clip looks like.
-
-    Args:
-        frames: how many.
-        period: distance between two of them in the video.
-        size: their height and width in pixels.
-        pad: pixels of zeros on every side of which a random crop of the old size is taken in training; 0 for none.
-
-    Raises:
-        InputError: a value below its minimum.
-    """
+    """What a clip looks like."""
 
     frames: int = 32
-    period: int = 2
-    size: int = 112
-    pad: int = 12
+    period: int = 2  # distance between two of them in the video
+    size: int = 112  # height and width in pixels
+    pad: int = 12  # zeros on every side, of which a random crop of the old size is taken in training; 0 for none
 
     def __post_init__(self) -> None:
         for name, minimum in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
@@ -64,16 +88,10 @@ class ClipSpec:
 
 
 class Clips:
-    """One clip a video, always the same: it starts at a share `where` of the start frames there are.
+    """One clip a video, always the same: it starts at a share `where: (N,)` in [0, 1) of the start frames there are.
 
-    Args:
-        videos: `(N,)` files, or videos in memory.
-        spec: what a clip looks like.
-        stats: mean and standard deviation of the pixels of each channel, both `(3,)`, on the scale 0 to 255.
-        where: `(N,)` in [0, 1).
-
-    Attributes:
-        workers: processes that read batches ahead: 0 of videos in memory, which are made faster than handed over.
+    `stats` are mean and standard deviation of the pixels of each channel, both `(3,)`, on the scale 0 to 255. Worker
+    processes read files ahead, but not videos in memory, which are made faster than handed over.
     """
 
     def __init__(
@@ -151,11 +169,7 @@ def shifted(clip: np.ndarray, top: int, left: int, pad: int) -> np.ndarray:
 
 
 def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
-    """Return frames `(L, size, size, 3)` uint8.
-
-    Raises:
-        InputError: they are of another size.
-    """
+    """Return frames `(L, size, size, 3)` uint8, which must have that size."""
     frames = video.read(numbers)
     if frames.shape[1:] != (size, size, CHANNELS):
         name = getattr(video, "path", "a video")
@@ -166,12 +180,7 @@ def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:
 def measure_channels(
     videos: Sequence[Path | Video], spec: ClipSpec, where: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of each channel, `(3,)`, over the clips of some videos, without their zeros.
-
-    Args:
-        videos, spec, where: see `Clips`.
-        rows: `(M,)`, which videos.
-    """
+    """Return mean and standard deviation of each channel, `(3,)`, over the clips of some videos, zeros apart."""
 
     def sums(row: int) -> np.ndarray:
         video = open_video(videos[row])

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from cmixup.errors import InputError, check_count, check_nonnegative
+from cmixup.errors import InputError, check_choice, check_count, check_nonnegative
 
 
 class Backbone(nn.Module):
     """A regressor that can stop at a mix point and go on from it.
 
-    A subclass implements `encode` and `decode` for the points it lists in `layers`, and `features` and `head`.
-    A hidden state is a tensor or a tuple of tensors, each `(B, ...)`.
+    A subclass implements `encode` and `decode` for the points it lists in `layers`, and `features` and `head`. A hidden
+    state is a tensor or a tuple of tensors, each `(B, ...)`.
 
     Attributes:
         layers: names of the mix points, "input" first.
@@ -85,9 +85,7 @@ class Blockwise(Backbone):
         return self.pool(self.run(x, 0, len(self.layers) - 1))
 
     def _place(self, layer: str) -> int:
-        if layer not in self.layers:
-            raise InputError(f"layer must be one of {', '.join(self.layers)}, got {layer!r}")
-        return self.layers.index(layer)
+        return self.layers.index(check_choice("layer", layer, self.layers))
 
 
 class TableNetwork(Blockwise):
@@ -95,8 +93,8 @@ class TableNetwork(Blockwise):
 
     Args:
         in_shape: shape of one input, `(d,)`.
-        width: units of a hidden layer, 1 or more.
-        depth: hidden layers, 1 or more; mix points are `input` and `block1` to `block{depth}`.
+        width: units of a hidden layer.
+        depth: hidden layers; mix points are `input` and `block1` to `block{depth}`.
         dropout: share of hidden units that are dropped in training, from 0 to below 1.
     """
 
@@ -146,7 +144,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def encode_to(model: nn.Module, x: Any, layer: str) -> Any:
-    """Return the state of inputs `(..., B, ...)` at mix point `layer`; at "input" any model will do."""
+    """Return the state of inputs `(..., B, ...)` at mix point `layer`; for "input" any model will do."""
     return x if layer == "input" else model.encode(x, layer)  # type: ignore[operator]
 
 
@@ -156,26 +154,18 @@ def decode_from(model: nn.Module, state: Any, layer: str) -> Tensor:
 
 
 def resolve_layer(model: nn.Module, layer: str) -> str:
-    """Return the mix point of `model` that `layer` ("input", "hidden" or a name) stands for.
-
-    Raises:
-        InputError: the model has no such point.
-    """
-    points = model.layers if isinstance(model, Backbone) else ("input",)
-    hidden = model.default_layer if isinstance(model, Backbone) else None
-    name = hidden if layer == "hidden" else layer
-    if name is None or name not in points:
-        offered = ", ".join(points)
+    """Return the mix point of `model` that `layer` ("input", "hidden" or a name) stands for, or raise `InputError`."""
+    # Any model has the one point "input", as the class itself.
+    backbone: Backbone | type[Backbone] = model if isinstance(model, Backbone) else Backbone
+    name = backbone.default_layer if layer == "hidden" else layer
+    if name is None or name not in backbone.layers:
+        offered = ", ".join(backbone.layers)
         raise InputError(f"layer must be a mix point of {type(model).__name__} ({offered}), got {layer!r}")
     return name
 
 
 def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
-    """Return the mix points that `layer` stands for: one, or those of which each batch draws one.
-
-    Raises:
-        InputError: the model has no such point.
-    """
+    """Return the mix points that `layer` stands for: one, or those of which each batch draws one."""
     if isinstance(model, Backbone):
         name = model.default_layer if layer == "hidden" else layer
         if name is not None and name in model.layer_choices:

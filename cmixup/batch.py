@@ -1,4 +1,4 @@
-"""The rows of a step on the device, and the names of draws that the library itself reads.
+"""Which rows make which batch, the rows of a step on the device, and the draws that the library itself reads.
 
 A method draws for an epoch of M rows by name (`Method.draw`). These names have a meaning; any other is free for the
 part that draws it:
@@ -27,21 +27,16 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import Split
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_count
 from cmixup.seeding import StepRandom
 
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """The rows of one epoch, batch after batch.
+    """The rows of one epoch, batch after batch."""
 
-    Attributes:
-        index: `(M,)` int64 rows of the training split, in the order they are used.
-        sizes: `(n_batches,)` int64 batch sizes; they sum to M.
-    """
-
-    index: np.ndarray
-    sizes: np.ndarray
+    index: np.ndarray  #: `(M,)` int64 rows of the training split, in the order they are used
+    sizes: np.ndarray  #: `(n_batches,)` int64 batch sizes; they sum to M
 
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the rows of each batch in turn (for pairings inside a batch)."""
@@ -63,22 +58,15 @@ def sequential(n: int, batch_size: int, *, drop_last: bool = False) -> EpochBatc
 def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator) -> EpochBatches:
     """Return batches of `groups` different domains with as many rows of each, domain after domain (WILDS GroupSampler).
 
-    Domains are drawn uniformly, whatever their size, and their order in the batch is random. Rows of a domain are drawn
-    without replacement, or with it where the domain has no more than `rows` of them. An epoch is floor(N / (groups *
-    rows)) batches.
-
-    Args:
-        domain: `(N,)` int64 domain of every row.
-        groups: domains a batch.
-        rows: rows of each.
-        rng: order stream.
+    Domains `domain: (N,)` are drawn uniformly, whatever their size, and their order in the batch is random. Rows of one
+    are drawn without replacement, or with it where it has no more than `rows`. An epoch is floor(N / (groups * rows))
+    batches.
 
     Raises:
         InputError: fewer than 1 group or row, more groups than domains, a batch larger than the split.
     """
     for name, value in (("groups", groups), ("rows", rows)):
-        if value < 1:
-            raise InputError(f"{name} must be 1 or more, got {value!r}")
+        check_count(name, value, 1)
     _, counts = np.unique(domain, return_counts=True)
     if groups > len(counts):
         raise InputError(f"groups must be at most the number of training domains, got {groups} for {len(counts)}")
@@ -97,15 +85,9 @@ def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Ge
 def domain_balanced(
     domain: np.ndarray, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False
 ) -> EpochBatches:
-    """Return N rows drawn with replacement, each domain with equal probability.
+    """Return N rows drawn with replacement, each of the domains `domain: (N,)` with equal probability.
 
     The weight of a row is 1/n_e, as in the sampler that WILDS uses for GroupDRO; batches are those of `shuffled`.
-
-    Args:
-        domain: `(N,)` int64 domain of every row.
-        batch_size: rows a batch.
-        rng: order stream.
-        drop_last: leave out a smaller last batch.
     """
     sizes = _sizes(len(domain), batch_size, drop_last)
     _, counts = np.unique(domain, return_counts=True)
@@ -129,8 +111,7 @@ def without_replacement(n: np.ndarray, k: int, rng: np.random.Generator) -> np.n
 
 
 def _sizes(n: int, batch_size: int, drop_last: bool) -> np.ndarray:
-    if batch_size < 1:
-        raise InputError(f"batch_size must be 1 or more, got {batch_size!r}")
+    check_count("batch_size", batch_size, 1)
     if drop_last and n < batch_size:
         raise InputError(f"batch_size {batch_size} is larger than the {n} training rows, and drop_last leaves none")
     full, rest = divmod(n, batch_size)
@@ -154,10 +135,8 @@ class Batch:
         x, y: inputs, and labels as the loss sees them (`train.label_scaling`); inputs of tasks are a
             `cmixup.data.Episode`.
         domain: `(..., B)` int64.
-        partner: the rows that the method's `partner` draw points to, or None.
-        candidates: the rows that its `candidates` draw points to, `(C, ...)` or `(E, C, ...)` for the whole batch, of
-            which a pairing chooses partners in the step, or None.
-        other: the rows that its `other_partner` draw points to, a second partner of each row, or None.
+        partner, other: the rows that the draws `partner` and `other_partner` point to, or None.
+        candidates: those of the draw `candidates`, `(C, ...)` or `(E, C, ...)` for the whole batch, or None.
         draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
         rng: numbers of a shape that only the step knows, where the method drew a `seed`; else None.
         labels: labels in their own unit, which pairings compare; `y` where nothing else is given.
@@ -190,21 +169,19 @@ class Batch:
 
 
 def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the draws of several parts of a method as one dictionary.
-
-    Args:
-        parts: the draws of each, by the name of the part in errors.
+    """Return the draws of several parts of a method, by their names in errors, as one dictionary.
 
     Raises:
         InputError: two parts draw the same name, of which one would overwrite the other.
     """
-    sources: dict[str, tuple[str, np.ndarray]] = {}
+    together, sources = dict[str, np.ndarray](), dict[str, str]()
     for part, draws in parts.items():
-        for key, values in draws.items():
+        for key in draws:
             if key in sources:
-                raise InputError(f"draw {key!r} must have one source, got {sources[key][0]} and {part}")
-            sources[key] = part, values
-    return {key: values for key, (_, values) in sources.items()}
+                raise InputError(f"draw {key!r} must have one source, got {sources[key]} and {part}")
+        together |= draws
+        sources |= dict.fromkeys(draws, part)
+    return together
 
 
 def step_seeds(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:

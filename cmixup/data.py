@@ -1,4 +1,4 @@
-"""The data of the trainer: checked splits of (x, y, domain) and how to score them."""
+"""The data of the trainer: checked splits of (x, y, domain), of which a row may be a task, and how to score them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from cmixup.metrics import METRICS
 
 
@@ -26,11 +26,7 @@ class Indexable(Protocol):
 
 
 class Together:
-    """The inputs of several runs, one after another, read on demand: run e has rows from e N on.
-
-    Args:
-        inputs: those of each run, of one length N.
-    """
+    """The inputs of several runs, of one length N, read on demand one after another: run e has rows from e N on."""
 
     def __init__(self, inputs: Sequence[Indexable]):
         self.inputs = inputs
@@ -95,9 +91,7 @@ class Split:
         for label, tensor in (("x", self.x), ("y", self.y)):
             if isinstance(tensor, Tensor) and not bool(torch.isfinite(tensor).all()):
                 finite = torch.isfinite(tensor).reshape(len(tensor), -1)
-                wrong = ~finite.all(dim=1)
-                if label == "y":  # where a gap is none
-                    wrong = tensor.isinf().any(dim=1) | ~finite.any(dim=1)
+                wrong = ~finite.all(dim=1) if label == "x" else tensor.isinf().any(dim=1) | ~finite.any(dim=1)
                 if bool(wrong.any()):
                     row = int(wrong.nonzero()[0])
                     raise InputError(f"{label} of {self.name} has values that are not finite, first in row {row}")
@@ -146,25 +140,18 @@ class RegressionData:
         reported = (*METRICS, *(f"worst_{metric}" for metric in self.worst))
         for metrics, known in ((self.metrics, METRICS), (self.worst, METRICS), ((self.selection,), reported)):
             for metric in metrics:
-                if metric not in known:
-                    raise InputError(f"metric must be one of {', '.join(known)}, got {metric!r}")
+                check_choice("metric", metric, tuple(known))
         widths = [split.y.shape[1] for split in (self.train, self.val, self.test)]
         if len(set(widths)) > 1:
             raise InputError(f"y must have the same width in every split of {self.name}, got {widths}")
 
 
 class Episode(NamedTuple):
-    """The inputs of several tasks, from which a model predicts the labels of the query views.
+    """The inputs of B tasks, float32; the labels of the query views, which a model predicts, are y `(B, Q)`."""
 
-    Attributes:
-        support: `(B, K, ...)` float32 inputs of K examples of each task.
-        labels: `(B, K)` float32, their labels.
-        query: `(B, Q, ...)` float32 inputs of the examples to predict. Their labels are the row's y, `(B, Q)`.
-    """
-
-    support: Tensor
-    labels: Tensor
-    query: Tensor
+    support: Tensor  #: `(B, K, ...)`, K examples of each task
+    labels: Tensor  #: `(B, K)`, their labels
+    query: Tensor  #: `(B, Q, ...)`, the examples to predict
 
 
 class Tasks:
@@ -177,20 +164,19 @@ class Tasks:
         views: `(N, K + Q)` int64, its views, all different: first the support, then the query.
         shots: K.
 
-    Raises:
-        InputError: a view in a task twice, an object or view that is not there.
-
     Attributes:
         shape: `(N, 1, H, W)`: the number of tasks and the shape of one view.
         y: `(N, Q)` float32 labels of the query views.
+
+    Raises:
+        InputError: a view in a task twice, an object or view that is not there.
     """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, objects: np.ndarray, views: np.ndarray, shots: int):
         n_objects, n_views, *side = images.shape
-        if objects.size and not (objects.min() >= 0 and objects.max() < n_objects):
-            raise InputError(f"objects must lie in 0..{n_objects - 1}, got {objects.min()} to {objects.max()}")
-        if views.size and not (views.min() >= 0 and views.max() < n_views):
-            raise InputError(f"views must lie in 0..{n_views - 1}, got {views.min()} to {views.max()}")
+        for name, numbers, count in (("objects", objects, n_objects), ("views", views, n_views)):
+            if numbers.size and not (numbers.min() >= 0 and numbers.max() < count):
+                raise InputError(f"{name} must lie in 0..{count - 1}, got {numbers.min()} to {numbers.max()}")
         if not 0 < shots < views.shape[1]:
             raise InputError(f"shots must leave support and query among {views.shape[1]} views, got {shots!r}")
         if (np.diff(np.sort(views, axis=1), axis=1) == 0).any():
@@ -217,7 +203,7 @@ class Tasks:
     def distances(self, rows: np.ndarray) -> np.ndarray:
         """Return the Euclidean distances between query and support views of the tasks `rows: (M,)`, `(M, Q, K)`.
 
-        Pixels lie in [0, 1]. The distances between all views of an object are measured once and kept.
+        Pixels lie in [0, 1].
         """
         objects, views = self.objects[rows, None, None], self.views[rows]
         return self._table[objects, views[:, self.shots :, None], views[:, None, : self.shots]]
@@ -229,6 +215,7 @@ class Tasks:
 
     @cached_property
     def _table(self) -> np.ndarray:
+        """The distances between all views of each object, which are measured once and kept."""
         tables = []
         for images in self.images:
             flat = images.reshape(len(images), -1) / 255.0

@@ -1,7 +1,7 @@
-"""The file `DONE` of a run's folder, which says that it is whole, and by which every other file is checked.
+"""The file `DONE` of a run's folder, written last, which lists size and SHA-256 of the other files.
 
-`DONE` is written last and lists size and SHA-256 of the other files. Sizes tell cheaply that none was cut or emptied;
-a bit that has flipped since, which a model would predict other numbers with, shows when the file is read.
+Sizes tell cheaply that none was cut or emptied; a bit that has flipped since, which a model would predict other numbers
+with, shows when the file is read.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,14 +25,8 @@ SERIES_FORMAT = "cmixup series 1"
 FORMAT = 3  # of a run's folder, in its report and its `DONE`: that lists sizes and SHA-256
 
 
-@dataclass(frozen=True)
-class Listed:
-    """An entry of `DONE` for a file.
-
-    Attributes:
-        size: in bytes.
-        sha256: 64 hexadecimal digits.
-    """
+class Listed(NamedTuple):
+    """A file's size in bytes and its SHA-256, as hexadecimal text."""
 
     size: int
     sha256: str
@@ -41,17 +34,12 @@ class Listed:
 
 def done_text(files: Iterable[Path]) -> str:
     """Return the text of a `DONE` that lists these files."""
-    listed = {path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)} for path in files}
+    listed = {path.name: Listed(path.stat().st_size, sha256_of(path))._asdict() for path in files}
     return json.dumps({"format": FORMAT, "files": listed})
 
 
 def listed_files(folder: Path) -> dict[str, Listed]:
-    """Return the entries of a run's `DONE` by the files' names.
-
-    Raises:
-        InputError: it is no list of files.
-        OSError: there is none.
-    """
+    """Return the entries of a run's `DONE` by the files' names, or raise `InputError` if it is no list of files."""
     try:
         files = json.loads((folder / DONE).read_text())["files"]
         return {name: Listed(int(entry["size"]), str(entry["sha256"])) for name, entry in files.items()}
@@ -60,11 +48,7 @@ def listed_files(folder: Path) -> dict[str, Listed]:
 
 
 def checked(path: Path) -> Path:
-    """Return the path of a run's file if its bytes match `DONE`; files of a folder without one are not checked.
-
-    Raises:
-        InputError: the file has other bytes than when the run ended, or came later.
-    """
+    """Return a run's file, or raise `InputError` if a `DONE` is there that lists other bytes or no such file."""
     if not path.is_file() or not (path.parent / DONE).is_file():
         return path
     listed = listed_files(path.parent)
@@ -81,8 +65,7 @@ def checked(path: Path) -> Path:
 def read_tensors(path: Path) -> Any:
     """Return the content of a file of `torch.save`, on the CPU: tensors and plain Python. Nothing is unpickled.
 
-    PyTorch reads on where a bit has flipped; the archive's own checksums are compared here. Whatever a damaged file may
-    raise is raised.
+    PyTorch reads on where a bit has flipped: the archive's checksums are compared. A damaged file may raise anything.
     """
     with zipfile.ZipFile(path) as archive:
         if damaged := archive.testzip():

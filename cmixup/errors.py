@@ -1,4 +1,7 @@
-"""Errors that a caller can correct, and the checks that raise them."""
+"""Errors that a caller can correct, and the checks that raise them.
+
+A check takes the argument's name, with which its message begins, and the value, which it returns if it may be used.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,10 @@ from typing import Any
 
 import numpy as np
 
-#: The smallest bandwidth above 0 (label units) whose square float64 can hold.
-MIN_BANDWIDTH = 1e-150
-#: The largest seed of NumPy's older generator, with which released splits are drawn.
-MAX_SEED = 2**32 - 1
-#: So many characters of a value stand in a message.
-MAX_TEXT = 80
-#: So many characters of a name among others stand in a message.
-CUT = 24
+MIN_BANDWIDTH = 1e-150  #: The smallest bandwidth above 0 (label units) whose square float64 can hold.
+MAX_SEED = 2**32 - 1  #: The largest seed of NumPy's older generator, with which released splits are drawn.
+MAX_TEXT = 80  #: So many characters of a value stand in a message,
+CUT = 24  #: and so many of a name among others.
 
 
 class InputError(ValueError):
@@ -35,8 +34,7 @@ def format_value(value: object) -> str:
 def nearest(name: str, known: Sequence[str]) -> str:
     """Return the known name that is like `name`, or else the known names, in words that end an error."""
     lower = {known_name.lower(): known_name for known_name in known}
-    matches = difflib.get_close_matches(name.lower(), list(lower), 1)
-    if matches:
+    if matches := difflib.get_close_matches(name.lower(), list(lower), 1):
         return f"; the nearest name is {format_value(lower[matches[0]])}"
     return f"; there are {shortened(known) or 'none'}"
 
@@ -49,7 +47,7 @@ def shortened(names: Sequence[str], most: int = 12) -> str:
 
 
 def check_positive(name: str, value: float) -> float:
-    """Return `value` as a float if it is a finite number above 0, else raise `InputError`."""
+    """Return `value` as a float if it is a finite number above 0."""
     value = as_number(name, value)
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"{name} must be a finite number above 0, got {format_value(value)}")
@@ -57,13 +55,7 @@ def check_positive(name: str, value: float) -> float:
 
 
 def check_nonnegative(name: str, value: float, what: str = "a finite number") -> float:
-    """Return `value` as a float if it is a finite number, 0 or more, else raise `InputError`.
-
-    Args:
-        name: the caller's name of the argument; the message starts with it.
-        value: the argument as it was given; the message ends with it.
-        what: the kind of number that the message asks for, such as "a finite number of bytes".
-    """
+    """Return `value` as a float if it is a finite number, 0 or more, which the message calls `what`."""
     number = as_number(name, value)
     if not 0 <= number < math.inf:  # NaN fails both comparisons
         raise InputError(f"{name} must be {what}, 0 or more, got {format_value(value)}")
@@ -71,7 +63,7 @@ def check_nonnegative(name: str, value: float, what: str = "a finite number") ->
 
 
 def check_between(name: str, value: float, low: float, high: float) -> float:
-    """Return `value` as a float if it lies in [low, high], both ends included, else raise `InputError`."""
+    """Return `value` as a float if it lies in [low, high], both ends included."""
     number = as_number(name, value)
     if not low <= number <= high:  # NaN fails both comparisons
         raise InputError(f"{name} must lie in [{low}, {high}], got {format_value(value)}")
@@ -81,16 +73,9 @@ def check_between(name: str, value: float, low: float, high: float) -> float:
 def check_count(
     name: str, value: int, minimum: int = 0, what: str = "a whole number", *, most: float = math.inf
 ) -> int:
-    """Return `value` as an int if it is a whole number from `minimum` to `most`, else raise `InputError`.
+    """Return `value` as an int if it is a whole number from `minimum` to `most`, which the message calls `what`.
 
     Python's and NumPy's integers pass. Booleans are refused, and so are floats with a whole value.
-
-    Args:
-        name: the caller's name of the argument; the message starts with it.
-        value: the argument as it was given; the message ends with it.
-        minimum: the smallest number that passes.
-        what: the kind of number that the message asks for, such as "a whole number of optimiser steps".
-        most: the largest number that passes.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not minimum <= value <= most:
         span = f"{minimum} or more" if math.isinf(most) else f"{minimum} to {most}"
@@ -99,7 +84,7 @@ def check_count(
 
 
 def check_seed(name: str, value: int) -> int:
-    """Return `value` as an int if it is a seed that every generator takes, 0 to `MAX_SEED`, else raise `InputError`."""
+    """Return `value` as an int if it is a seed that every generator takes, 0 to `MAX_SEED`."""
     return check_count(name, value, most=MAX_SEED)
 
 
@@ -118,14 +103,14 @@ def check_bandwidth(value: float, name: str = "bandwidth") -> float:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `choices`, else raise `InputError`."""
+    """Return `value` if it is one of `choices`."""
     if not (isinstance(value, str) and value in choices):
         raise InputError(f"{name} must be one of {', '.join(choices)}, got {format_value(value)}")
     return value
 
 
 def check_flag(name: str, value: bool) -> bool:
-    """Return `value` if it is True or False, else raise `InputError`."""
+    """Return `value` if it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {format_value(value)}")
     return bool(value)

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, also after the machine has lost its power."""
+"""Files that are either whole or absent, also after the machine has lost power, and the processes they belong to."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Content and name are on the disk when this returns: a file that is written later never outlives this one.
     """
     with temporary_beside(path) as part:
-        handle = os.open(part, os.O_WRONLY)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
         put(part, path)
 
 
@@ -47,8 +45,7 @@ def sync(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk; file systems that cannot do not.
 
     Raises:
-        OSError: the disk could not write it, such as EIO, ENOSPC or EDQUOT, which network file systems report here.
-            Linux reports such an error once, so what was written must be written anew.
+        OSError: the disk could not write it (EIO, ENOSPC, EDQUOT). Linux says so once: it must be written anew.
     """
     try:
         handle = os.open(path, os.O_RDWR if WINDOWS and path.is_file() else os.O_RDONLY)
@@ -107,19 +104,14 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove the temporary files beside `path` that were made for it and whose process is dead.
-
-    Of a process elsewhere, and of an earlier version that wrote down no process, they go when they are a day old.
-    """
+    """Remove temporary files made for `path` whose process is dead, or is elsewhere if they are a day old."""
     for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
         end = beside.name.removeprefix(f".{path.name}.")
-        if not (match := re.fullmatch(r"(?:([0-9a-f]{8})-(\d+)\.)?\w{8}(?:\.part)?", end)):
-            continue
-        whose, pid = match.groups()
-        with contextlib.suppress(OSError):
-            dead = not is_alive(int(pid)) if whose == place() else time.time() - beside.stat().st_mtime > DAY
-            if dead:
-                beside.unlink()
+        if match := re.fullmatch(r"([0-9a-f]{8})-(\d+)\.\w{8}(?:\.part)?", end):
+            whose, pid = match.groups()
+            with contextlib.suppress(OSError):
+                if not is_alive(int(pid)) if whose == place() else time.time() - beside.stat().st_mtime > DAY:
+                    beside.unlink()
 
 
 def set_aside(path: Path, why: str) -> None:
@@ -131,7 +123,7 @@ def set_aside(path: Path, why: str) -> None:
 
 @functools.cache
 def place() -> str:
-    """Return the space of process numbers that this process is in, as eight hexadecimal digits: machine and container.
+    """Return the space of process numbers that this process is in, machine and container, as eight hexadecimal digits.
 
     Two machines may have one name, and the first container of each one number; no two starts of a machine have one id.
     """

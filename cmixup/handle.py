@@ -20,30 +20,19 @@ SearchCallback = Callable[[int, int], None]
 
 
 class Training(Protocol):
-    """The training of E runs as one stack; tensors have a leading axis of E, or none where E is 1.
+    """The training of E runs as one stack; tensors have a leading axis of E, or none where E is 1."""
 
-    Attributes:
-        stack: the models with their optimiser, freshly initialised when training begins.
-        data: the data of each run, whose test split must not be read.
-        methods: the fitted method of each run.
-        streams: the random streams of each run.
-        resumed: whether the runs go on from a checkpoint, which holds the findings of a search before training.
-        on_search: told of the steps of such a search, or None.
-    """
-
-    stack: ModelStack
-    data: Sequence[RegressionData]
-    methods: Sequence[Any]
-    streams: Sequence[Streams]
-    resumed: bool
-    on_search: SearchCallback | None
+    stack: ModelStack  #: The models with their optimiser, freshly initialised when training begins.
+    data: Sequence[RegressionData]  #: Of each run; the test split must not be read.
+    methods: Sequence[Any]  #: The fitted method of each run.
+    streams: Sequence[Streams]  #: Of each run.
+    resumed: bool  #: Whether runs go on from a checkpoint, which holds the findings of a search before training.
+    on_search: SearchCallback | None  #: Told of the steps of such a search.
 
     def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
         """Return rows of "train" or "val" as a step gets them: on the device, labels as the loss sees them.
 
-        Args:
-            split: which.
-            rows: `(E, B)` int64, or `(B,)` for the same rows of every run.
+        Rows are `(E, B)` int64, or `(B,)` for the same rows of every run.
         """
         ...
 

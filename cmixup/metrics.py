@@ -1,7 +1,7 @@
 """Scores that compare a prediction with its target, each a function registered with `@metric`.
 
-To add a metric, write its function here. Published runs get it from their stored predictions:
-`python -m scripts.render tables metrics=NAME`. Runs of a dataset whose `metrics` name it report it.
+A new metric is a function here: runs of a dataset whose `metrics` name it report it, and published runs get it from
+their stored predictions (`python -m scripts.render tables metrics=NAME`).
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
 leading axes are models of a stack. Sums and roots are exactly rounded (`math`), so a score depends on nothing but its
@@ -25,25 +25,15 @@ Function = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Metric:
-    """A score, how it is printed, and its direction.
-
-    Attributes:
-        score: takes `prediction` and `target`, `(..., N, d_y)` each, and returns `(...)` float64.
-        title: how tables print it.
-        unit: of its values: "label", "label^2", "%" or "" for none.
-        lower_is_better: whether a lower value is better.
-        everywhere: whether runs that do not report it get it from their predictions (`scripts.records.rescored`).
-        normal: whether it scores normal distributions, so that only runs with `train.loss=gaussian` have it.
-        by_label: whether it is the mean of what it is for single label dimensions.
-    """
+    """A score, how it is printed, and its direction."""
 
     score: Function
     title: str = ""
-    unit: str = ""
+    unit: str = ""  # "label", "label^2", "%", "nats" or none
     lower_is_better: bool = True
-    everywhere: bool = True
-    normal: bool = False
-    by_label: bool = False
+    everywhere: bool = True  # runs that do not report it get it from their predictions (`scripts.records.rescored`)
+    normal: bool = False  # of normal distributions, so that only runs with `train.loss=gaussian` have it
+    by_label: bool = False  # the mean of what it is for single label dimensions
 
     def better(self, value: Tensor, than: Tensor) -> Tensor:
         """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
@@ -62,19 +52,11 @@ NAIVE = "naive_"  # begins the predictor of a score that needs no training (`cmi
 RESCALED = "rescaled"  # ends the name of a score after one factor on all standard deviations, from validation
 
 
-def metric(
-    title: str,
-    unit: str,
-    *,
-    lower_is_better: bool = True,
-    everywhere: bool = True,
-    normal: bool = False,
-    by_label: bool = False,
-) -> Callable[[Function], Function]:
+def metric(title: str, unit: str, **options: bool) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as the metric of its name; see `Metric` for the arguments."""
 
     def register(function: Function) -> Function:
-        METRICS[function.__name__] = Metric(function, title, unit, lower_is_better, everywhere, normal, by_label)
+        METRICS[function.__name__] = Metric(function, title, unit, **options)
         return function
 
     return register
@@ -128,10 +110,9 @@ def r(prediction: Tensor, target: Tensor) -> Tensor:
 
 @metric("95 % interval over tasks ±", "label^2", everywhere=False)
 def mse_ci95(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return half the width of the 95 % interval of the mean squared error over rows, 1.96 std / sqrt(N).
+    """Return half the width of the 95 % interval of the mean squared error over rows, 1.96 std / sqrt(N); NaN for one.
 
-    The paper's Table 2 reports this for tasks. It is NaN for a single row. It ignores the spread over seeds, and takes
-    rows that share an object as independent.
+    The paper's Table 2 reports this for tasks. It ignores the spread over seeds, and that rows share objects.
     """
     prediction, target = _matched(prediction, target)
     n = prediction.shape[-2]
@@ -173,13 +154,9 @@ def coverage90(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def std_factor(prediction: Tensor, target: Tensor) -> Tensor:
-    """Return the number by which standard deviations must be multiplied so that the labels are most likely, `(...)`.
+    """Return the factor on all standard deviations that makes labels most likely, `(...)`, of rows not fitted to.
 
     It is the root of the mean squared standardised error, for all label dimensions together.
-
-    Args:
-        prediction: of normal distributions, `(..., N, 2 d_y)`.
-        target: `(..., N, d_y)`, of rows that the distributions were not fitted to.
     """
     z, _ = _standardised(prediction, target)
     return _sqrt(_mean(z.square().flatten(start_dim=-2)))
@@ -190,16 +167,13 @@ OVER_DOMAINS = ("worst_", "mean_")
 
 
 def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tensor:
-    """Compute the score called `name`.
+    """Return the score called `name`, `(...)` float64.
 
     Args:
-        name: `<metric>` is computed over all rows; `worst_<metric>` and `mean_<metric>` are the worst and the mean of
-            the metric's values in single domains.
+        name: `<metric>` over all rows, or `worst_<metric>` and `mean_<metric>` of its values in single domains, which
+            are NaN if that of one domain is.
         prediction, target: `(..., N, d_y)`.
-        domain: `(..., N)` int64. NaN in one domain makes the scores over domains NaN.
-
-    Returns:
-        `(...)` float64.
+        domain: `(..., N)` int64.
 
     Raises:
         InputError: there is no such metric, or the shapes of prediction and target differ.
@@ -253,11 +227,6 @@ def metric_of(score: str) -> Metric:
     return METRICS[parse_score(score)[1]]
 
 
-def lower_is_better(score: str) -> bool:
-    """Return whether lower values of a reported score are better."""
-    return metric_of(score).lower_is_better
-
-
 def with_everywhere(metrics: Iterable[str]) -> list[str]:
     """Return names of metrics, followed by those that every run has."""
     return list(dict.fromkeys([*metrics, *(name for name, metric in METRICS.items() if metric.everywhere)]))
@@ -266,20 +235,9 @@ def with_everywhere(metrics: Iterable[str]) -> list[str]:
 def evaluate(
     prediction: Tensor, target: Tensor, domain: Tensor, metrics: Sequence[str], worst: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Score one model's predictions.
+    """Return one model's scores by name: the pooled `metrics`, and of those in `worst` both over domains, see `score`.
 
-    Args:
-        prediction: `(N, d_y)` float32.
-        target: `(N, d_y)` float32.
-        domain: `(N,)` int64, for the scores over domains.
-        metrics: names of the pooled scores.
-        worst: names of the scores that are also computed for each domain: `worst_<name>`, and `mean_<name>` over them.
-
-    Returns:
-        The scores by name, and under `mape_skipped` the number of zero targets that MAPE leaves out, if any.
-
-    Raises:
-        InputError: the shapes of prediction and target differ.
+    Under `mape_skipped` is the number of zero targets that MAPE leaves out, if any.
     """
     scores = {name: float(_of_known(METRICS[name], prediction, target)) for name in metrics}
     skipped = int((target == 0).sum())
@@ -293,16 +251,10 @@ def evaluate(
 def evaluate_normal(
     prediction: Tensor, target: Tensor, validation: tuple[Tensor, Tensor], suffix: str = ""
 ) -> dict[str, float]:
-    """Score one model's normal distributions as they are, and after one factor on all of their standard deviations.
-
-    Args:
-        prediction: `(N, 2 d_y)`, means and standard deviations.
-        target: `(N, d_y)`.
-        validation: the same two of the validation rows, which the factor is chosen on (`std_factor`).
-        suffix: of the predictor, such as "20_steps".
+    """Score one model's normal distributions `(N, 2 d_y)`, as they are and with `std_factor` of the validation rows.
 
     Returns:
-        `nll`, `crps`, `coverage90`, and `nll_rescaled` and so on.
+        `nll`, `crps`, `coverage90`, `nll_rescaled` and so on; behind `nll_<suffix>` of a predictor such as "20_steps".
     """
     factor = float(std_factor(*validation))
     mean, std = prediction.double().chunk(2, dim=-1)
@@ -315,8 +267,7 @@ def evaluate_normal(
 
 def _matched(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both in float64; the predictions of a model that has one which is not finite are all NaN."""
-    # A (N,) target against a (N, 1) prediction would silently broadcast to (N, N).
-    if prediction.shape != target.shape:
+    if prediction.shape != target.shape:  # (N,) against (N, 1) would silently broadcast to (N, N)
         raise InputError(
             f"prediction and target must have the same shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
@@ -342,7 +293,7 @@ def _standardised(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _elementwise(function: Callable[[float], float], values: Tensor) -> Tensor:
-    """Return a function of every value: the C library's, as PyTorch's own depends on the processor."""
+    """Return a function of every value: the C library's, as PyTorch's own (also its root, MKL's) vary by processor."""
     return values.new_tensor(list(map(function, values.flatten().tolist()))).reshape(values.shape)
 
 
@@ -352,19 +303,17 @@ def _same(values: Tensor) -> Tensor:
 
 
 def _mean(values: Tensor) -> Tensor:
-    """Return the mean over the last axis, from an exactly rounded sum."""
     return _sum(values) / values.shape[-1]
 
 
 def _sum(values: Tensor) -> Tensor:
-    """Return the exactly rounded sum over the last axis of float64 `values: (..., n)`, on their device."""
+    """Return the exactly rounded sum over the last axis of float64 `values: (..., n)`."""
     rows = values.reshape(-1, values.shape[-1]).tolist()
     return values.new_tensor([_fsum(row) for row in rows]).reshape(values.shape[:-1])
 
 
 def _sqrt(values: Tensor) -> Tensor:
-    """Return the exactly rounded square root, which PyTorch's own is not everywhere (MKL)."""
-    return values.new_tensor([math.sqrt(value) for value in values.flatten().tolist()]).reshape(values.shape)
+    return _elementwise(math.sqrt, values)
 
 
 def _fsum(values: list[float]) -> float:

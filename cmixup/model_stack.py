@@ -19,22 +19,11 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 class ModelStack:
-    """E models of one architecture as one, with one optimiser.
+    """E initialised models of one architecture as one `model`, with one `optimizer`.
 
-    With E = 1 this is the model itself. With more, every parameter gets a leading axis of E models, and the model
-    runs inputs `(E, B, ...)`: all optimisers here act elementwise, so each model trains as it would alone, up to
-    rounding in the batched products.
-
-    Args:
-        models: E models, already initialised.
-        device: where to train.
-        optimizer, lr, weight_decay: see `cmixup.optim.make_optimizer`.
-        labels: how labels are scaled for the loss; not at all by default.
-
-    Attributes:
-        size: E.
-        model, optimizer: the stacked model and its optimiser.
-        labels: for methods that read rows by themselves; those of a batch are scaled already.
+    With E = `size` = 1 this is the model itself. With more, every parameter gets a leading axis of E models, and the
+    model runs inputs `(E, B, ...)`: all optimisers act elementwise, so each model trains as it would alone, up to
+    rounding in the batched products. `labels` is for methods that read rows by themselves; those of a batch are scaled.
 
     Raises:
         InputError: several models that cannot be stacked.
@@ -78,12 +67,7 @@ class ModelStack:
         self.model.load_state_dict(self._best)
 
     def take(self, other: ModelStack, places: Sequence[int]) -> None:
-        """Go on with the weights, the remembered ones and the optimiser's state of some models of another stack.
-
-        Args:
-            other: a larger stack of the same class of models.
-            places: E places there, two or more, as a stack of one has no axis of models.
-        """
+        """Go on with the weights, the remembered ones and the optimiser's state of E > 1 models of a larger stack."""
         index = torch.tensor(places, device=self.device)
         theirs = other.model.state_dict()
         for name, value in self.model.state_dict().items():
@@ -92,13 +76,13 @@ class ModelStack:
         self.optimizer.take(other.optimizer, index)
 
     def put_best(self, other: ModelStack, places: Sequence[int]) -> None:
-        """Remember at `places` what another stack of as many models remembers; nothing to do where it is this one."""
+        """Remember at `places` what another stack of as many models remembers, unless it is this one."""
         if other is not self:
             for name, value in self._best.items():
                 value[torch.tensor(places, device=self.device)] = other._best[name]
 
     def best_weights(self, place: int) -> dict[str, Tensor]:
-        """Return the remembered weights of the model at `place`, on the CPU; they load into a model of its class."""
+        """Return the remembered weights of the model at `place` on the CPU, as a model of its class loads them."""
         chosen = {name: value if self.size == 1 else value[place] for name, value in self._best.items()}
         return {name: value.cpu().clone(memory_format=torch.contiguous_format) for name, value in chosen.items()}
 
@@ -117,8 +101,7 @@ class ModelStack:
 def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     """Return one module whose parameters and buffers are those of `modules`, stacked along a new first axis.
 
-    A single module is returned as it is. Attributes that are neither (labels, samplers, options) are those of the
-    first module and are shared with it, not copied.
+    A single module is returned as it is. Other attributes (samplers, options) are those of the first, not copied.
 
     Raises:
         InputError: parameters or buffers that differ in shape between the modules.
@@ -127,18 +110,13 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     if len(modules) == 1:
         return first
     together = copy.copy(first)
-    together._parameters = {
-        name: None if value is None else nn.Parameter(_stacked(name, [m._parameters[name] for m in modules]))
-        for name, value in first._parameters.items()
-    }
-    together._buffers = {
-        name: None if value is None else _stacked(name, [m._buffers[name] for m in modules])
-        for name, value in first._buffers.items()
-    }
-    together._modules = {
-        name: None if value is None else stack_modules([m.get_submodule(name) for m in modules])
-        for name, value in first._modules.items()
-    }
+    together._parameters, together._buffers, together._modules = {}, {}, {}
+    for name, parameter in first._parameters.items():
+        together._parameters[name] = parameter if parameter is None else nn.Parameter(_stacked(name, modules))
+    for name, buffer in first._buffers.items():
+        together._buffers[name] = buffer if buffer is None else _stacked(name, modules)
+    for name, part in first._modules.items():
+        together._modules[name] = part if part is None else stack_modules([m.get_submodule(name) for m in modules])
     return together
 
 
@@ -152,10 +130,10 @@ def unstack_modules(together: nn.Module, modules: Sequence[nn.Module]) -> None:
             parts[name].detach().copy_(of_one)
 
 
-def _stacked(name: str, tensors: Sequence[Tensor | None]) -> Tensor:
-    values = [value.detach() for value in tensors if value is not None]
+def _stacked(name: str, modules: Sequence[nn.Module]) -> Tensor:
+    values = [value.detach() for module in modules if (value := getattr(module, name)) is not None]
     shapes = sorted({tuple(value.shape) for value in values})
-    if len(shapes) > 1 or len(values) < len(tensors):
+    if len(shapes) > 1 or len(values) < len(modules):
         raise InputError(f"all runs of a stack need {name} of one shape, got {shapes}")
     # Matrices keep their shape (E, out, in) but lie in memory as (E, in, out): so the gradient that the batched
     # product gives already has the layout of its parameter, and no step copies it (a fifth of its time).

@@ -1,8 +1,8 @@
 """Adam and SGD on PyTorch's fused kernels, without `torch.optim`.
 
-The same updates as `torch.optim.Adam` and `torch.optim.SGD` (tests compare them bit for bit). Their first use imports
-the compiler, about three seconds, and every step costs about 0.2 ms of bookkeeping: as much as the arithmetic of a
-small model. The kernels act elementwise, so the models of a stack train as they would alone.
+The same updates as those of `torch.optim` (tests compare them bit for bit), whose first use imports the compiler, about
+three seconds, and whose steps cost 0.2 ms of bookkeeping, as much as the arithmetic of a small model. The kernels act
+elementwise, so the models of a stack train as they would alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rate = float | Sequence[float]
 
 
 class Optimizer:
-    """The base of both: parameters, learning rate and weight decay, and clearing gradients.
+    """The base of both; a subclass has `_tensors` and `_update`.
 
     Args:
         params: floating-point parameters, all on one device.
@@ -42,8 +42,19 @@ class Optimizer:
         for parameter in self.params:
             parameter.grad = None
 
+    @torch.no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
+        permuted = [
+            (k, g.permute(axes))
+            for k, (p, axes) in enumerate(zip(self.params, self._axes, strict=True))
+            if (g := p.grad) is not None
+        ]
+        if permuted:
+            self._update([k for k, _ in permuted], [g for _, g in permuted])
+
+    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
+        """Update the parameters `on` by their gradients in memory order."""
 
     def reset(self) -> None:
         """Set moments and momentum to 0, as in a new optimiser; `lr` stays."""
@@ -51,7 +62,7 @@ class Optimizer:
             tensor.zero_()
 
     def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return a copy of the moments, momentum and counts of steps."""
+        """Return a copy of the state."""
         return {"state": [tensor.clone() for tensor in self._tensors()]}
 
     def load_state_dict(self, state: Mapping[str, Sequence[Tensor]]) -> None:
@@ -65,6 +76,7 @@ class Optimizer:
             mine.copy_(given if mine.shape == given.shape else given[places])
 
     def _tensors(self) -> list[Tensor]:
+        """Return the moments, momentum and counts of steps."""
         return []
 
     def _zeros(self) -> list[Tensor]:
@@ -75,30 +87,18 @@ class Optimizer:
     ) -> Iterator[tuple[list[list[Tensor]], float, float]]:
         """Yield values, gradients and state of the models that share both rates, with these rates.
 
-        Views of values and state are kept from step to step: to make them costs as much as the update of small models.
+        Views are kept from step to step: to make them costs as much as the update of small models.
         """
         sizes, rates = _groups(self.lr, self.weight_decay)
         if len(sizes) == 1:
             yield [_pick(self._values, on), gradients, *(_pick(tensors, on) for tensors in state)], *rates[0]
             return
         if self._cut[0] != sizes:
-            self._cut = (
-                sizes,
-                [[torch.split(tensor, sizes) for tensor in tensors] for tensors in (self._values, *state)],
-            )
+            self._cut = sizes, [[torch.split(t, sizes) for t in tensors] for tensors in (self._values, *state)]
         values, *others = (_pick(tensors, on) for tensors in self._cut[1])
         cut = [values, [torch.split(gradient, sizes) for gradient in gradients], *others]
         for k, (lr, weight_decay) in enumerate(rates):
             yield [[pieces[k] for pieces in tensors] for tensors in cut], lr, weight_decay
-
-    def _gradients(self) -> tuple[list[int], list[Tensor]]:
-        """Return which parameters have a gradient, and the gradients in memory order."""
-        permuted = [
-            (k, g.permute(axes))
-            for k, (p, axes) in enumerate(zip(self.params, self._axes, strict=True))
-            if (g := p.grad) is not None
-        ]
-        return [k for k, _ in permuted], [g for _, g in permuted]
 
 
 class Adam(Optimizer):
@@ -114,12 +114,7 @@ class Adam(Optimizer):
     def _tensors(self) -> list[Tensor]:
         return [*self._mean, *self._square, self._count]
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Take one step."""
-        on, gradients = self._gradients()
-        if not on:
-            return
+    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
         if len(on) == len(self.params):
             self._count += 1
         else:
@@ -134,12 +129,7 @@ class Adam(Optimizer):
 
 
 class SGD(Optimizer):
-    """Gradient descent with momentum.
-
-    Args:
-        params, lr, weight_decay: see `Optimizer`.
-        momentum: share of the last update that is kept.
-    """
+    """Gradient descent with momentum, the share of the last update that is kept."""
 
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0, momentum: float = 0.9):
         super().__init__(params, lr, weight_decay)
@@ -149,12 +139,7 @@ class SGD(Optimizer):
     def _tensors(self) -> list[Tensor]:
         return self._buffer
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Take one step."""
-        on, gradients = self._gradients()
-        if not on:
-            return
+    def _update(self, on: list[int], gradients: list[Tensor]) -> None:
         # With a zero buffer and no dampening the first step needs no special case: buffer = momentum * 0 + gradient.
         for tensors, lr, weight_decay in self._parts(on, gradients, self._buffer):
             values, slopes, buffer = tensors
@@ -183,11 +168,7 @@ def check_optimizer(name: str, lr: float, weight_decay: float) -> None:
 
 
 def make_optimizer(name: str, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0) -> Optimizer:
-    """Return the optimiser "adam" or "sgd" (momentum 0.9); rates are numbers, or one for each model of a stack.
-
-    Raises:
-        InputError: see `check_optimizer`.
-    """
+    """Return the optimiser "adam" or "sgd" (momentum 0.9), whose options `check_optimizer` checks."""
     for rate, decay in _groups(lr, weight_decay)[1]:
         check_optimizer(name, rate, decay)
     return (Adam if name == "adam" else SGD)(params, lr, weight_decay)

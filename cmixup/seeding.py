@@ -1,8 +1,7 @@
-"""Separate seeded random streams for everything that is drawn during a run.
+"""Separate seeded random streams for everything that is drawn: of a run, a step, an adapter, and code without streams.
 
-Each stream is seeded by the run's seed and its own name, so a method that draws more from one stream does not change
-the others: two methods with the same seed see the same batches, and with the same pairing and lambda the same mixed
-data.
+Each stream is seeded by a seed and its own name, so a method that draws more from one does not change the others: two
+methods with the same seed see the same batches, and with the same pairing and lambda the same mixed data.
 """
 
 from __future__ import annotations
@@ -23,12 +22,16 @@ from torch.utils.data import get_worker_info
 from cmixup.errors import check_count
 
 GENERATORS = ("order", "partners", "lam", "mixing", "views")
-NAMES = (*GENERATORS, "init", "training")
 
 
-def sequence(seed: int, name: str) -> np.random.SeedSequence:
-    """Return the seed of the random stream `name` of the run with seed `seed`, a whole number, 0 or more."""
-    return np.random.SeedSequence(check_count("seed", seed), spawn_key=(zlib.crc32(name.encode()),))
+def seed_sequence(name: str, *keys: int) -> np.random.SeedSequence:
+    """Return the seed of the stream that belongs to a name and some whole numbers (a seed, an epoch)."""
+    return np.random.SeedSequence(keys, spawn_key=(zlib.crc32(name.encode()),))
+
+
+def stream(name: str, *keys: int) -> np.random.Generator:
+    """Return the generator that belongs to a name and some whole numbers, apart from all others."""
+    return np.random.default_rng(seed_sequence(name, *keys))
 
 
 class Streams:
@@ -38,7 +41,7 @@ class Streams:
         seed: a whole number, 0 or more.
 
     Attributes:
-        order: `numpy.random.Generator` for the order of the rows.
+        order: generator for the order of the rows.
         partners: generator for the partners that rows are mixed with.
         lam: generator for the mixing weights lambda.
         mixing: generator for other draws of a mixing, such as boxes, masks and layers.
@@ -52,14 +55,11 @@ class Streams:
 
     def __init__(self, seed: int):
         self.seed = check_count("seed", seed)
-        sequences = {name: sequence(self.seed, name) for name in NAMES}
-        self.order = np.random.default_rng(sequences["order"])
-        self.partners = np.random.default_rng(sequences["partners"])
-        self.lam = np.random.default_rng(sequences["lam"])
-        self.mixing = np.random.default_rng(sequences["mixing"])
-        self.views = np.random.default_rng(sequences["views"])
-        self.init = int(sequences["init"].generate_state(1, np.uint64)[0] >> np.uint64(1))
-        self.training = int(sequences["training"].generate_state(1, np.uint64)[0] >> np.uint64(1))
+        self.order, self.partners, self.lam, self.mixing, self.views = (stream(name, seed) for name in GENERATORS)
+        self.init, self.training = (
+            int(seed_sequence(name, seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+            for name in ("init", "training")
+        )
 
     def state_dict(self) -> dict[str, str]:
         """Return the state of every generator, as JSON, by its name."""
@@ -74,11 +74,7 @@ class Streams:
 class StepRandom:
     """Random numbers of one step whose shape the step alone knows, such as noise on a hidden layer.
 
-    Each run of a stack has a generator of its own and gets the numbers that it would draw alone.
-
-    Args:
-        seeds: one a run.
-        device: where the numbers are made.
+    Each run of a stack has a seed, and so a generator on `device`, of its own: it gets the numbers that it draws alone.
     """
 
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu"):
@@ -104,9 +100,6 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     The numbers are those that PyTorch's own generators would give after `torch.manual_seed(seed)`, but no generator of
     PyTorch's is read or set: what other threads draw, and what this one draws outside the block, stays as it is.
-
-    Args:
-        seed: of the generator of each device.
     """
 
     def __init__(self, seed: int):
@@ -137,11 +130,9 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextlib.contextmanager
     def used(self, *, everywhere: bool = True) -> Iterator[Draws]:
-        """Let code of this thread draw from here inside the block.
+        """Let code of this thread draw from here inside the block, at a few microseconds an operation.
 
-        Args:
-            everywhere: whether any code does, at a few microseconds an operation, or `dropout` and what else asks for
-                `generator_for` alone.
+        With `everywhere=False`, which costs nothing, only `dropout` and what else asks for `generator_for` does.
         """
         token = _USED.set(self)
         try:
@@ -228,24 +219,15 @@ def distributed_place() -> tuple[int, int]:
     return 0, 1
 
 
-def stream(name: str, *keys: int) -> np.random.Generator:
-    """Return the generator that belongs to a name and some whole numbers (a seed, an epoch), apart from all others."""
-    return np.random.default_rng(np.random.SeedSequence(keys, spawn_key=(zlib.crc32(name.encode()),)))
-
-
 def seed_or_random(seed: int | None) -> int:
-    """Return `seed`, or for None one drawn from torch's own generator, as a `DataLoader` draws its own.
-
-    Raises:
-        InputError: `seed` is neither None nor a whole number, 0 or more.
-    """
+    """Return a seed, checked, or for None one drawn from torch's own generator, as a `DataLoader` draws its own."""
     if seed is None:
         return int(torch.randint(2**62, (), device="cpu"))
     return check_count("seed", seed)
 
 
 class WorkerStreams:
-    """Named generators that differ in every process.
+    """Named generators of an adapter that differ in every process.
 
     In the main process they are seeded by `seed` and the rank, and go on from epoch to epoch. In a worker of a
     `DataLoader` `torch.initial_seed()` is added, which PyTorch makes of the loader's generator, the epoch and the

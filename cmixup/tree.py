@@ -29,37 +29,27 @@ def map_leaves(
         path: name of the tree in messages.
         first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf, and so is a
             packed sequence.
-        others: trees of the same form.
+        others: trees of the same form, else `InputError`.
         keep: entries that stay as they are in `first`.
         place: where `first` stands in the tree whose entries `keep` names.
-
-    Raises:
-        InputError: another tree has a different form.
     """
+
+    def inside(key: Any, *values: Any) -> Any:
+        if key in keep or (*place, key) in keep:
+            return values[0]
+        return map_leaves(function, f"{path}[{key!r}]", *values, keep=keep, place=(*place, key))
+
     if isinstance(first, Mapping):
         for other in others:
             if not isinstance(other, Mapping) or other.keys() != first.keys():
                 raise InputError(f"{path} must have the same keys on both sides, got {_form(first)} and {_form(other)}")
-        mapped = {
-            key: value
-            if key in keep or (*place, key) in keep
-            else map_leaves(
-                function, f"{path}[{key!r}]", value, *(other[key] for other in others), keep=keep, place=(*place, key)
-            )
-            for key, value in first.items()
-        }
-        return _like(first, mapped)
+        return _like(first, {key: inside(key, *(tree[key] for tree in (first, *others))) for key in first})
     if isinstance(first, (tuple, list)) and not isinstance(first, PackedSequence):
         for other in others:
             if not isinstance(other, (tuple, list)) or len(other) != len(first):
                 raise InputError(f"{path} must be as long on both sides, got {_form(first)} and {_form(other)}")
-        entries = [
-            values[0]
-            if (*place, n) in keep
-            else map_leaves(function, f"{path}[{n}]", *values, keep=keep, place=(*place, n))
-            for n, values in enumerate(zip(first, *others, strict=True))
-        ]
-        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+        mapped = [inside(n, *values) for n, values in enumerate(zip(first, *others, strict=True))]
+        return type(first)(*mapped) if hasattr(first, "_fields") else type(first)(mapped)
     return function(path, first, *others)
 
 
@@ -74,13 +64,9 @@ def entries(tree: Any, place: tuple[str | int, ...] = ()) -> set[Entry]:
 
 
 def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), place: tuple[str | int, ...] = ()) -> list:
-    """Return the rows of a tree of tensors `(B, ...)`, each in the form of its own of `rows`.
+    """Return the rows of a tree of tensors `(B, ...)` that was put together from B `rows`, each in its form there.
 
-    Args:
-        tree: a batch that was put together from rows of one form.
-        rows: B of them; without `keep` and mappings the form of the first is enough.
-        keep: entries that stay as they are in `rows`.
-        place: see `map_leaves`.
+    Entries of `keep` stay as they are in `rows`; without any, and without mappings, the first of them is enough.
     """
     first = rows[0]
 
@@ -99,7 +85,7 @@ def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), plac
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the leaves of a tree, in the order in which `map_leaves` meets them."""
+    """Return the leaves of a tree in order."""
     collected: list[Any] = []
     map_leaves(lambda _, leaf: collected.append(leaf), "tree", tree)
     return collected

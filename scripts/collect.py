@@ -21,7 +21,7 @@ from typing import Any
 
 from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
-from cmixup.metrics import NAIVE, lower_is_better
+from cmixup.metrics import NAIVE, metric_of
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
@@ -152,7 +152,7 @@ def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) ->
 
 def best_point(sweep: Sweep, split: str = "test") -> Point | None:
     """Return the point with the best mean on test or validation, the first of equals; None where none is finite."""
-    sign = 1 if lower_is_better(sweep.metric) else -1
+    sign = 1 if metric_of(sweep.metric).lower_is_better else -1
     means = [(sign * (p.interval.mean if split == "test" else p.on_val), p) for p in sweep.points]
     return min((pair for pair in means if math.isfinite(pair[0])), key=lambda pair: pair[0], default=(0, None))[1]
 

@@ -76,10 +76,10 @@ BAD: Bad = [
     *bad(partial(map_leaves, max, "batch", [1]), ([1, 2], 1), "batch must"),
     # ---- seeds, order and optimisers
     *bad(Streams, (-1, 1.0, True, "0", None), "seed must be a whole number"),
-    *bad(lambda size: shuffled(10, size, RNG), (0, -4), "batch_size must be 1 or more, got {}"),
+    *bad(lambda size: shuffled(10, size, RNG), (0, -4), "batch_size must be a whole number, 1 or more, got {}"),
     (partial(shuffled, 10, 16, RNG, drop_last=True), "batch_size 16 is larger than the 10 training rows"),
-    (partial(domain_batches, DOMAIN, 0, 4, RNG), "groups must be 1 or more, got 0"),
-    (partial(domain_batches, DOMAIN, 4, 0, RNG), "rows must be 1 or more, got 0"),
+    (partial(domain_batches, DOMAIN, 0, 4, RNG), "groups must be a whole number, 1 or more, got 0"),
+    (partial(domain_batches, DOMAIN, 4, 0, RNG), "rows must be a whole number, 1 or more, got 0"),
     (partial(domain_batches, DOMAIN, 41, 1, RNG), "at most the number of training domains, got 41 for 40"),
     (partial(domain_batches, DOMAIN, 40, 21, RNG), "40 domains x 21 rows is larger than the 820 training rows"),
     *bad(partial(make_optimizer, "adam", WEIGHT), (0, -0.1, NAN, INF, "fast"), "lr must be"),

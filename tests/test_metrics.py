@@ -11,7 +11,6 @@ from cmixup.metrics import (
     crps,
     evaluate,
     evaluate_normal,
-    lower_is_better,
     mae,
     mape,
     metric,
@@ -137,7 +136,7 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
      ("r", False), ("worst_r", False), ("worst_rmse", True)],
 )  # fmt: skip
 def test_which_direction_is_better(name: str, lower: bool) -> None:
-    assert lower_is_better(name) == lower
+    assert metric_of(name).lower_is_better == lower
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -178,7 +177,7 @@ def test_a_metric_is_registered_by_its_function(monkeypatch: pytest.MonkeyPatch)
     assert with_everywhere(["r"]) == ["r", "mae", "mse_largest"]
     assert parse_score("worst_mse_largest_20_steps") == ("worst_", "mse_largest", "20_steps")
     assert score("mse_largest", column(1, 5), column(1, 2), torch.zeros(2, dtype=torch.int64)) == 3
-    assert lower_is_better("mse_largest")
+    assert metric_of("mse_largest").lower_is_better
     with pytest.raises(InputError, match="got 'nrmse'"):
         parse_score("nrmse")
 

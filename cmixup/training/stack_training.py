@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from cmixup.handle import SearchCallback, Training
 from cmixup.losses import LabelScaling
 from cmixup.methods.base import Method
-from cmixup.metrics import lower_is_better, score
+from cmixup.metrics import metric_of, score
 from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.seeding import Draws, Streams, has_dropout, may_draw
 from cmixup.training.loader import BatchLoader, predict
@@ -251,7 +251,7 @@ class StackTraining(Training):
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
         """Tell the method of each run its error, of the selection scores `validation: (E,)`."""
-        errors = validation if lower_is_better(self.selection) else -validation
+        errors = validation if metric_of(self.selection).lower_is_better else -validation
         for method, error in zip(self.methods, errors.tolist(), strict=True):
             method.end_epoch(epoch, error)
 

@@ -10,7 +10,7 @@ import torch
 
 from cmixup.data import Split, Tasks
 from cmixup.errors import check_choice, check_nonnegative
-from cmixup.seeding import sequence
+from cmixup.seeding import stream
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class LabelNoise:
         Returns:
             The split, and one number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
         """
-        rng = np.random.default_rng(sequence(seed, "label_noise") if std is None else sequence(seed, "val_label_noise"))
+        rng = stream("label_noise" if std is None else "val_label_noise", seed)
         old = split.x if isinstance(split.x, Tasks) else None
         labels = split.y.numpy() if old is None else old.labels
         width = 1 if self.per == "example" and old is None else labels.shape[1]

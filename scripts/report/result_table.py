@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from cmixup.metrics import lower_is_better
+from cmixup.metrics import metric_of
 from scripts.records import names
 from scripts.records.records import select_records, values_by_seed
 from scripts.stats.intervals import (
@@ -112,7 +112,7 @@ def make_block(
     intervals, most = dict[str, Mapping[str, Interval]](), 0
     for metric in (*metrics, *more):
         values = {m: values_by_seed(groups.get((metric, m), mine[:0]), {"method": m}) for m in methods}
-        comparison = compare_methods(values, compare, lower_is_better=lower_is_better(metric))
+        comparison = compare_methods(values, compare, lower_is_better=metric_of(metric).lower_is_better)
         intervals[metric] = comparison.intervals
         most = max(most, *map(len, values.values()))
         for method in methods:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cmixup.metrics import lower_is_better
+from cmixup.metrics import metric_of
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import read_part
 from scripts.config.parts import check_part
@@ -218,7 +218,8 @@ def _judge(
     elif ours and margin is not None:
         judged = "", judge_equivalence(of_interval(ours), margin)
     elif ours:
-        lower = "metric" not in sides[0] or lower_is_better(sides[0]["metric"])  # so it is of what is no score
+        # What is no score is better if lower.
+        lower = "metric" not in sides[0] or metric_of(sides[0]["metric"]).lower_is_better
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
     decimals, n = printed[0].decimals if theirs else about.decimals, ours.n if ours else shared
     direction, magnitude = judged

@@ -66,21 +66,13 @@ def percent_text(share: float) -> str:
 
 
 def dataset_labels(*words: str) -> np.ndarray:
-    """Return the training labels `(N, d_y)` of the dataset that words of a command line choose.
-
-    Raises:
-        InputError: no such dataset, or its files cannot be had.
-    """
+    """Return the training labels `(N, d_y)` of the dataset that words of a command line choose."""
     node = resolve_config(compose_train(words))["dataset"]
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
 
 def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
-    """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset.
-
-    Raises:
-        InputError: a row names a dataset that is none of ours.
-    """
+    """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset."""
     published = defaultdict[str, list[tuple[float, str]]](list)
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":

@@ -40,11 +40,7 @@ COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "hig
 
 
 def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-    """Return the reports of finished runs below the folders, and how many runs are not finished.
-
-    Raises:
-        InputError: a folder that is not there, or no finished run in any.
-    """
+    """Return the reports of finished runs below the folders, and how many runs are not finished."""
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"folder must exist, got {format_value(str(folder))}")
@@ -57,11 +53,7 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
 
 
 def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the reports whose dataset, method, ... are as given; an empty text takes all.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """Return the reports whose dataset, method, ... are as given; an empty text takes all."""
     kept = list(reports)
     for key, value in where.items():
         known = sorted({str(r[key]) for r in kept})
@@ -76,17 +68,9 @@ def collect_sweeps(
 ) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
 
-    Each dataset has sweeps of its own. Runs of ERM that differ in nothing else are what the others are compared with.
-
-    Args:
-        reports: of finished runs.
-        option: such as `method.bandwidth`, `method.pairing`, `train.lr`, or `dataset`, `model`, `method`, `preset`.
-        metric: of the test scores; by default the one that selected the checkpoints.
-        method: whose runs are meant, where there are others; ERM's are compared with all the same.
-
-    Raises:
-        InputError: an option that is no run's, several methods, one value only, an unknown metric, or two runs that
-            differ in nothing.
+    Each dataset has sweeps of its own. Runs of ERM that differ in nothing else are what the others are compared with,
+    whatever `method` is named. `option` may be `dataset`, `model`, `method` or `preset`, too; `metric` is one of the
+    test scores, by default that which selected the checkpoints.
     """
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")

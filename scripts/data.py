@@ -44,11 +44,7 @@ def print_status() -> None:
 
 
 def fetch_all(chosen: list[str]) -> None:
-    """Fetch and verify the files of the chosen datasets; the others are got even if one fails.
-
-    Raises:
-        FetchError: at the end, with everything that could not be had.
-    """
+    """Fetch and verify the files of the chosen datasets; what could not be had is an error at the end."""
     problems = []
     for name in chosen:
         kind = dataset_class(name)

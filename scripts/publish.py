@@ -53,11 +53,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
 
 
 def publish_store(store: Path, results: Path) -> list[Path]:
-    """Copy the runs of a store of the study to `results`; returns the files of reports that were written.
-
-    Raises:
-        InputError: no run to publish, or one of edited or unknown code. Nothing has been written then.
-    """
+    """Copy the runs of a store of the study to `results`; returns the files of reports that were written."""
     reports = published_reports(store, EVERY_STUDY)
     if not reports:
         raise InputError(f"store {store} holds no run of the study")

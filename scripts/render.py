@@ -35,15 +35,7 @@ KEYS = {
 
 
 def published_tables(chosen: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return published tables as Markdown.
-
-    Args:
-        chosen: names of experiments; all if empty.
-        metrics: columns; those of the page if empty.
-
-    Raises:
-        InputError: no metric has one of the names, or no published table is of one of `chosen`.
-    """
+    """Return published tables as Markdown, all or those of experiments, with the page's metrics or others."""
     for metric in metrics:
         parse_score(metric)
     tables = list(list_tables(published_records(), metrics))

@@ -76,11 +76,7 @@ KEYS = {
 
 
 def choose_trial(reports: Sequence[Report | None]) -> int:
-    """Return which trial has the best validation score, the first of ties.
-
-    Raises:
-        InputError: no trial gave a score.
-    """
+    """Return which trial has the best validation score, the first of ties."""
     scores = {k: (validation_score(report), report["selection"]) for k, report in enumerate(reports) if report}
     if not scores:
         raise InputError("every trial diverged")
@@ -100,13 +96,7 @@ def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration to try.
-
-    Attributes:
-        command: of scripts.train.
-        job: what it plans.
-        point: of the grid; empty for the preset that tuning starts from.
-    """
+    """One configuration to try: a command of scripts.train, its job, and the point of the grid, {} for the preset."""
 
     command: list[str]
     job: Job
@@ -169,18 +159,10 @@ def make_trials(
 
 def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: Path | None = None, jobs: int = 0,
          budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
-    """Train all trials of these datasets and methods, and write the winners' values and what was tried.
+    """Train all trials of datasets with methods, `budget` of each, and write the winners' values and what was tried.
 
-    Args:
-        cells: datasets with methods.
-        given: further overrides of every trial, such as `device=cpu` or a table's `dataset.path=my.csv`.
-        folder: where both go; those of the configuration and of the results by default.
-        jobs: processes at a time; 0 is one a core.
-        budget: trials of each.
-        preset: the tuned preset to make.
-
-    Raises:
-        InputError: unknown names or values, or every trial of a method diverged.
+    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`; both go into `folder`, by
+    default where the configuration and the results are.
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():

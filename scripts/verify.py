@@ -74,11 +74,7 @@ def check_scores(results: Path) -> Checked:
 
 
 def check_pages(results: Path) -> Checked:
-    """Compare rendered files with what the records render to.
-
-    Raises:
-        InputError: another folder than results/, whose pages are not rendered.
-    """
+    """Compare rendered files with what the records render to."""
     if results.resolve() != RESULTS.resolve():
         raise InputError(f"pages are those of {RESULTS}, got results={results}")
     return rendering.stale_texts(), "every rendered text is what the records render to"

@@ -112,15 +112,9 @@ def parse_args(
 
 
 def parse_command(argv: Sequence[str] | None, parts: Mapping[str, Any], about: str | None) -> tuple[Any, Args]:
-    """Read the name of one of several parts, then that part's arguments, see `parse_args`.
+    """Read the name of one of several modules with `KEYS`, then its arguments, see `parse_args`.
 
-    Args:
-        argv: the command line; None is that of this process.
-        parts: modules with `KEYS`, by name.
-        about: a docstring, which `--help` without a name prints.
-
-    Raises:
-        InputError: there is no such part, or its arguments are wrong.
+    `about` is what `--help` without a name prints.
     """
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
@@ -137,9 +131,6 @@ def parse_seeds(value: Any, name: str = "seeds") -> list[int]:
     """Return seeds from a range `0..9` (both ends in), a list `[0,3,5]` or `0,3,5`, or a count (10 means 0..9).
 
     They come in rising order however they are written: the models of a stack share one stream of dropout masks.
-
-    Raises:
-        InputError: anything else, an empty or repeated seed.
     """
     try:
         words: Sequence[Any] = value if isinstance(value, list | tuple) else str(value).split(",")
@@ -166,9 +157,7 @@ WIDTH = 78  # two less than a terminal's, for the sign that a line goes on
 def format_help(about: str, keys: Mapping[str, str]) -> str:
     """Return a command's docstring and its keys, each with what it is and its default.
 
-    Args:
-        about: paragraphs. Indented lines stay lines, and each command behind "Example:" becomes one.
-        keys: a key that ends in "." stands for all that begin so.
+    Of the paragraphs of `about` indented lines stay lines, and each command behind "Example:" becomes one.
     """
     text, sign, examples = re.sub(r"Examples?: ", "\0", about.strip(), count=1).partition("\0")
     paragraphs = []

@@ -67,11 +67,7 @@ for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time 
 
 
 def compose_train(overrides: Sequence[str]) -> DictConfig:
-    """Compose configs/train.yaml with command-line overrides.
-
-    Raises:
-        InputError: words that cannot be composed, or a tuned preset without tuned values.
-    """
+    """Compose configs/train.yaml with command-line overrides."""
     with one_line():
         words = hydra_words(overrides)
         cfg = _compose_words(words)
@@ -206,9 +202,6 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
 
     They are those of the preset that it starts from; for data of the user's they name that preset, so that a run is
     the one that `scripts.tune` printed.
-
-    Raises:
-        InputError: this method has not been tuned on this dataset.
     """
     config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
     dataset, method, named = cfg.dataset.name, cfg.method.name, own_options(config)

@@ -54,12 +54,7 @@ MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a mes
 
 
 def resolve_config(cfg: DictConfig) -> dict[str, Any]:
-    """Return the configuration with every interpolation resolved.
-
-    Raises:
-        InputError: a group or a key that is not there or unknown, an unknown preset, a value of another type, or one
-            that refers to what is not there.
-    """
+    """Return the configuration with every interpolation resolved; groups, keys and preset must be known ones."""
     needs = dict.fromkeys(GROUPS, ("name", "_target_")) | {"train": (), "experiment": ("name",)}
     needs["dataset"] += ("presets",)
     with one_line():
@@ -90,11 +85,7 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
 
 
 def check_config(plain: dict[str, Any]) -> tuple[TrainSettings, Part, Part, Part]:
-    """Check all of a resolved configuration; return its settings, dataset, model and method.
-
-    Raises:
-        InputError: an unknown key, a wrong type or value.
-    """
+    """Check every key, type and value of a resolved configuration; return its settings, dataset, model and method."""
     for key, kind in ROOT_KEYS.items():
         check_type(key, plain[key], kind)
     if not plain["out"]:
@@ -118,11 +109,7 @@ def check_config(plain: dict[str, Any]) -> tuple[TrainSettings, Part, Part, Part
 
 
 def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return the class or function that `_target_` names.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """Return the class or function that `_target_` names."""
     module, _, attribute = str(node["_target_"]).rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -170,9 +157,6 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return what a class or function takes by name, each argument with its type; `Any` where it has none.
 
     A constructor that hands `**more` on takes the arguments of its parent's by name, too, and so on up.
-
-    Raises:
-        ValueError: a builtin that does not say what it takes.
     """
     is_class = inspect.isclass(function)
     inits = [vars(kind)["__init__"] for kind in getattr(function, "__mro__", ()) if "__init__" in vars(kind)]

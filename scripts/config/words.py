@@ -76,11 +76,7 @@ def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
-    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset.
-
-    Raises:
-        InputError: Hydra cannot read a word, or several values of one are no sweep.
-    """
+    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset."""
     sweeps = bool(MULTIRUN & set(words))
     made, keys = [], [word.partition("=")[0] for word in words]
     for word in words:
@@ -151,11 +147,7 @@ def hydra_text(value: Any) -> str:
 
 @functools.lru_cache(1 << 10)
 def parse_word(word: str) -> Override:
-    """Return a word of a command line as Hydra reads it.
-
-    Raises:
-        InputError: it cannot; the message names the sign at which it stops, and how to quote it.
-    """
+    """Return a word of a command line as Hydra reads it, or name the sign at which it stops, and how to quote it."""
     try:
         return PARSER.parse_override(word)
     except HydraException:
@@ -167,11 +159,7 @@ def parse_word(word: str) -> Override:
 
 
 def take_folders(words: Sequence[str]) -> list[str]:
-    """Return words without `--config-dir` and `hydra.searchpath`, whose folders hold parts from now on (`FOLDERS`).
-
-    Raises:
-        InputError: one of them is no folder, or no package that is installed.
-    """
+    """Return words without `--config-dir` and `hydra.searchpath`, whose folders hold parts from now on (`FOLDERS`)."""
     left, folders, rest = list[str](), list[str](), iter(words)
     for word in rest:
         key, _, value = word.partition("=")

@@ -110,11 +110,7 @@ class ReportFailures(Callback):
     """Ends a sweep with a line for every job that failed, and exit status 1 if one did."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Read what the jobs left.
-
-        Raises:
-            SystemExit: a job failed.
-        """
+        """Read what the jobs left."""
         folder = Path(config.hydra.sweep.dir) / FAILED
         if failures := sorted(folder.glob("*.txt")):
             print(f"{len(failures)} of the sweep's jobs failed ({folder}); the others are done:", file=sys.stderr)

@@ -45,15 +45,10 @@ def execute_together(
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
     ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
-    `cmixup.training.trainer.train`.
-
-    Returns:
-        The folders written.
+    `cmixup.training.trainer.train`. Returns the folders written.
 
     Raises:
-        InputError: jobs that cannot share a stack, or a method or model that does not suit the data; no folder has been
-            written then. Or a method's search that diverged: folders have been begun, and none is done. Or a checkpoint
-            of other code or data.
+        InputError: no folder has been written then, but where a method's search diverged: folders have been begun.
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
     jobs = [job for job in jobs if job.pending]
@@ -95,11 +90,7 @@ def execute_together(
 def _train_claimed(
     jobs: Sequence[Job], on_epoch: EpochCallback, on_search: SearchCallback | None
 ) -> list[tuple[Job, int, Failure | None]]:
-    """Train the pending seeds of jobs, whose locks are held, and write their folders.
-
-    Returns:
-        These jobs with their seeds, and why one failed.
-    """
+    """Train the pending seeds of jobs, whose locks are held, and write folders; return each, and why it failed."""
     first = jobs[0]
     torch.set_num_threads(first.config["threads"])
     seeds = [(job, seed) for job in jobs for seed in job.pending]
@@ -175,13 +166,9 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
 
 
 def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
-    """Return where a job's state is saved while it trains.
+    """Return where a job's state is saved while it trains; with `rerun` what an earlier run saved is removed.
 
-    With `rerun` whatever an earlier run saved is removed.
-
-    Args:
-        job: what trains.
-        made_by: see `run_environment`; a run goes on by the code that began it.
+    A run goes on by the code that began it, `made_by` of `run_environment`.
     """
     if job.config["rerun"]:
         for seed in job.pending:
@@ -200,12 +187,6 @@ def make_report(jobs: Sequence[Job], job: Job, run: Run, result: RunResult) -> d
     differently for another number of models, and training amplifies that. `stack` is how many models the trainer
     stacked, `stack_seeds` those of the run's job, and `stack_cells`, where jobs of several options trained together,
     options and seeds of all of them in the order of the stack.
-
-    Args:
-        jobs: all that trained together.
-        job: the run's, one of them.
-        run: what was trained.
-        result: what that gave.
     """
     data, seed, config = run.data, run.streams.seed, job.config
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}

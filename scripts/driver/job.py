@@ -92,11 +92,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def plan_job(cfg: DictConfig) -> Job:
-    """Check a composed configuration and say what it would train.
-
-    Raises:
-        InputError: an unknown key, a wrong type or value, a device that is not there.
-    """
+    """Check a composed configuration and say what it would train."""
     plain = resolve_config(cfg)
     for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:

@@ -19,20 +19,10 @@ PUBLISHING = "published runs"  # the lock of whoever writes records
 
 @contextlib.contextmanager
 def holding_locks(folder: Path, names: Sequence[str], *, wait: bool = False) -> Iterator[list[str]]:
-    """Take the locks of these names, those that are free; they are given back at the end.
+    """Take the locks of `names` in a folder, those that are free, and yield these; they are given back at the end.
 
-    Several are taken at once, so that two commands train what one after the other would.
-
-    Args:
-        folder: that is worked in.
-        names: of what is worked on.
-        wait: wait for the first of them where another process holds it, which a line says.
-
-    Yields:
-        The names taken.
-
-    Raises:
-        OSError: the folder cannot be written.
+    Several are taken at once, so that two commands train what one after the other would. With `wait` the first of them
+    is waited for where another process holds it, which a line says.
     """
     locks = folder / LOCKS
     locks.mkdir(parents=True, exist_ok=True)

@@ -75,14 +75,8 @@ def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str
 class WandbLogger:
     """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
-    Attributes:
-        config: the resolved configuration.
-        options: what it changes of its preset.
-        seed: of the run.
-        run_folder: the run's, which keeps its id; None for a run that is only logged again.
-
-    Raises:
-        InputError: WANDB_MODE is none of wandb's modes.
+    `options` are what the resolved `config` changes of its preset; `run_folder` keeps the run's id, and is None for a
+    run that is only logged again.
     """
 
     config: Mapping[str, Any]
@@ -105,11 +99,7 @@ class WandbLogger:
         check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
 
     def start(self) -> None:
-        """Open the run. One that was killed goes on as itself, and one that is trained again is another one.
-
-        Raises:
-            InputError: wandb wants a key, its server cannot be reached, or one of its variables has a wrong value.
-        """
+        """Open the run. One that was killed goes on as itself, and one that is trained again is another one."""
         make_folder(self._folder)
         (group, tags), run_id = names_of(self.config, self.options), None
         if self.run_folder and not os.environ.get("WANDB_RUN_ID"):  # which an agent gives

@@ -29,21 +29,14 @@ class Console(rich.console.Console):
     """rich's console, but for an output that nobody reads any more, as in `| head -1`: that is no error of its own."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Let `scripts.driver.cli.user_errors` end the command, with status 0.
-
-        Raises:
-            BrokenPipeError: always; this is called while it is handled.
-        """
+        """Let `scripts.driver.cli.user_errors` end the command, with status 0; called while the error is handled."""
         raise  # noqa: PLE0704
 
 
 class ProgressDisplay(Progress):
     """Bars for several jobs at once and one for all of them; without a terminal a line every `EVERY` seconds.
 
-    Args:
-        total: epochs of all jobs together.
-        title: what the bar for all of them says.
-        unit: of `total`, where it is not epochs.
+    `total` is that of all jobs together, in epochs or in another `unit`.
     """
 
     def __init__(self, total: int, title: str, unit: str = "epochs"):

@@ -29,10 +29,6 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     The code counts as dirty when a tracked file differs from the commit, or when an untracked file lies below one of
     `CODE_FOLDERS`: the commit does not say what such a file did. So does code without a commit, such as a copy below
     somebody else's repository.
-
-    Args:
-        device: what the run trains on.
-        code: the checkout that holds the code.
     """
     versions = {}
     for package in PACKAGES:
@@ -53,14 +49,9 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
 
 
 def check_committed(runs: Mapping[str, Mapping[str, Any]], code: Path = CODE) -> None:
-    """Refuse runs that may not be published: made by edited code, or by code of which nobody knows what it was.
+    """Refuse to publish runs of edited or unknown code, by what `run_environment` returned for each, by name.
 
-    Args:
-        runs: what `run_environment` said when each was made, by the run's name.
-        code: the checkout that publishes; it must have the commits.
-
-    Raises:
-        InputError: runs without a commit, of uncommitted changes, or of a commit that this checkout does not have.
+    Their commits must be in the checkout `code`.
     """
     known = {commit: has_commit(str(commit), code) for commit in {run["commit"] for run in runs.values()}}
     refused = [name for name, run in runs.items() if run["dirty"] or not run["commit"]]

@@ -63,11 +63,7 @@ def folder_name(preset: str, options: Mapping[str, Any], longest: int = LONGEST_
 
 
 def begin_run(folder: Path, config: Mapping[str, Any]) -> None:
-    """Make a run's folder and write its configuration; whatever was there no longer counts as done.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Make a run's folder and write its configuration; whatever was there no longer counts as done."""
     make_folder(folder)
     (folder / DONE).unlink(missing_ok=True)
     write_atomically(folder / CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
@@ -112,11 +108,8 @@ def mark_done(folder: Path) -> None:
 def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
     """Mark runs that are whole as done, all or none, whatever happens: what was left of a stack would be another stack.
 
-    Several are written down in one file first. Whoever finds it later, as this process has died, goes on marking.
-
-    Args:
-        out: folder that holds `runs`.
-        folders: of the runs, whose locks are held; none to finish what such a process has left.
+    Several, whose locks are held, are written down in one file of `out` first. Whoever finds it later, as this process
+    has died, goes on marking; so does a call without folders.
     """
     ending = out / ENDING
     if len(folders) < 2 and not ending.is_file():
@@ -217,11 +210,7 @@ def write_predictions(path: Path, parts: Parts) -> None:
 
 
 def read_predictions(path: Path) -> dict[str, Scored]:
-    """Return what `write_predictions` wrote.
-
-    Raises:
-        InputError: the file is not one of these, or is damaged by what its run's `DONE` says.
-    """
+    """Return what `write_predictions` wrote, of a file that is as its run's `DONE` says."""
     import h5py
 
     parts = {}

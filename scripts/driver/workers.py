@@ -26,12 +26,7 @@ Work = Callable[[Any, Callable[[Any], None]], Any]
 
 
 class Worker:
-    """A process that takes one task after another.
-
-    Args:
-        context: how to start it.
-        work: what it does with a task, a function at the top of a module.
-    """
+    """A process that takes one task after another; `work` is a function at the top of a module."""
 
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
@@ -77,13 +72,8 @@ def work_off(
 ) -> None:
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
 
-    Args:
-        tasks: by name.
-        work: what a worker does with one.
-        count: workers at a time.
-        report: called with a task's name, whether it has ended, and what its worker sent, or in the end what went wrong
-            or None.
-        choose: returns the next task's name, or None where no more is begun.
+    `choose` returns the next task's name, None where no more is begun; `report` gets its name, whether it has ended,
+    and what its worker sent, in the end what went wrong or None.
     """
     context = multiprocessing.get_context("spawn")
     idle = [Worker(context, work) for _ in range(min(count, len(tasks)))]

@@ -85,12 +85,7 @@ _published = functools.cache(published_reports)
 def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True) -> tuple[list[Planned], list[str]]:
     """Return the cells that can be trained here, the longest first, and a line for each other with the reason.
 
-    Args:
-        experiment, choice: which cells.
-        fetching: whether data are fetched; without it a dataset counts as here.
-
-    Raises:
-        InputError: no dataset of the choice has its preset.
+    Without `fetching` a dataset counts as here.
     """
     _check_preset(choice)
     methods = [m for m in choice.methods if m in option_names("method")]

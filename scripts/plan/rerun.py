@@ -34,13 +34,7 @@ ROUNDING = 1e-6  # of the published mean: scores are of float32 predictions
 
 @dataclass(frozen=True)
 class Cell:
-    """Published runs that trained together.
-
-    Attributes:
-        name: the runs' folder, without the seed.
-        seeds: all seeds of their job, in its order.
-        reports: the published reports by seed.
-    """
+    """Published runs that trained together: the folder without the seed, all seeds of the job, and reports by seed."""
 
     name: str
     seeds: tuple[int, ...]
@@ -61,16 +55,7 @@ class Cell:
 def published_cells(
     results: Path, datasets: Sequence[str] = (), experiments: Sequence[str] = (), models: Sequence[str] = (QUICK,)
 ) -> list[Cell]:
-    """Return the published cells of some networks in the order of their names.
-
-    Args:
-        results: the folder results/.
-        datasets, experiments: only these; all if empty.
-        models: only these networks.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the published cells of some networks in the order of their names; no datasets or experiments are all."""
     cells: dict[tuple[str, tuple[int, ...]], Cell] = {}
     for report in published_reports(results, experiments, datasets):
         if report["model"] in models:
@@ -137,15 +122,7 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
 def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Paired], dict[str, str]]:
     """Train cells again, printing a line for each.
 
-    Args:
-        cells: which.
-        workers: processes; 0 is one a core.
-
-    Returns:
-        The scores of each cell that gave any, and what is wrong with others, both by the cell's name.
-
-    Raises:
-        InputError: the files of a dataset cannot be had.
+    Returns the scores of each cell that gave any, and what is wrong with others, both by the cell's name.
     """
     paired, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:

@@ -32,12 +32,7 @@ FAILED, NO_DATA, DISK_FULL = "failed", "no data", "disk full"
 
 
 class Problem(NamedTuple):
-    """Why an item has not ended.
-
-    Attributes:
-        kind: NO_DATA or DISK_FULL by what the machine lacks for the moment, or FAILED.
-        text: what went wrong.
-    """
+    """Why an item has not ended; its kind is NO_DATA or DISK_FULL, what the machine lacks for the moment, or FAILED."""
 
     kind: str
     text: str
@@ -105,12 +100,7 @@ def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
 
 
 def worker_device(command: Sequence[str], worker: str) -> list[str]:
-    """Return a command line with the GPU of this worker where it asks for any: the workers take them in turns.
-
-    Args:
-        command: of scripts.train.
-        worker: the name of a process, which ends in its number.
-    """
+    """Return a command line with the GPU of this worker, whose name ends in a number: they take them in turns."""
     devices = [word.partition("=")[2] for word in command if word.startswith("device=")] or ["auto"]
     count = torch.cuda.device_count()
     number = re.search(r"\d+$", worker)
@@ -127,9 +117,7 @@ def workers_at_once(*, cpu: bool) -> int:
 def train_item(item: Item, report: Report) -> Problem | None:
     """Train an item in a worker; returns what went wrong, such as seeds that diverged.
 
-    Args:
-        item: which.
-        report: called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
+    `report` is called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
     """
     report(("begin",))
     try:
@@ -163,18 +151,10 @@ def train_items(
 ) -> list[str]:
     """Train what is not done of all items, showing progress.
 
-    Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk.
-
-    Args:
-        items: in the order in which they are begun.
-        title: what the progress display says.
-        workers: processes at a time; 0 is one a core, or one a GPU.
-        unit: of what `epochs` of the items count.
-        on_finish: called for each item when it has ended, with what went wrong or None; it returns a line to print, or
-            nothing.
-
-    Returns:
-        A line for everything that went wrong.
+    Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk. `workers` are
+    processes at a time, 0 is one a core or GPU; `unit` is what `epochs` of items count. `on_finish` is called for each
+    item that has ended, with what went wrong or None, and returns a line to print, or nothing. Returns a line for
+    everything that went wrong.
     """
     jobs = [job for item in items for job in item.jobs]
     pending = {item.name: item for item in items if not item.jobs or any(job.pending for job in item.jobs)}

@@ -26,11 +26,7 @@ class Variant:
 
 
 def variant_rows(experiment: Experiment) -> list[Variant]:
-    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value.
-
-    Raises:
-        InputError: an entry with an unknown key, or neither overrides nor a sweep.
-    """
+    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value."""
     rows = []
     for entry in experiment.variants:
         unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}

@@ -80,11 +80,7 @@ class Experiment:
 
 
 def load_experiment(name: str) -> Experiment:
-    """Read and check configs/experiment/<name>.yaml.
-
-    Raises:
-        InputError: no such experiment, or a key of it is unknown or of the wrong type.
-    """
+    """Read and check configs/experiment/<name>.yaml."""
     path = part_path("experiment", name)
     if not path.is_file():
         known = ", ".join(option_names("experiment"))
@@ -118,9 +114,6 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     """Return the paper's numbers for this table, with our spellings of dataset, method and metric.
 
     The worst domain is a setting in the paper's file and a metric of ours.
-
-    Raises:
-        InputError: a row names a dataset, method or metric that is none of ours.
     """
     rows = []
     for row in read_csv(results / "paper" / "results.csv"):

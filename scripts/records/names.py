@@ -40,15 +40,10 @@ def metric_title(name: str) -> str:
 
 
 def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
-    """Return our spelling of what the paper prints as `title`; blanks around "+" do not count.
+    """Return our spelling of the one dataset, method or metric (`group`) that the paper prints as `title`.
 
-    Args:
-        group: "dataset", "method" or "metric".
-        title: as the paper prints it.
-        among: names that are preferred where several have this title ("C-Mixup" of tables and of tasks).
-
-    Raises:
-        InputError: nothing has this title, or several have it and `among` does not say which is meant.
+    Blanks around "+" do not count. Where several have this title ("C-Mixup" of tables and of tasks) it is that of
+    `among`.
     """
     known = {name: metric.title for name, metric in METRICS.items()} if group == "metric" else {
         name: _part_title(group, name) for name in option_names(group)}  # fmt: skip

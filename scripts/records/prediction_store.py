@@ -107,11 +107,7 @@ def write_cells(path: Path, cells: Mapping[str, Mapping[int, Parts]]) -> None:
 
 
 def read_cells(path: Path) -> Cells:
-    """Return the predictions of cells by name, seed and split; nothing if there is no file.
-
-    Raises:
-        InputError: the file is not one of these, or its labels are not there.
-    """
+    """Return the predictions of cells by name, seed and split; nothing if there is no file."""
     cells = Cells()
     if not path.is_file():
         return cells
@@ -136,11 +132,7 @@ def read_cells(path: Path) -> Cells:
 
 
 class Earlier:
-    """The predictions of some rows that a file has, in its order, from which the distance of later ones is kept.
-
-    Args:
-        rows: which.
-    """
+    """The predictions of `rows` that a file has, in its order, from which the distance of later ones is kept."""
 
     def __init__(self, rows: Rows):
         self.rows = rows

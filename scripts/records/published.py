@@ -59,10 +59,8 @@ def published_reports(
 ) -> list[dict[str, Any]]:
     """Return the reports of published runs in order of files, cells and seeds.
 
-    Args:
-        results: the folder results/.
-        experiments: names, in which `*` stands for any letters; default all but the study's.
-        tables: on which datasets; default all.
+    They are of `experiments`, in whose names `*` stands for any letters, by default all but the study's, and on the
+    datasets `tables`, by default all.
     """
     return [
         report

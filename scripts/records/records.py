@@ -61,20 +61,12 @@ def select_records(records: pd.DataFrame, **where: Any) -> pd.DataFrame:
 
 
 def by_seed(records: pd.DataFrame, **where: Any) -> dict[int, float]:
-    """Return test values by seed of the records whose columns equal `where`; nothing where there are none.
-
-    Raises:
-        InputError: two records of one seed.
-    """
+    """Return test values by seed of the records whose columns equal `where`; nothing where there are none."""
     return values_by_seed(select_records(records, split="test", **where), where)
 
 
 def values_by_seed(records: pd.DataFrame, where: Mapping[str, Any]) -> dict[int, float]:
-    """Return the values of records by their seed; `where` is how an error calls them.
-
-    Raises:
-        InputError: two records of one seed.
-    """
+    """Return the values of records by their seed; of two for one seed the error names `where`."""
     seeds = records["seed"]
     for seed in seeds[seeds.duplicated()]:
         raise InputError(f"records hold seed {seed} twice for {where}, and other columns differ")
@@ -112,10 +104,7 @@ def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
     """Keep, of runs that differ in their layer alone, the layer with the best mean validation score on shared seeds.
 
     The others are recorded as `<experiment>_variants`. The layer has a column of its own, so it is no longer listed
-    among the options that differ.
-
-    Args:
-        reports: reports of runs; where no seed has all variants, all seeds count.
+    among the options that differ. Where no seed has all variants, all seeds count.
     """
     groups: dict[tuple, dict[str, list[Report]]] = defaultdict(lambda: defaultdict(list))
     for report in reports:

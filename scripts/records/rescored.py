@@ -44,14 +44,8 @@ SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
 def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Scored | None = None) -> float:
     """Return the score that a report calls `name`, such as "worst_rmse", "mse_20_steps" or the study's "nrmse".
 
-    Args:
-        name: of the score.
-        kept: what it is computed from.
-        std: standard deviations of the targets, the unit of the study's scores, of which infinity is the worst.
-        val: of the validation rows, which the factor of `_rescaled` scores is chosen on.
-
-    Raises:
-        InputError: no metric begins the name.
+    `std`, of the targets, is the unit of the study's scores, of which infinity is the worst; `val` has the validation
+    rows, which the factor of `_rescaled` scores is chosen on.
     """
     unit = np.array(std or (1.0,))
     if name.startswith("nrmse"):
@@ -77,13 +71,10 @@ def scores_again(report: Report, kept: Parts) -> dict[str, dict[str, float]]:
 
 
 class Verified(NamedTuple):
-    """What computing published scores again gave.
+    """How many published runs and scores were computed again, and how many scores are exact to the last bit.
 
-    Attributes:
-        runs, scores: how many were verified.
-        exact: how many scores are equal to the last bit.
-        wrong: a line for each score that is neither equal nor near.
-        without: how many runs have scores without predictions, by experiment and dataset.
+    `wrong` has a line for each score that is neither exact nor near, `without` how many runs have scores without
+    predictions, by experiment and dataset.
     """
 
     runs: int
@@ -122,10 +113,6 @@ def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, An
 
     What a run itself has computed, before its predictions were rounded to steps, is kept as `unrounded_scores` where
     it is something else. Reports of runs without predictions stay as they are.
-
-    Args:
-        results: where the predictions are stored.
-        reports: of runs that are to be published.
     """
     made = list[dict[str, Any]]()
     for report, parts in with_predictions(results, reports):
@@ -143,13 +130,9 @@ def store_runs(results: Path, runs: Iterable[tuple[Report, Parts | None]]) -> li
 
 
 def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any]]:
-    """Return reports with the metrics that every run has, those that they lack from their predictions.
+    """Return reports, in order of their files, with the metrics that every run has, lacking ones from predictions.
 
     Runs whose predictions are not kept stay as they are.
-
-    Args:
-        reports: of runs, in order of their files.
-        results: the folder that holds their predictions.
     """
     every, filled = with_everywhere(()), {report["run"]: dict(report) for report in reports}
     lacking = [r for r in reports if any(name not in part for part in r["scores"].values() for name in every)]

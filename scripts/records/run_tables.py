@@ -81,11 +81,7 @@ def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_runs(path: Path) -> list[Report]:
-    """Return the reports of a table's runs in the order of its rows; none where it does not exist.
-
-    Raises:
-        InputError: the CSV or the JSON beside it is none of these.
-    """
+    """Return the reports of a table's runs in the order of its rows; none where it does not exist."""
     if not path.is_file():
         return []
     with naming(path, f"a table of runs with {shared_file(path).name} beside it"):

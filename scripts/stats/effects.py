@@ -73,12 +73,9 @@ class Effect:
 
 
 def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> Errors:
-    """Return errors by table, method and split, each the mean over initial weights.
+    """Return errors by table, method and split, the mean over initial weights; tables without `score` are left out.
 
-    Args:
-        runs: a row a run or trial, with `table`, `method`, `trial`, `split`, `seed` and scores.
-        score: such as "test_nrmse" or "test_nll_rescaled"; tables that lack it are left out.
-        weights: of the initial weights of a split the first so many count: an ensemble has more than another method.
+    Of a split's initial weights the first `weights` count: an ensemble has more than another method.
     """
     errors: dict[str, dict[str, dict[int, float]]] = {}
     rows = runs[runs["trial"].isna()]

@@ -185,11 +185,7 @@ def component_chances(residual: np.ndarray, variance: np.ndarray, weight: np.nda
 
 
 class Mixture:
-    """A mixture of normals: an effect's posterior.
-
-    Args:
-        weight, mean, deviation: of the normals, of any shape.
-    """
+    """A mixture of normals, whose arguments may have any shape: an effect's posterior."""
 
     def __init__(self, weight: np.ndarray, mean: np.ndarray, deviation: np.ndarray):
         weight, mean, deviation = (np.ravel(array) for array in np.broadcast_arrays(weight, mean, deviation))

@@ -59,13 +59,7 @@ class Comparison:
 def compare_methods(
     values: Mapping[str, Mapping[int, float]], compare: str, *, lower_is_better: bool = True
 ) -> Comparison:
-    """Return the comparison of methods by one score.
-
-    Args:
-        values: of every method, by seed.
-        compare: the method that the intervals are of; without values of it there are none.
-        lower_is_better: whether the lowest mean is the best.
-    """
+    """Return the comparison of methods by their values by seed; without values of `compare` there are no intervals."""
     summaries = {m: summarise_values(list(v.values())) for m, v in values.items() if v}
     most = max((len(v) for v in values.values()), default=0)
     # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
@@ -77,11 +71,7 @@ def compare_methods(
 
 
 def summarise_values(values: Sequence[float]) -> Summary:
-    """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite.
-
-    Raises:
-        InputError: there are no values.
-    """
+    """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite."""
     if not values:
         raise InputError("values must hold at least one number")
     if not all(map(math.isfinite, values)):
@@ -111,14 +101,7 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
     The standard error is sqrt(G / (G - 1) sum_g (sum_{i in g} (v_i - mean))^2) / N, the cluster-robust one of a mean
     (Liang and Zeger 1986), used with Student's t of G - 1 degrees of freedom. If every value is its own cluster this is
-    the usual t interval.
-
-    Args:
-        values: N numbers, such as differences between two methods on the same test rows.
-        clusters: the cluster of each, such as the object that test tasks share.
-
-    Raises:
-        InputError: there are not as many clusters as values, or no values.
+    the usual t interval. `clusters` names that of each value, such as the object that test tasks share.
     """
     if len(values) != len(clusters):
         raise InputError(f"clusters must name one for each of {len(values)} values, got {len(clusters)}")

@@ -45,12 +45,9 @@ def smallest_type(values: np.ndarray) -> np.ndarray:
 
 
 def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:
-    """Return the errors of predictions of some rows: `nrmse`, `nrmse_balanced`, and `nrmse_worst` of large domains.
+    """Return the errors of predictions: `nrmse`, `nrmse_balanced` and, if `grouped`, `nrmse_worst` of large domains.
 
-    Args:
-        one: predictions and labels `(n, d_y)`, and domains.
-        std: `(d_y,)`.
-        grouped: whether domains count.
+    `std`, `(d_y,)`, is the unit of each target.
     """
     prediction, target = one.prediction[""], one.target
     scores = {
@@ -67,11 +64,8 @@ def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict
 def normal_scores(one: Scored, val: Scored, std: np.ndarray, predictor: str = "") -> dict[str, float]:
     """Return the scores of normal distributions, of labels in units of `std`; nothing where none are predicted.
 
-    Args:
-        one: predictions and labels `(n, d_y)`.
-        val: those of the validation rows, which the factor of `_rescaled` scores is chosen on.
-        std: `(d_y,)`, of the labels, or `(1,)`.
-        predictor: of the means.
+    `val` has the validation rows, which the factor of `_rescaled` scores is chosen on; `std` is `(d_y,)` or `(1,)`, and
+    `predictor` that of the means.
     """
     names = predictor, std_name(predictor)
     if names[1] not in one.prediction:
@@ -90,12 +84,7 @@ def finite_or_inf(value: float) -> float:
 
 
 def normalised_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
-    """Return `sqrt(mean over targets of MSE / variance)`.
-
-    Args:
-        prediction, target: `(n, d_y)`.
-        std: `(d_y,)`.
-    """
+    """Return `sqrt(mean over targets of MSE / variance)`; `(n, d_y)`, and `std` `(d_y,)`."""
     return float(np.sqrt(_squared_errors(prediction, target, std).mean()))
 
 

@@ -50,12 +50,7 @@ Load = Callable[[int], RegressionData]  # the rows of a split
 
 
 class Outcome(NamedTuple):
-    """What a run gave.
-
-    Attributes:
-        about: its `scores` by part and name, and the rest that its report has beside the cell's.
-        parts: its predictions on the parts that are kept; {} of a trial.
-    """
+    """What a run gave: `scores` and what else its report has beside the cell's, and predictions, {} of a trial."""
 
     about: Mapping[str, Any]
     parts: Parts
@@ -170,8 +165,7 @@ Trained = tuple[list[Report], list[tuple[int, tuple[str, ...], Outcome]], Report
 def tune_networks(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known: Known) -> Trained:
     """Tune a method and train the runs of the rules with the best options, those that can as one stack.
 
-    Returns:
-        The reports of trials; seed, words and outcome of each run; and where it trained.
+    Returns the reports of trials; seed, words and outcome of each run; and where it trained.
     """
     torch.set_num_threads(1)
     make = cache(lambda words: plan_job(compose_train(rules.command(cell, words))))
@@ -270,12 +264,7 @@ def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) ->
     """Return the runs and trials of a store's cells, a row each, in the order of the rules and of seeds.
 
     Columns are those of tables of runs (`scripts.records.run_tables`), with `table`, `condition`, and `shared`, what
-    the runs of a cell share.
-
-    Args:
-        rules: of the study.
-        store: the folder.
-        entries: whether those of methods that the rules do not have come, too, in the order of their keys.
+    the runs of a cell share. With `entries` those of methods that the rules do not have come, too, by their keys.
     """
     frames = [read_frame(path) for path in sorted((store / "runs" / rules.experiment).glob("*.csv*"))]
     runs = pd.concat(frames) if frames else pd.DataFrame(columns=["dataset", "options", "method", "seed", "shared"])

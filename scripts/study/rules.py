@@ -31,12 +31,9 @@ SEARCHES = ("all", BASE, "chosen", "none")
 
 
 class Tuning(NamedTuple):
-    """The trials that compete with one another, and the runs that are trained with the winner's words.
+    """The words of trials that compete, with one seed, and the seeds of the runs that have the winner's words.
 
-    Attributes:
-        trials: words of each; a single one is chosen without training it.
-        seed: of every trial.
-        seeds: of the runs.
+    A single trial is chosen without training it.
     """
 
     trials: list[list[str]]
@@ -46,14 +43,7 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A real table.
-
-    Attributes:
-        name: in `tables.csv`.
-        rows: that have every target.
-        options: of the dataset `rdataset`: where the table is, and its columns.
-        group: the column of domains, or "".
-    """
+    """A row of `tables.csv`: how many rows have every target, options of `rdataset`, and the column of domains."""
 
     name: str
     rows: int
@@ -175,11 +165,7 @@ class Rules:
     def cells(
         self, tables: Sequence[str] = (), conditions: Sequence[str] = (), methods: Sequence[str] = ()
     ) -> list[StudyCell]:
-        """Return the cells, all or those of the names given.
-
-        Raises:
-            InputError: a name that the rules do not have.
-        """
+        """Return the cells, all or those of the names given."""
         every = [t.name for t in self.tables], [c.name for c in self.conditions], list(self.methods)
         chosen = [given or names for given, names in zip((tables, conditions, methods), every, strict=True)]
         for what, given, names in zip(("tables", "conditions", "methods"), chosen, every, strict=True):
@@ -266,11 +252,7 @@ class Rules:
 
 
 def load_rules(name: str = PROTOCOL2, folder: Path = FOLDER) -> Rules:
-    """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them.
-
-    Raises:
-        InputError: there are no such rules.
-    """
+    """Read rules by their name, those that they are `like` in what they do not say, and the tables beside them."""
     path = folder / f"{name}.yaml"
     known = tuple(sorted(file.stem for file in folder.glob("*.yaml")))
     given = read_part(folder / f"{check_choice('rules', name, known)}.yaml")

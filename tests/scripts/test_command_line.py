@@ -158,7 +158,7 @@ BAD = [
     bad("tune", "dataset=no2", "method=erm", "jobs=x", message="jobs must be a whole number"),
     bad("tune", "dataset=no2", "preset=gpu", message="preset must be one of paper, default, got 'gpu'"),
     bad("tune", "dataset=no2,csv", "dataset.path=a", message="dataset must be one for dataset.path=a, got no2,csv"),
-    bad("data", "fetsh", message="action must be one of status, fetch, render"),
+    bad("data", "fetsh", message="action must be one of status, fetch"),
     bad("data", "fetch", "datasets=airfol", message="did you mean airfoil?"),
     bad("bandwidth", "bandwidth=1", message="give either dataset"),
     bad("analysis.__main__", "invarance", message="did you mean invariance?"),

@@ -31,12 +31,12 @@ from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
-from cmixup.sampling.kernels import Kernel, SelfPairWarning
-from cmixup.sampling.rejection import UniformRejection
-from cmixup.sampling.sampler import PartnerSampler
+from cmixup.sampling.sampler import PartnerSampler, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.seeding import WorkerStreams
+from cmixup.sampling.stream import UniformRejection
 from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.

@@ -27,6 +27,19 @@ def euclidean(first: Tensor, second: Tensor) -> Tensor:
     return torch.cdist(first, second, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
+    """Return `exp(-d / (2 variance))` of distances d, relative to the nearest one of each row.
+
+    Args:
+        squared: `(..., C)` float64 distances whose unit is that of the variance, infinite for rows never to draw.
+        variance: 0 or more, infinity allowed, a number or a tensor that broadcasts; at 0 only the nearest keep weight.
+    """
+    excess = squared - squared.amin(dim=-1, keepdim=True)
+    variance = torch.as_tensor(variance, dtype=excess.dtype, device=excess.device)
+    energy = torch.where(excess > 0, excess / (2 * variance), 0.0)
+    return torch.where(squared.isinf(), 0.0, torch.exp(-energy))
+
+
 class Standardised:
     """Euclidean distances between inputs, every coordinate with mean 0 and standard deviation 1.
 

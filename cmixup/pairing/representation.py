@@ -20,9 +20,8 @@ from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
 from cmixup.pairing.base import Pairing
-from cmixup.pairing.flat import euclidean
+from cmixup.pairing.flat import euclidean, weights_of
 from cmixup.sampling.bandwidth import parse_bandwidth
-from cmixup.sampling.kernels import weights_of
 
 
 class RepresentationDistance(Pairing):

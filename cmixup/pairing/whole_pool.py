@@ -10,8 +10,8 @@ from cmixup.batch import Batch, EpochBatches, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
 from cmixup.handle import Training
+from cmixup.pairing.flat import weights_of
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
-from cmixup.sampling.kernels import weights_of
 
 BLOCK = 1024  # rows encoded at once
 MAX_BYTES = 2**31  # of the inputs of all rows

@@ -19,9 +19,8 @@ from cmixup.errors import (
     check_positive,
     format_value,
 )
-from cmixup.sampling.distance import FAR, Distances
+from cmixup.sampling.distance import FAR, Distances, Kernel
 from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, has_gaps
-from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cmixup.errors import InputError, check_bandwidth, check_choice
-from cmixup.sampling.distance import WIDEST, pair_distance
+from cmixup.sampling.distance import WIDEST, Kernel, pair_distance
 from cmixup.sampling.inputs import Floats, Given, Rng, as_kind_of, as_labels, has_gaps, numpy_rng
-from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.space import positive_numbers
 
 SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
@@ -28,16 +26,9 @@ class BatchPartnerSampler:
         InputError: an argument cannot be used; the message gives its name and value.
     """
 
-    def __init__(
-        self,
-        bandwidth: float,
-        *,
-        candidates: str = "b2",
-        period: Floats | None = None,
-    ) -> None:
+    def __init__(self, bandwidth: float, *, candidates: str = "b2", period: Floats | None = None) -> None:
         self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
-        self._kernel = Kernel(self.bandwidth)
         self._period = None if period is None else positive_numbers("period", period, zero=True)
         if self._period is not None and ((self._period > 0) & (self._period < SMALLEST_PERIOD)).any():
             raise InputError(f"period must be 0 or at least {SMALLEST_PERIOD:g}, got {float(self._period.min())!r}")
@@ -59,19 +50,15 @@ class BatchPartnerSampler:
         return as_kind_of(first, weights / weights.sum(axis=1, keepdims=True))
 
     def draw(self, first: Given, second: Given, rng: Rng) -> Any:
-        """Draw one partner for each anchor of the first batch.
+        """Draw one partner for each anchor of the first batch; arguments and errors are those of `probabilities`.
 
         Args:
-            first: see `probabilities`.
-            second: see `probabilities`.
+            first, second: see `probabilities`.
             rng: NumPy or torch generator.
 
         Returns:
             (B1,) int64 indices into `second`, or into [first; second] with candidates "b1+b2"; an array, or a tensor on
             the device of `first` if that is one.
-
-        Raises:
-            InputError: as `probabilities`, or `rng` is no generator.
         """
         cumulative = self._weights(first, second).cumsum(axis=1)
         total = cumulative[:, -1:]
@@ -81,30 +68,18 @@ class BatchPartnerSampler:
 
     def _weights(self, first: Given, second: Given) -> Floats:
         """Return weights (B1, C) float64 relative to each anchor's nearest candidate."""
-        anchors, pool = self._points("first", first), self._points("second", second)
-        if anchors.shape[1] != pool.shape[1]:
-            raise InputError(f"first and second must have as many outputs, got {anchors.shape[1]} and {pool.shape[1]}")
+        anchors, pool = (
+            as_labels(name, labels, gaps=True).astype(np.float64)
+            for name, labels in (("first", first), ("second", second))
+        )
+        d, other = (points.shape[1] if points.ndim > 1 else 1 for points in (anchors, pool))
+        if d != other:
+            raise InputError(f"first and second must have as many outputs, got {d} and {other}")
+        if self._period is not None and self._period.size not in (1, d):
+            raise InputError(f"period must be one number or {d} as the labels, got {self._period.size}")
         if self.candidates == "b1+b2":
             pool = np.concatenate([anchors, pool])
         gaps = has_gaps(anchors) or has_gaps(pool)
-        kernel = replace(self._kernel, bandwidth=min(self._kernel.bandwidth, WIDEST)) if gaps else self._kernel
-        distance = _distances(anchors, pool, self._period, gaps=gaps)
+        kernel = Kernel(min(self.bandwidth, WIDEST) if gaps else self.bandwidth)
+        distance = pair_distance(anchors[:, None], pool[None], d, self._period, gaps=gaps)
         return np.exp(-kernel.excess(distance, distance.min(axis=1, keepdims=True)))
-
-    def _points(self, name: str, labels: Given) -> Floats:
-        """Return labels (B,) or (B, d) as points (B, d) float64 that the kernel compares."""
-        checked = as_labels(name, labels, gaps=True)
-        points = checked.astype(np.float64).reshape(len(checked), -1)
-        if self._period is not None and self._period.size not in (1, points.shape[1]):
-            raise InputError(f"period must be one number or {points.shape[1]} as the labels, got {self._period.size}")
-        return points
-
-
-def _distances(points: Floats, pool: Floats, period: Floats | None, *, gaps: bool) -> Floats:
-    """Return the distances (B, C) of points (B, d) and candidates (C, d)."""
-    if period is not None or gaps:
-        return pair_distance(points[:, None, :], pool[None, :, :], points.shape[1] + 1, period, gaps=gaps)
-    difference = points[:, None, :] - pool[None, :, :]
-    if difference.shape[2] == 1:
-        return np.abs(difference[:, :, 0])  # whose square could underflow
-    return np.asarray((difference**2).sum(axis=2) ** 0.5)

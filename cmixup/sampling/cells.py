@@ -7,38 +7,37 @@ bandwidth wide; an anchor's row has one slot for every near cell and one for eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
-from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.slots import BYTES_PER_SLOT, SlotTable
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
+from cmixup.sampling.slots import ANCHORS_PER_CHUNK, BYTES_PER_SLOT, SlotTable
+from cmixup.sampling.stream import Rejection, Round
 
 # Cell widths that are tried, in bandwidths: finer cells accept more often, coarser ones take less memory.
 CELL_WIDTHS = (0.25, 0.5, 1.0, 2.0)
 # The numbers of so many cells fit 16 bits, and a stable argsort of those is a radix sort, O(N).
 MAX_RADIX_CELLS = 1 << 16
-# Labels are converted, slots are built and anchors draw in chunks, which bounds the temporaries. Without a table every
-# chunk of anchors builds slots of its own.
-LABELS_PER_CHUNK = SLOTS_PER_CHUNK = ANCHORS_PER_CHUNK = 1 << 18
-ANCHORS_PER_CHUNK_WITHOUT_TABLE = ANCHORS_PER_CHUNK // 8
+# Labels are converted in chunks, which bounds the temporaries.
+LABELS_PER_CHUNK = 1 << 18
 # The table may take the larger of these beside the 12 to 16 bytes for each label, if the memory budget allows it.
 TABLE_BYTES_PER_LABEL, TABLE_BYTES = 8, 8 << 20
 
 
-class Cells(SamplingAlgorithm):
+class Cells(Rejection):
     """Exact partner draws for one-dimensional labels.
 
-    Arguments are those of `SamplingAlgorithm`. A slot table above the budget is not held: each draw builds its rows.
+    A slot table above the budget is not held (`table` is None): every chunk of anchors builds rows of its own.
     """
 
     name = "cells"
+    at_once = ANCHORS_PER_CHUNK
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        self.labels, self.kernel = labels, kernel
+        super().__init__(labels, kernel)
         n = len(labels)
         self._small = np.int32 if n < 2**31 else np.int64
         budget = min(memory_budget, max(TABLE_BYTES, TABLE_BYTES_PER_LABEL * n))
@@ -50,32 +49,25 @@ class Cells(SamplingAlgorithm):
             slots = self._group_by_number(extent, budget)
         else:
             slots = self._group_by_sorting(budget)
-        #: The table is None where each draw builds its rows.
-        self.table = None
-        if slots * BYTES_PER_SLOT <= budget:
-            self.table = SlotTable.join([table for _, _, table in self._chunks(self._low, self._high)])
+        self.table = self._build(self._low, self._high) if slots * BYTES_PER_SLOT <= budget else None
 
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        partners = np.empty(len(anchors), dtype=np.int64)
-        step = ANCHORS_PER_CHUNK if self.table is not None else ANCHORS_PER_CHUNK_WITHOUT_TABLE
-        for s in range(0, len(anchors), step):
-            chunk = anchors[s : s + step]
-            points = np.asarray(self.labels[chunk], dtype=np.float64)
-            cells = self._cell_of(chunk, points)
-            if self.table is not None:
-                position = self.table.draw(cells, points, rng)
-            else:
-                used, row = np.unique(cells, return_inverse=True)
-                position = self._draw_built(self._low[used], self._high[used], row, points, rng)
-            drawn = self.order.take(position).astype(np.int64)
-            rejected = np.flatnonzero(position < 0)
-            if rejected.size:  # by every round: they take their exact row
-                drawn[rejected] = StreamedSampler(self.labels, self.kernel).draw(chunk[rejected], rng)
-            partners[s : s + step] = drawn
-        return partners
+    def proposer(self, anchors: Ints) -> Callable[[Ints, np.random.Generator], Round]:
+        """Return the rounds for `anchors`, with the table or with rows for their cells alone."""
+        points = np.asarray(self.labels[anchors], dtype=np.float64)
+        rows, table = self._cell_of(anchors, points), self.table
+        if table is None:
+            used, rows = np.unique(rows, return_inverse=True)
+            table = self._build(self._low[used], self._high[used])
 
-    # --- grouping -------------------------------------------------------------------------------------
+        def propose(places: Ints, rng: np.random.Generator) -> Round:
+            position, refused = table.propose(rows[places], points[places], rng)
+            return self.order.take(position), refused
+
+        return propose
+
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Play one round."""
+        return self.proposer(anchors)(np.arange(len(anchors)), rng)
 
     def _numbers(self, values: Labels) -> Floats:
         """Return the cell numbers of labels (N,), not yet rounded down."""
@@ -154,8 +146,6 @@ class Cells(SamplingAlgorithm):
             return self._cells[anchors].astype(np.int64)
         return self._lookup.take(self._numbers(points).astype(np.int64)).astype(np.int64)
 
-    # --- slots ----------------------------------------------------------------------------------------
-
     def _spans(self, low: Floats, high: Floats) -> tuple[Ints, Ints, Ints]:
         """Return the near cells [left, right) of intervals [low, high], and the slots of each row (with both tails)."""
         left = np.searchsorted(self._high, low - self._cutoff, "left")
@@ -163,19 +153,8 @@ class Cells(SamplingAlgorithm):
         width = right - left + (left > 0) + (right < len(self._low))
         return left, right, width
 
-    def _chunks(self, low: Floats, high: Floats) -> Iterator[tuple[int, int, SlotTable]]:
-        """Yield first row, row behind the last one and table of each part, a bounded number of slots at a time.
-
-        Rows are for anchors inside the intervals [low, high], (R,) float64 each.
-        """
-        begin, ends = 0, np.cumsum(self._spans(low, high)[2])
-        while begin < len(low):
-            stop = int(np.searchsorted(ends, (ends[begin - 1] if begin else 0) + SLOTS_PER_CHUNK, "right"))
-            stop = max(stop, begin + 1)
-            yield begin, stop, self._build_chunk(low[begin:stop], high[begin:stop])
-            begin = stop
-
-    def _build_chunk(self, low: Floats, high: Floats) -> SlotTable:
+    def _build(self, low: Floats, high: Floats) -> SlotTable:
+        """Return rows for anchors inside the intervals [low, high], (R,) float64 each."""
         left, right, width = self._spans(low, high)
         row_start = np.concatenate([[0], np.cumsum(width)])
         row = np.repeat(np.arange(len(low)), width)
@@ -185,16 +164,7 @@ class Cells(SamplingAlgorithm):
         start, stop = self._first[cell], self._first[cell + 1]
         start[cell < left[row]] = 0
         stop[cell >= right[row]] = self._first[-1]
-        return SlotTable.build(self.kernel, self._values, row_start=row_start, gap=gap, start=start, count=stop - start)
-
-    def _draw_built(self, low: Floats, high: Floats, row: Ints, points: Floats, rng: np.random.Generator) -> Ints:
-        """Draw with rows built for this call only."""
-        by_row = np.argsort(row, kind="stable")
-        position = np.empty(len(row), dtype=np.int64)
-        for begin, stop, table in self._chunks(low, high):
-            these = by_row[np.searchsorted(row[by_row], begin) : np.searchsorted(row[by_row], stop)]
-            position[these] = table.draw(row[these] - begin, points[these], rng)
-        return position
+        return SlotTable(self.kernel, self._values, row_start=row_start, gap=gap, start=start, count=stop - start)
 
 
 def _count_slots(occupied: NDArray[np.bool_], cutoff: float) -> int:

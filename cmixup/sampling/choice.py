@@ -3,6 +3,11 @@
 A training draws a partner for every row in each epoch, so a set-up is spread over `EPOCHS`. Algorithms of accept/reject
 are tried on a pilot: a mean acceptance does not tell their cost, because rows in the tails are refused for
 `round_limit` rounds and then read all labels.
+
+Labels that go round a circle are drawn by proposals on the chord. With radius R = P / 2 pi, a label y of period P is
+the point (R cos, R sin)(y / R) of the plane. A chord is never longer than its arc, so the kernel of the chord is an
+envelope of the kernel of the arc: any algorithm proposes j on the chords, and j is kept with probability
+K(arc) / K(chord). Outputs that do not go round stay as they are.
 """
 
 from __future__ import annotations
@@ -10,16 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cmixup.errors import InputError
-from cmixup.sampling import kd, rejection, sparse
-from cmixup.sampling.cdf import CdfRows
 from cmixup.sampling.cells import Cells
-from cmixup.sampling.inputs import Ints, Labels, has_gaps
-from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.rejection import SECONDS_A_COORDINATE, SECONDS_A_PROPOSAL, SECONDS_A_ROUND
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler, round_limit
+from cmixup.sampling.distance import Kernel, pair_distance
+from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
+from cmixup.sampling.kd import KDCells, bytes_needed, n_leaves
+from cmixup.sampling.stored_rows import CdfRows, SparseRows, sparse_acceptance
+from cmixup.sampling.stream import Rejection, Round, SamplingAlgorithm, StreamedSampler, UniformRejection, round_limit
 
 ALGORITHMS = ("auto", "cells", "uniform", "kd", "cdf", "sparse", "rows")
 #: 1 GiB: lets Electricity (15,591 x 321) keep its cumulative rows, 0.97 GB.
@@ -31,31 +34,36 @@ MAX_KD_DIMENSIONS = 16
 # A pilot begins with so many rows. From the ninth round on it keeps so many of those that are refused, and weighs them
 # for all: rare rows in the tails can cost more than all others.
 PILOT_ROWS, PILOT_KEPT, WHOLE_ROUNDS = 1 << 14, 512, 8
-# Seconds on one core, of which only the ratios decide.
+# Seconds on one core, of which only the ratios decide: of a round, a proposal in it, and a coordinate of that.
+SECONDS_A_ROUND, SECONDS_A_PROPOSAL, SECONDS_A_COORDINATE = 15e-6, 60e-9, 10e-9
 KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-9
 CDF_SECONDS_A_PAIR, CDF_SECONDS_A_DRAW, SPARSE_SECONDS_A_PAIR = 20e-9, 250e-9, 27e-9
 #: Tables of all pairs have to be faster by this factor than what needs less memory.
 PREFERRED = 1.4
 
-#: One round for rows (B,): the partners proposed, and whether each is refused.
-Propose = Callable[[Ints, np.random.Generator], tuple[Ints, NDArray[np.bool_]]]
 
-
-def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
-    """Build a sampling algorithm.
+def choose(
+    labels: Labels, kernel: Kernel, name: str, budget: int, period: Floats | None = None
+) -> tuple[SamplingAlgorithm, str]:
+    """Return the sampling algorithm `name`, and the reason for it in words.
 
     Args:
         labels: (N,) or (N, d) float32 or float64.
         kernel: the kernel that gives the weights.
         name: one of `ALGORITHMS`; "auto" takes the one whose training is expected to cost least.
         budget: bytes that tables may take beside the labels.
-
-    Returns:
-        The algorithm, and the reason for it in words.
+        period: see `pair_distance`.
 
     Raises:
         InputError: the algorithm asked for does not take these labels, or not within the budget.
     """
+    if period is not None and has_gaps(labels):
+        return StreamedSampler(labels, kernel, period), "circular labels with gaps"
+    if period is not None:
+        chords = _on_circles(labels, period)
+        proposing, reason = choose(chords, kernel, name, budget)
+        circular = Circular(labels, kernel, period, chords, proposing)
+        return circular, f"circular labels, proposals on the chord; {reason}"
     if name != "auto":
         return _build(labels, kernel, name, budget), "as given"
     if labels.ndim == 1:
@@ -68,15 +76,13 @@ def _build(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
         raise InputError(f"method must be auto, uniform, cdf or rows for labels with gaps (NaN), got {name!r}")
     if name == "cells" and labels.ndim == 2:
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
-    if name == "uniform":
-        return rejection.UniformRejection(labels, kernel)
-    if name == "rows":
-        return StreamedSampler(labels, kernel)
-    tabulated: dict[str, type[Cells | kd.KDCells | CdfRows | sparse.SparseRows]] = {
+    if name in ("uniform", "rows"):
+        return (UniformRejection if name == "uniform" else StreamedSampler)(labels, kernel)
+    tabulated: dict[str, type[Cells | KDCells | CdfRows | SparseRows]] = {
         "cells": Cells,
-        "kd": kd.KDCells,
+        "kd": KDCells,
         "cdf": CdfRows,
-        "sparse": sparse.SparseRows,
+        "sparse": SparseRows,
     }
     return tabulated[name](labels, kernel, budget)
 
@@ -87,7 +93,7 @@ def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgo
     an_epoch = EPOCHS * n
     a_row = n * (23e-9 if d <= 3 else 12e-9 + 0.1e-9 * d)  # reading all labels: differences, or a matrix product
     coordinates = SECONDS_A_COORDINATE * d
-    uniform = rejection.UniformRejection(labels, kernel)
+    uniform = UniformRejection(labels, kernel)
     costs = {
         "rows": an_epoch * a_row,
         "uniform": expected_seconds(labels, uniform.propose, SECONDS_A_PROPOSAL + coordinates, a_row),
@@ -95,29 +101,27 @@ def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgo
     if 4 * n * n <= budget:
         costs["cdf"] = PREFERRED * (CDF_SECONDS_A_PAIR * n * n + CDF_SECONDS_A_DRAW * an_epoch)
     elif not has_gaps(labels) and SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
-        accepted = max(sparse.pilot(labels, kernel, budget), 1e-9)
+        accepted = max(sparse_acceptance(labels, kernel, budget), 1e-9)
         draw = min(CDF_SECONDS_A_DRAW / accepted, a_row)
         costs["sparse"] = PREFERRED * (SPARSE_SECONDS_A_PAIR * n * n + an_epoch * draw)
     leaves: SamplingAlgorithm | None = None
-    setup = KD_SECONDS_A_SLOT * kd.n_leaves(n) ** 2 + KD_SECONDS_A_ROW * n
+    setup = KD_SECONDS_A_SLOT * n_leaves(n) ** 2 + KD_SECONDS_A_ROW * n
     a_proposal = KD_SECONDS_A_PROPOSAL + coordinates
-    fits = d <= MAX_KD_DIMENSIONS and kd.bytes_needed(labels) <= budget and not has_gaps(labels)
+    fits = d <= MAX_KD_DIMENSIONS and bytes_needed(labels) <= budget and not has_gaps(labels)
     if fits and setup + an_epoch * a_proposal < min(costs.values()):
-        leaves = kd.KDCells(labels, kernel, budget)
+        leaves = KDCells(labels, kernel, budget)
         costs["kd"] = setup + expected_seconds(labels, leaves.propose, a_proposal, a_row)
     name = min(costs, key=costs.__getitem__)
     built = leaves if name == "kd" and leaves else _build(labels, kernel, name, budget)
     return built, f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
 
 
-def expected_seconds(labels: Labels, propose: Propose, a_proposal: float, a_row: float) -> float:
+def expected_seconds(
+    labels: Labels, propose: Callable[[Ints, np.random.Generator], Round], a_proposal: float, a_row: float
+) -> float:
     """Return the seconds that accept/reject takes for `EPOCHS` epochs, by playing a pilot to its end.
 
-    Args:
-        labels: (N, d) labels.
-        propose: one round of the algorithm.
-        a_proposal: seconds of one proposal.
-        a_row: seconds of an exact row, which an anchor takes that every round refused.
+    A round `propose` costs `a_proposal` seconds a row, and an anchor that every round refused `a_row`, its exact row.
     """
     rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
     n = len(labels)
@@ -134,3 +138,32 @@ def expected_seconds(labels: Labels, propose: Propose, a_proposal: float, a_row:
             weight *= len(rows) / PILOT_KEPT
             rows = rng.choice(rows, size=PILOT_KEPT, replace=False)
     return EPOCHS * (proposals * a_proposal + rounds * SECONDS_A_ROUND + weight * len(rows) * a_row)
+
+
+class Circular(Rejection):
+    """Exact partner draws for labels of which some outputs go round a circle, see the head of this file."""
+
+    def __init__(
+        self, labels: Labels, kernel: Kernel, period: Floats, chords: Floats, proposing: SamplingAlgorithm
+    ) -> None:
+        super().__init__(labels, kernel, period)
+        self._chords, self._proposing, self.name = chords, proposing, proposing.name
+
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Propose by the chords, and refuse by the arcs."""
+        proposal = self._proposing.draw(anchors, rng)
+        arc = self.distances.between(proposal, anchors)
+        chord = pair_distance(self._chords[proposal], self._chords[anchors], self._chords.shape[1])
+        return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(arc, chord)
+
+
+def _on_circles(labels: Labels, period: Floats) -> Floats:
+    """Return labels (N,) or (N, d) with the columns R cos and R sin in the place of each circular output."""
+    columns = []
+    for column, length in zip(labels.reshape(len(labels), -1).astype(np.float64).T, period, strict=True):
+        if length == 0:
+            columns.append(column)
+        else:
+            radius = length / (2 * np.pi)
+            columns += [radius * np.cos(column / radius), radius * np.sin(column / radius)]
+    return np.stack(columns, axis=1)

@@ -1,11 +1,17 @@
-"""Euclidean distances between labels, in label units: of pairs, and of points to blocks of labels."""
+"""The kernel over label distance, and Euclidean distances of pairs, and of points to blocks of labels, in label units.
+
+A weight is exp(-energy(d)) with the energy d^2 / (2 s^2), C-Mixup Eq. 6 (Yao et al., NeurIPS 2022). Of unit vectors the
+squared distance is 2 (1 - cos): the kernel then compares angles.
+"""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
-from cmixup.sampling.kernels import Kernel
 
 # A temporary block holds (points x labels x dimensions) coordinate differences: 16 MiB in float64.
 COORDINATES_PER_BLOCK = 1 << 21
@@ -14,6 +20,35 @@ COORDINATES_PER_BLOCK = 1 << 21
 FAR, WIDEST = 1e200, 1e190
 # A matrix product may leave no larger error in an energy.
 MAX_ENERGY_ERROR = 1e-10
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel with its bandwidth s in label units, as `check_bandwidth` allows it."""
+
+    bandwidth: float
+
+    @np.errstate(over="ignore")  # beyond float64 a weight is 0, which is what infinity gives
+    def excess(self, distance: Floats, nearest: Floats | float) -> Floats:
+        """Return the energy of `distance` above that of `nearest`, elementwise with broadcasting; infinite: weight 0.
+
+        Weights relative to the nearest point never underflow to an all-zero row. With bandwidth 0 the limit is taken:
+        only points as near as the nearest keep weight. The result is monotone in `distance` under rounding, as
+        accept/reject needs.
+        """
+        s = self.bandwidth
+        if s == 0:
+            return np.where(distance > nearest, np.inf, 0.0)
+        # (d - n)(d + n) rather than d^2 - n^2: exact even when both are millions of bandwidths.
+        excess = distance - nearest
+        excess /= s
+        excess *= distance + nearest
+        excess *= 0.5 / s
+        return excess
+
+    def cutoff(self, n: int) -> float:
+        """Return the distance beyond which `n` points together weigh less than 1e-3 of the anchor itself."""
+        return self.bandwidth * math.sqrt(2 * math.log(n / 1e-3))
 
 
 def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *, gaps: bool = False) -> Floats:
@@ -32,9 +67,8 @@ def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *,
         np.divide(difference, period, out=turns, where=period > 0)
         difference -= np.rint(turns, out=turns) * period
     if d == 1:
-        return np.abs(difference, out=difference)
+        return np.abs(difference, out=difference)  # whose square could underflow
     if gaps:
-        d = difference.shape[-1]
         common = d - np.isnan(difference).sum(axis=-1)
         np.nan_to_num(difference, copy=False)
         squares = np.einsum("...d,...d->...", difference, difference)
@@ -52,7 +86,7 @@ class Distances:
     Args:
         labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
             NaN stands for a missing output.
-        kernel: the kernel, which decides how accurate distances have to be; None for differences throughout.
+        kernel: decides how accurate distances have to be; None for differences throughout.
         period: see `pair_distance`.
     """
 
@@ -68,14 +102,13 @@ class Distances:
             self._max_squared_norm = float(MAX_ENERGY_ERROR / np.finfo(np.float64).eps) * squared_bandwidth
             n, step = len(labels), max(1, COORDINATES_PER_BLOCK // self.d)
             starts = range(0, n, step)
-            self._centre = sum(self.read(s, s + step).sum(axis=0) for s in starts) / n
+            self._centre = sum(self._read(s, s + step).sum(axis=0) for s in starts) / n
             self._squared_norms = np.concatenate(
-                [_squared_norm(self.read(s, s + step) - self._centre) for s in starts], dtype=np.float64
+                [_squared_norm(self._read(s, s + step) - self._centre) for s in starts], dtype=np.float64
             )
             self._product = bool(self._squared_norms.max() <= self._max_squared_norm)
 
-    def read(self, start: int, stop: int) -> Floats:
-        """Return labels start..stop-1 as float64."""
+    def _read(self, start: int, stop: int) -> Floats:
         return np.asarray(self.labels[start:stop], dtype=np.float64)
 
     def at(self, index: Ints) -> Floats:
@@ -87,15 +120,11 @@ class Distances:
         return pair_distance(self.at(first), self.at(second), self.d, self.period, gaps=self.gaps)
 
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:
-        """Return the distances (B, stop - start) float64 from points to labels start..stop-1.
+        """Return the distances (B, stop - start) float64 from points (B,) or (B, d) to labels start..stop-1.
 
-        Args:
-            points: (B,) or (B, d) float64.
-            start: first label of the block.
-            stop: label behind the last one of the block.
-            anchors: (B,) the points' own indices, where they have one: that distance is exactly 0.
+        `anchors` (B,) are the points' own indices, where they have one: that distance is exactly 0.
         """
-        block = self.read(start, stop)
+        block = self._read(start, stop)
         if self.d == 1:
             return pair_distance(points[:, None], block, 1, self.period)
         if self._product:

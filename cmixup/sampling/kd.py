@@ -9,13 +9,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cmixup.errors import InputError
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import Floats, Ints, Labels
-from cmixup.sampling.kernels import Kernel
 from cmixup.sampling.slots import ANCHORS_PER_CHUNK, BYTES_PER_SLOT, SlotTable
-from cmixup.sampling.stream import Rejection, StreamedSampler
+from cmixup.sampling.stream import Rejection, Round
 
 MAX_LEAVES = 2048
 # A block of box distances has (leaves x leaves x dimensions) coordinate differences: 16 MiB in float64.
@@ -23,30 +22,26 @@ COORDINATES_PER_BLOCK = 1 << 21
 
 
 class KDCells(Rejection):
-    """Exact partner draws for labels of up to about 16 dimensions.
-
-    Arguments are those of `SamplingAlgorithm`; labels are copied once in leaf order, within the budget.
-    """
+    """Exact partner draws for labels of up to about 16 dimensions, copied once in leaf order, within the budget."""
 
     name = "kd"
     at_once = ANCHORS_PER_CHUNK
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        self._streamed = StreamedSampler(labels, kernel)
-        leaves = n_leaves(len(labels))
-        needed = bytes_needed(labels)
+        leaves, needed = n_leaves(len(labels)), bytes_needed(labels)
         if needed > memory_budget:
             raise InputError(f"method kd needs {needed} bytes, above memory_budget={memory_budget}")
+        super().__init__(labels, kernel)
         values = np.array(labels, dtype=np.float64).reshape(len(labels), -1)
         self.order, first = _leaf_order(values, leaves)
         values = values[self.order]
-        self._values = values[:, 0] if labels.ndim == 1 else values
         size = np.diff(first)
         self._leaf = np.empty(len(labels), dtype=np.int64)
         self._leaf[self.order] = np.repeat(np.arange(leaves), size)
         low = np.minimum.reduceat(values, first[:-1])
         high = np.maximum.reduceat(values, first[:-1])
-        self.table = SlotTable.build(
+        self._values = values[:, 0] if labels.ndim == 1 else values
+        self.table = SlotTable(
             kernel,
             self._values,
             row_start=np.arange(leaves + 1) * leaves,
@@ -55,17 +50,14 @@ class KDCells(Rejection):
             count=np.tile(size, leaves),
         )
 
-    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-        """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""
-        position, refused = self.table.propose(self._leaf[anchors], self._streamed.distances.at(anchors), rng)
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Play one round of the slots."""
+        position, refused = self.table.propose(self._leaf[anchors], self.distances.at(anchors), rng)
         return self.order[position], refused
 
 
 def n_leaves(n: int) -> int:
-    """Return the number of leaves for n labels, a power of two.
-
-    A leaf has about 8 labels or more, and there are at most about 8 sqrt(n) leaves (64 n slots) and `MAX_LEAVES`.
-    """
+    """Return a power of two: about 8 labels a leaf or more, at most about 8 sqrt(n) (64 n slots) and `MAX_LEAVES`."""
     wanted = min(n / 8, 8 * n**0.5, MAX_LEAVES)
     return 1 << max(0, round(np.log2(max(wanted, 1))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from torch import Tensor
 from cmixup.errors import check_choice, check_nonnegative
 from cmixup.sampling.bandwidth import Bandwidth, resolve_bandwidth
 from cmixup.sampling.choice import ALGORITHMS, DEFAULT_BUDGET_BYTES, choose
-from cmixup.sampling.circular import Circular
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import (
     Floats,
     Given,
+    Ints,
     Rng,
     as_anchors,
     as_kind_of,
@@ -22,11 +24,12 @@ from cmixup.sampling.inputs import (
     copied_numpy,
     numpy_rng,
 )
-from cmixup.sampling.kernels import Kernel, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
-from cmixup.sampling.stream import SamplingAlgorithm, StreamedSampler
+from cmixup.sampling.stream import StreamedSampler
 
 ANCHORS_PER_CHUNK = 1 << 20
+#: So many rows are drawn before it is said that each was its own partner.
+WATCHED = 64
 
 
 class PartnerSampler:
@@ -74,16 +77,9 @@ class PartnerSampler:
         period = self._coordinates.period
         data = self._coordinates.of("labels", checked)
         self.bandwidth = resolve_bandwidth(data, bandwidth, period=period)
-        inner = Kernel(self.bandwidth)
-        self._streamed = StreamedSampler(data, inner, period)
-        self._algorithm: SamplingAlgorithm
-        if period is None:
-            self._algorithm, self.reason = choose(data, inner, method, budget)
-        elif self._streamed.distances.gaps:
-            self._algorithm, self.reason = self._streamed, "circular labels with gaps"
-        else:
-            self._algorithm = Circular(data, period, inner, method, budget)
-            self.reason = self._algorithm.reason
+        kernel = Kernel(self.bandwidth)
+        self._streamed = StreamedSampler(data, kernel, period)
+        self._algorithm, self.reason = choose(data, kernel, method, budget, period)
         self.method = self._algorithm.name
         self._labels = data
         self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # what partners are like
@@ -110,14 +106,8 @@ class PartnerSampler:
     def epoch(self, rng: Rng) -> Any:
         """Draw one partner for each of 0..N-1, in order and in one call (partners do not depend on the model).
 
-        Args:
-            rng: NumPy or torch generator; the same state gives the same draws.
-
         Returns:
             (N,) int64 indices into the labels, of the kind that `draw` returns.
-
-        Raises:
-            InputError: `rng` is no generator.
         """
         generator = numpy_rng(rng)
         partners = np.empty(len(self), dtype=np.int64)
@@ -149,3 +139,25 @@ class PartnerSampler:
             f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
             f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
         )
+
+
+class SelfPairWarning:
+    """Warns once if the first `WATCHED` rows that are drawn are all their own partners."""
+
+    def __init__(self) -> None:
+        self._left = WATCHED
+
+    def check(self, anchors: Ints, partners: Ints, bandwidth: float, rows: int) -> None:
+        """Look at anchors and their partners `(B,)`, of so many rows; bandwidth 0 is known to mix nothing."""
+        if self._left <= 0 or bandwidth == 0 or rows == 1:
+            return
+        if (anchors != partners).any():
+            self._left = 0
+            return
+        self._left -= len(anchors)
+        if self._left <= 0:
+            warnings.warn(
+                f"bandwidth {bandwidth:g} leaves every row its own partner, so nothing is mixed: it is in the unit of "
+                'the labels; `diagnose` says what one does, and "auto" finds one',
+                stacklevel=3,
+            )

@@ -9,15 +9,11 @@ alias tables (Walker 1977), built for many short rows at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from cmixup.sampling.distance import pair_distance
-from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
-from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.stream import round_limit
+from cmixup.sampling.distance import Kernel, pair_distance
+from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.stream import Round
 
 BYTES_PER_SLOT = 28
 # Anchors are handled in chunks so small that temporaries stay in the cache.
@@ -25,18 +21,12 @@ ANCHORS_PER_CHUNK = 1 << 15
 
 
 def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
-    """Build one alias table for each row by the sweeping construction, all rows in step.
+    """Return the probability (S,) of staying in each slot, and the slot (S,) of its row to move to otherwise.
 
-    Each step closes one slot of every open row: the current light slot is topped up by the current heavy
+    Rows are built by the sweeping construction, all in step, from masses (S,) of 0 or more with a positive sum in every
+    row. Each step closes one slot of every open row: the current light slot is topped up by the current heavy
     one, or the heavy one, used up, becomes a light slot itself (Hubschle-Schneider & Sanders, "Parallel
     Weighted Random Sampling", 2022).
-
-    Args:
-        mass: (S,) unnormalised masses, 0 or more, with a positive sum in every row.
-        row_start: (R + 1,) first slot of each row, and S.
-
-    Returns:
-        (S,) float64 probability of staying in a slot, and (S,) int64 slot of the same row to move to otherwise.
     """
     width = np.diff(row_start)
     row = np.repeat(np.arange(len(width)), width)
@@ -75,70 +65,28 @@ def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
     return stay, move
 
 
-@dataclass(frozen=True)
 class SlotTable:
     """Alias rows of slots, stored flat: R rows of together S slots over N positions.
 
     Attributes:
         kernel: the kernel that gives the weights.
         values: (N,) or (N, d) labels by position, float32 or float64; shared, not counted in `nbytes`.
-        row_start: (R + 1,) int64, first slot of each row.
-        stay: (S,) float64, alias probability of staying in the slot.
+        row_start: (R + 1,) int64, first slot of each row, and S; no row is empty.
         gap: (S,) float64, smallest distance of the row's cell and the slot (label units).
-        move: (S,) int32 (int64 where that is too small), the slot to move to otherwise.
-        start: (S,) as `move`, first position of the slot.
-        count: (S,) as `move`, positions that the slot covers.
+        start, count: (S,) int32 (int64 where that is too small), the first position that the slot covers, and how many.
+        stay: (S,) float64, alias probability of staying in the slot.
+        move: (S,) as `start`, the slot to move to otherwise.
     """
 
-    kernel: Kernel
-    values: Labels
-    row_start: Ints
-    stay: Floats
-    gap: Floats
-    move: SmallInts
-    start: SmallInts
-    count: SmallInts
-
-    @classmethod
-    def build(
-        cls, kernel: Kernel, values: Labels, *, row_start: Ints, gap: Floats, start: Ints, count: Ints
-    ) -> SlotTable:
-        """Build alias rows from slots, none of them empty; arguments are those of the attributes.
-
-        The values are held, not copied.
-        """
+    def __init__(
+        self, kernel: Kernel, values: Labels, *, row_start: Ints, gap: Floats, start: Ints, count: Ints
+    ) -> None:
+        self.kernel, self.values, self.row_start, self.gap = kernel, values, row_start, gap
         nearest = np.minimum.reduceat(gap, row_start[:-1])
         mass: Floats = np.multiply(count, np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start)))))
-        stay, move = alias_rows(mass, row_start)
+        self.stay, move = alias_rows(mass, row_start)
         small = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
-        return cls(
-            kernel,
-            values,
-            row_start,
-            stay,
-            gap,
-            move=move.astype(small),
-            start=start.astype(small),
-            count=count.astype(small),
-        )
-
-    @classmethod
-    def join(cls, tables: list[SlotTable]) -> SlotTable:
-        """Return one table with the rows of several tables over the same values, one table after the other."""
-        if len(tables) == 1:
-            return tables[0]
-        offset = np.cumsum([0] + [len(t.gap) for t in tables])
-        pairs = list(zip(tables, offset[:-1], strict=True))
-        return cls(
-            tables[0].kernel,
-            tables[0].values,
-            np.concatenate([*(t.row_start[:-1] + o for t, o in pairs), offset[-1:]]),
-            np.concatenate([t.stay for t in tables]),
-            np.concatenate([t.gap for t in tables]),
-            np.concatenate([t.move + t.move.dtype.type(o) for t, o in pairs]),
-            np.concatenate([t.start for t in tables]),
-            np.concatenate([t.count for t in tables]),
-        )
+        self.move, self.start, self.count = move.astype(small), start.astype(small), count.astype(small)
 
     @property
     def nbytes(self) -> int:
@@ -146,61 +94,20 @@ class SlotTable:
         held = (self.row_start, self.stay, self.gap, self.move, self.start, self.count)
         return sum(int(array.nbytes) for array in held)
 
-    def draw(self, rows: Ints, points: Floats, rng: np.random.Generator) -> Ints:
-        """Draw one position for each point.
-
-        Args:
-            rows: (B,) table row of each point.
-            points: (B,) or (B, d) float64 labels of the anchors, each within its row's cell.
-            rng: source of randomness.
-
-        Returns:
-            (B,) int64 positions; -1 for those still rejected after `round_limit` rounds.
-        """
-        position = np.empty(len(rows), dtype=np.int64)
-        for s in range(0, len(rows), ANCHORS_PER_CHUNK):
-            part = slice(s, s + ANCHORS_PER_CHUNK)
-            self._draw_chunk(rows[part], points[part], rng, position[part])
-        return position
-
-    def propose(self, rows: Ints, points: Floats, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-        """Play one round for points (arguments as for `draw`).
-
-        Returns:
-            (B,) int64 positions proposed, and (B,) bool, whether each is refused.
-        """
+    def propose(self, rows: Ints, points: Floats, rng: np.random.Generator) -> Round:
+        """Play one round, with positions proposed for `points`, (B,) or (B, d) float64, each in the cell of its row."""
         first = self.row_start.take(rows)
-        return self._propose(first, self.row_start.take(rows + 1) - first, points, rng)
-
-    def _propose(
-        self, first: Ints, width: Ints, points: Floats, rng: np.random.Generator
-    ) -> tuple[Ints, NDArray[np.bool_]]:
-        """Play one round; return the positions proposed, (B,) int64, and whether each is refused, (B,) bool."""
-        toss = rng.random(len(first))
-        toss *= width
+        toss = rng.random(len(rows))
+        toss *= self.row_start.take(rows + 1) - first
         slot = toss.astype(np.int64)
         toss -= slot
         slot += first
         np.copyto(slot, self.move.take(slot), where=toss >= self.stay.take(slot))
         # The uniforms are float64, because float32 could not address every point of a large slot.
-        inside = rng.random(len(first))
+        inside = rng.random(len(rows))
         inside *= self.count.take(slot)
         proposal = inside.astype(np.int64)
         proposal += self.start.take(slot)
         distance = pair_distance(self.values.take(proposal, axis=0), points, self.values.ndim)
-        refused = rng.standard_exponential(len(first)) < self.kernel.excess(distance, self.gap.take(slot))
+        refused = rng.standard_exponential(len(rows)) < self.kernel.excess(distance, self.gap.take(slot))
         return proposal, refused
-
-    def _draw_chunk(self, rows: Ints, points: Floats, rng: np.random.Generator, out: Ints) -> None:
-        first, width = self.row_start.take(rows), self.row_start.take(rows + 1)
-        width -= first
-        out[:], refused = self._propose(first, width, points, rng)
-        pending = kept = np.flatnonzero(refused)
-        for _ in range(round_limit(self.values) - 1):
-            if not kept.size:
-                return
-            first, width, points = first.take(kept), width.take(kept), points.take(kept, axis=0)
-            out[pending], refused = self._propose(first, width, points, rng)
-            kept = np.flatnonzero(refused)
-            pending = pending.take(kept)
-        out[pending] = -1

@@ -1,6 +1,6 @@
-"""Streamed rows draw exactly for any labels and any kernel; they need no set-up and hold no more than one block.
+"""What every sampling algorithm is, and the two that need no set-up: streamed rows, and uniform rejection.
 
-A row of P is read in blocks of labels. Each block yields a triple for every anchor: the nearest distance, the
+A streamed row of P is read in blocks of labels. Each block yields a triple for every anchor: the nearest distance, the
 mass relative to it, and one candidate drawn inside the block. Two blocks merge exactly: the newer candidate
 is kept with probability (its mass) / (both masses). (nearest, mass) is the block's log-sum-exp,
 log(mass) - energy(nearest), in a form that neither overflows nor rounds far from the data.
@@ -9,20 +9,24 @@ log(mass) - energy(nearest), in a form that neither overflows nor rounds far fro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cmixup.sampling.distance import FAR, WIDEST, Distances
+from cmixup.sampling.distance import FAR, WIDEST, Distances, Kernel
 from cmixup.sampling.inputs import Floats, Ints, Labels
-from cmixup.sampling.kernels import Kernel
 
 # A block of weights holds (anchors x labels) distances: 8 MiB in float64, a few of which live at once.
 DISTANCES_PER_BLOCK = 1 << 20
 ANCHORS_PER_BLOCK = 256
+# Uniform rejection handles anchors in chunks of so many coordinates (anchors x dimensions).
+COORDINATES_PER_CHUNK = 1 << 18
+
+#: One round of accept/reject: the partners proposed, (B,) int64, and whether each is refused, (B,) bool.
+Round = tuple[Ints, NDArray[np.bool_]]
 
 
 def round_limit(labels: Labels) -> int:
@@ -33,27 +37,11 @@ def round_limit(labels: Labels) -> int:
     return min(max(48, int(np.prod(labels.shape)) // 2000), 4096)
 
 
-class _Drawn(NamedTuple):
-    """The triple of some labels for B anchors: distance to the nearest (B,), mass (B,) and candidate (B,) int64."""
-
-    nearest: Floats
-    mass: Floats
-    candidate: Ints
-
-
 class SamplingAlgorithm(ABC):
-    """A sampling algorithm; all draw from the same distribution.
+    """A sampling algorithm over labels, which it holds and does not copy; all draw from the same distribution.
 
-    Args:
-        labels: (N,) or (N, d) float32 or float64, possibly a memory map; held, not copied.
-        kernel: the kernel that gives the weights.
-        memory_budget: bytes that tables may take beside the labels, where the algorithm has any.
-
-    Raises:
-        InputError: the algorithm's tables exceed the budget.
-
-    Attributes:
-        name: one of `cmixup.sampling.choice.ALGORITHMS`, without "auto".
+    Its `name` is one of `cmixup.sampling.choice.ALGORITHMS`, without "auto". Those with tables take a memory budget,
+    bytes beside the labels, and raise `InputError` if they exceed it.
     """
 
     name: str
@@ -69,43 +57,12 @@ class SamplingAlgorithm(ABC):
         """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
 
 
-class Rejection(SamplingAlgorithm):
-    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row.
-
-    Attributes:
-        at_once: how many anchors are handled together; None for all.
-    """
-
-    _streamed: StreamedSampler
-    at_once: int | None = None
-
-    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
-        step = self.at_once or max(1, len(anchors))
-        chunks = [self._draw_chunk(anchors[s : s + step], rng) for s in range(0, len(anchors), step)]
-        return np.concatenate([np.empty(0, dtype=np.int64), *chunks])
-
-    def _draw_chunk(self, anchors: Ints, rng: np.random.Generator) -> Ints:
-        partners = np.empty(len(anchors), dtype=np.int64)
-        pending = np.arange(len(anchors))
-        for _ in range(round_limit(self._streamed.labels)):
-            partners[pending], refused = self.propose(anchors[pending], rng)
-            pending = pending[refused]
-            if not pending.size:
-                return partners
-        partners[pending] = self._streamed.draw(anchors[pending], rng)
-        return partners
-
-    @abstractmethod
-    def propose(self, anchors: Ints, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-        """Play one round; return the partners proposed, (B,) int64, and whether each is refused, (B,) bool."""
-
-
 class StreamedSampler(SamplingAlgorithm):
     """Exact partner draws that stream the rows of the anchors; a draw takes time O(B N d), and there is no set-up.
 
     Args:
-        labels, kernel: see `SamplingAlgorithm`.
+        labels: (N,) or (N, d) float32 or float64, possibly a memory map.
+        kernel: the kernel that gives the weights.
         period: (d,) circles that outputs go round, see `pair_distance`.
     """
 
@@ -130,16 +87,14 @@ class StreamedSampler(SamplingAlgorithm):
         return np.concatenate(parts)
 
     def weights(self, anchors: Ints) -> Floats:
-        """Return unnormalised rows (B, N) float64 of `anchors` (B,), indices of labels; an anchor itself weighs 1."""
+        """Return unnormalised rows (B, N) float64 of `anchors` (B,); an anchor itself weighs 1."""
         distance = np.concatenate([d for _, d in self._blocks(anchors)], axis=1)
         return np.exp(-self.kernel.excess(distance, 0.0))
 
     def statistics(self, anchors: Ints) -> Floats:
-        """Return sums over the rows of `anchors` (B,), indices of labels.
+        """Return sums over the rows of `anchors`, (B, 5) float64.
 
-        Returns:
-            (B, 5) float64: sum K, sum K^2, the number of equal labels (for them K = 1), sum K * distance and sum of
-            distance (label units).
+        They are sum K, sum K^2, the number of equal labels (for them K = 1), sum K * distance and sum of distance.
         """
         sums = np.zeros((len(anchors), 5))
         for s in range(0, len(anchors), ANCHORS_PER_BLOCK):
@@ -150,15 +105,9 @@ class StreamedSampler(SamplingAlgorithm):
                     common = distance < FAR
                     share = common.mean(axis=1).clip(min=1 / common.shape[1])
                     total = np.where(common, distance, 0.0).sum(axis=1) / share
+                squares, gaps = (np.einsum("bm,bm->b", weight, by) for by in (weight, distance))
                 sums[s : s + ANCHORS_PER_BLOCK] += np.stack(
-                    [
-                        weight.sum(axis=1),
-                        np.einsum("bm,bm->b", weight, weight),
-                        (distance == 0).sum(axis=1),
-                        np.einsum("bm,bm->b", weight, distance),
-                        total,
-                    ],
-                    axis=1,
+                    [weight.sum(axis=1), squares, (distance == 0).sum(axis=1), gaps, total], axis=1
                 )
         return sums
 
@@ -169,6 +118,14 @@ class StreamedSampler(SamplingAlgorithm):
         for start in range(0, len(self.labels), step):
             stop = min(start + step, len(self.labels))
             yield start, self.distances.to(points, start, stop, anchors)
+
+
+class _Drawn(NamedTuple):
+    """The triple of some labels for B anchors: distance to the nearest (B,), mass (B,) and candidate (B,) int64."""
+
+    nearest: Floats
+    mass: Floats
+    candidate: Ints
 
 
 def _draw_block(distance: Floats, start: int, kernel: Kernel, rng: np.random.Generator) -> _Drawn:
@@ -188,3 +145,58 @@ def _merge(a: _Drawn, b: _Drawn, kernel: Kernel, rng: np.random.Generator) -> _D
     mass = mass_a + mass_b
     newer = rng.random(len(mass)) * mass < mass_b
     return _Drawn(nearest, mass, np.where(newer, b.candidate, a.candidate))
+
+
+class Rejection(SamplingAlgorithm):
+    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row.
+
+    Arguments are those of `StreamedSampler`. `at_once` anchors are handled together.
+    """
+
+    at_once = 1 << 62
+
+    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
+        self._streamed = StreamedSampler(labels, kernel, period)
+        self.labels, self.kernel, self.distances = labels, self._streamed.kernel, self._streamed.distances
+
+    def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
+        """Return partners (B,) int64 for `anchors` (B,), indices of labels."""
+        partners = np.empty(len(anchors), dtype=np.int64)
+        for s in range(0, len(anchors), self.at_once):
+            chunk = anchors[s : s + self.at_once]
+            propose, pending = self.proposer(chunk), np.arange(len(chunk))
+            for _ in range(round_limit(self.labels)):
+                partners[s + pending], refused = propose(pending, rng)
+                pending = pending[refused]
+                if not pending.size:
+                    break
+            else:
+                partners[s + pending] = self._streamed.draw(chunk[pending], rng)
+        return partners
+
+    def proposer(self, anchors: Ints) -> Callable[[Ints, np.random.Generator], Round]:
+        """Return the rounds for `anchors`: a function of the places (B,) among them that are still open."""
+        return lambda places, rng: self.propose(anchors[places], rng)
+
+    @abstractmethod
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Play one round."""
+
+
+class UniformRejection(Rejection):
+    """Proposes any j and accepts it with probability K_ij: for wide bandwidths, and for a batch, drawn once.
+
+    Nothing is set up, and a draw costs 1 / mean(K) proposals.
+    """
+
+    name = "uniform"
+
+    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
+        super().__init__(labels, kernel, period)
+        self.at_once = max(1, COORDINATES_PER_CHUNK // self.distances.d)
+
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Propose any partner, and refuse by the kernel."""
+        proposal = rng.integers(len(self.labels), size=len(anchors))
+        distance = self.distances.between(proposal, anchors)
+        return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(distance, 0.0)

@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.sampling.kernels import Kernel
 
 Sample = tuple[Floats, Floats]  # features (N, p) and labels (N,)
 

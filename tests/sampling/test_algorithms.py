@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from cmixup import PartnerSampler
 from cmixup.sampling import stream
 from cmixup.sampling.cells import Cells
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.kd import KDCells
-from cmixup.sampling.kernels import Kernel
 from tests.sampling.goodness import exact_row, label_sets, p_value, typical_spread
 
 SETS = label_sets()

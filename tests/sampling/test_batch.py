@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.rejection import UniformRejection
+from cmixup.sampling.distance import Kernel
+from cmixup.sampling.stream import UniformRejection
 from tests.sampling.goodness import exact_row, p_value
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kstest
 
 from cmixup import PartnerSampler
-from cmixup.sampling import cdf
+from cmixup.sampling import stored_rows
 from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
 
 # Narrow widths are part of the grid: their rows are exact, too.
@@ -61,7 +61,7 @@ def test_many_draws_resolve_a_percent(method):
 def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
     # With 32 bits the correction is too rare to see; with six it decides most draws.
     labels = np.random.default_rng(1).normal(size=20)
-    monkeypatch.setattr(cdf, "MAX_TOTAL", 64.0)
+    monkeypatch.setattr(stored_rows, "MAX_TOTAL", 64.0)
     drawn = PartnerSampler(labels, 0.5, method="cdf").draw(np.full(50_000, 3), np.random.default_rng(0))
     assert p_value(drawn, exact_row(labels, 0.5, 3)) > 1e-3
 

@@ -11,9 +11,9 @@ from cmixup import CMixup, InputError, PartnerSampler
 from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
 from cmixup.sampling.batch import BatchPartnerSampler
-from cmixup.sampling.kernels import Kernel
-from cmixup.sampling.rejection import UniformRejection
+from cmixup.sampling.distance import Kernel
 from cmixup.sampling.space import LabelSpace
+from cmixup.sampling.stream import UniformRejection
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:

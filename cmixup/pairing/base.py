@@ -34,11 +34,7 @@ class Pairing(nn.Module, ABC):
         """Prepare from the training split, once a run; labels are in their own unit."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split.
-
-        Raises:
-            InputError: the pairing chooses partners in the step.
-        """
+        """Return the partner of every row in `order.index`, `(M,)` int64 rows of the training split."""
         raise InputError(f"pairing {type(self).__name__} chooses partners in the step and has none before it")
 
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -70,13 +66,9 @@ class Pairing(nn.Module, ABC):
         """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
 
     def set_bandwidth(self, bandwidth: float | str | list | tuple) -> None:
-        """Draw with another bandwidth from the next epoch on; a checkpoint keeps it.
+        """Draw with another bandwidth, in any form that the constructor takes, from the next epoch on.
 
-        Args:
-            bandwidth: in any form that the constructor takes.
-
-        Raises:
-            InputError: the pairing has no bandwidth that can change once it is fitted, or does not take this one.
+        A checkpoint keeps it. `InputError` is raised where a fitted pairing has no bandwidth that can change.
         """
         raise InputError(f"pairing {type(self).__name__} has no bandwidth that can change between epochs")
 

@@ -24,9 +24,6 @@ class Blocks(KeepsState, Pairing):
     Args:
         k: rows a block, 1 or more, at most the batch size.
         second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
-
-    Raises:
-        InputError: a bad argument; in `check_batch` and `draw`, a k larger than the batches.
     """
 
     kept_state: ClassVar[tuple[str, ...]] = ("_drawn", "_drawn_self", "_cost")
@@ -48,7 +45,7 @@ class Blocks(KeepsState, Pairing):
         self._x, self.n_rows, self._rows_per_chunk = train.x, len(train), rows_at_once(train.x)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64; they use the random numbers that `Permutation` uses."""
+        """Return partners `(M,)`; they use the random numbers that `Permutation` uses."""
         largest = int(order.sizes.max())
         if self.k > largest:
             raise InputError(f"k must be at most the batch size, got k {self.k} for batches of {largest} rows")

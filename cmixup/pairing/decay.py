@@ -32,11 +32,7 @@ class DistanceDecay(Decay):
 
 
 class Threshold(DistanceDecay):
-    """Weighs 1 up to a quantile of the distances of all training pairs, self pairs included; else 0.
-
-    Args:
-        quantile: in [0, 1]; 1 keeps every pair, 0 those at distance 0 (self pairs).
-    """
+    """Weighs 1 up to a quantile, in [0, 1], of the distances of all training pairs, self pairs included; else 0."""
 
     def __init__(self, quantile: float = 0.25):
         self.quantile = check_between("quantile", quantile, 0, 1)
@@ -51,11 +47,7 @@ class Threshold(DistanceDecay):
 
 
 class Exponential(DistanceDecay):
-    """Weighs exp(-a d / median(d)), with the median over all training pairs.
-
-    Args:
-        a: 0 (every weight 1) or more.
-    """
+    """Weighs exp(-a d / median(d)), with the median over all training pairs and a of 0 (every weight 1) or more."""
 
     def __init__(self, a: float = 1.0):
         self.a = check_nonnegative("a", a)
@@ -70,11 +62,7 @@ class Exponential(DistanceDecay):
 
 
 class Knn(Decay):
-    """Weighs 1 where the partner is among the k nearest other rows (ties too) or the row itself, else 0.
-
-    Args:
-        k: neighbours, 0 or more; fewer than the training rows.
-    """
+    """Weighs 1 where the partner is among the k nearest other rows (ties too) or the row itself, else 0."""
 
     def __init__(self, k: int = 20):
         self.k = check_count("k", k)

@@ -28,11 +28,10 @@ def euclidean(first: Tensor, second: Tensor) -> Tensor:
 
 
 def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
-    """Return `exp(-d / (2 variance))` of distances d, relative to the nearest one of each row.
+    """Return `exp(-d / (2 variance))` of distances d `(..., C)` float64, relative to the nearest one of each row.
 
-    Args:
-        squared: `(..., C)` float64 distances whose unit is that of the variance, infinite for rows never to draw.
-        variance: 0 or more, infinity allowed, a number or a tensor that broadcasts; at 0 only the nearest keep weight.
+    They are in the unit of the variance, and infinite for rows never to draw. At variance 0 only the nearest keep
+    weight; it may be infinite, and a tensor that broadcasts.
     """
     excess = squared - squared.amin(dim=-1, keepdim=True)
     variance = torch.as_tensor(variance, dtype=excess.dtype, device=excess.device)
@@ -41,16 +40,10 @@ def weights_of(squared: Tensor, variance: Tensor | float) -> Tensor:
 
 
 class Standardised:
-    """Euclidean distances between inputs, every coordinate with mean 0 and standard deviation 1.
+    """Euclidean distances between inputs `(N, ...)`, every coordinate with mean 0 and standard deviation 1.
 
     A coordinate that never varies counts nothing. Inputs that are read on demand are standardised by `sample` rows
-    of them; nothing but the two statistics is kept.
-
-    Args:
-        x: `(N, ...)` inputs, a tensor or read on demand.
-
-    Attributes:
-        sample: up to `SAMPLED_ROWS` rows, the same every time: all of them in small data.
+    of them, up to `SAMPLED_ROWS` and the same every time; nothing but the two statistics is kept.
     """
 
     def __init__(self, x: Tensor | Indexable):
@@ -80,10 +73,7 @@ class Standardised:
         return euclidean(rows, rows).flatten().numpy()
 
     def kth_distance(self, k: int) -> np.ndarray:
-        """Return every row's distance to its k-th nearest other row, `(N,)` float32; 0 for k = 0.
-
-        Costs O(N^2 D) and reads on-demand inputs once a block of rows.
-        """
+        """Return every row's distance to its k-th nearest other row, `(N,)` float32, in O(N^2 D); 0 for k = 0."""
         n = len(self.x)
         if k == 0:
             return np.zeros(n, dtype=np.float32)

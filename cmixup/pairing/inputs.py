@@ -23,12 +23,8 @@ class InputDistance(Pairing):
     be its own partner. P is computed once.
 
     Args:
-        bandwidth: sigma in the inputs' unit, in any form of `LabelDistance`; ("median", c) for sigma^2 of c times the
-            median squared distance.
+        bandwidth: sigma in the inputs' unit, in any form of `LabelDistance`.
         labels: compare [x; y], neither of them scaled, instead of x.
-
-    Raises:
-        InputError: another bandwidth; in `fit`, a single row, or more rows than a table of N x N can hold.
     """
 
     def __init__(self, bandwidth: float | str | list | tuple, labels: bool = False):
@@ -66,7 +62,7 @@ class InputDistance(Pairing):
         return np.diff(self._cumulative, axis=1, prepend=0.0) / self._cumulative[:, -1:]
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64."""
+        """Return partners `(M,)`."""
         level = rng.random(len(order.index)) * self._cumulative[order.index, -1]
         drawn = [self._cumulative[i].searchsorted(v, "right") for i, v in zip(order.index, level, strict=True)]
         return np.array(drawn, dtype=np.int64)

@@ -20,13 +20,9 @@ class LabelDistance(Pairing):
     """Draws with P(j|i) ~ exp(-||y_i - y_j||^2 / (2 bandwidth^2)) over all training rows, the row itself included.
 
     Args:
-        bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), "auto",
-            ("fraction", f) for the sigma at which the median effective-partner fraction is f, ("std", c) for c
-            standard deviations of the training labels, or ("median", c), see `parse_bandwidth`.
+        bandwidth: sigma in label units, 0 or more (0 pairs equal labels only; infinity is plain mixup), or a form of
+            `parse_bandwidth`: "auto", ("fraction", f), ("std", c), ("median", c).
         sampler: the algorithm of `PartnerSampler`; the draws of two algorithms differ.
-
-    Raises:
-        InputError: any other bandwidth or algorithm.
     """
 
     def __init__(self, bandwidth: float | str | list | tuple, sampler: str = "auto"):
@@ -62,7 +58,7 @@ class LabelDistance(Pairing):
         self.set_bandwidth(state["bandwidth"])
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64, drawn for the whole epoch in one call."""
+        """Return partners `(M,)`, drawn for the whole epoch in one call."""
         return self.sampler.draw(order.index, rng)
 
     def diagnostics(self) -> dict[str, float | str]:

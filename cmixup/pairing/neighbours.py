@@ -30,9 +30,6 @@ class Neighbours(KeepsState, Pairing):
         features: `(N, D + d_y)` float32 standardised inputs and labels.
         nearest: `(N, max(options))` int64 other rows, nearest first.
         probabilities: `(N, len(options))` float64 of each option for each row; uniform at first.
-
-    Raises:
-        InputError: a bad argument; in `fit`, more neighbours than other rows, or inputs too large to hold.
     """
 
     kept_state: ClassVar[tuple[str, ...]] = ("probabilities",)  # which a search may have learned

@@ -36,20 +36,12 @@ class RepresentationDistance(Pairing):
         distance: "euclidean", d = ||h_i - h_j||^2, or "cosine", d = 1 - cos(h_i, h_j).
         labels: compare [h; y], neither of them scaled, instead of h.
         factor: candidates for each row of the batch, 1 or more.
-
-    Raises:
-        InputError: a bad argument; in `check_model`, a model without hidden representations.
     """
 
     in_step: ClassVar[bool] = True
 
     def __init__(
-        self,
-        bandwidth: float | list | tuple,
-        distance: str = "euclidean",
-        *,
-        labels: bool = False,
-        factor: int = 4,
+        self, bandwidth: float | list | tuple, distance: str = "euclidean", *, labels: bool = False, factor: int = 4
     ):
         super().__init__()
         parsed = parse_bandwidth(bandwidth)
@@ -62,9 +54,8 @@ class RepresentationDistance(Pairing):
     def check_model(self, model: nn.Module) -> None:
         """Raise `InputError` if the model has no last hidden layer."""
         if not isinstance(model, Backbone) or type(model).features is Backbone.features:
-            raise InputError(
-                f"pairing RepresentationDistance needs hidden representations, model {type(model).__name__} has none"
-            )
+            name = type(model).__name__
+            raise InputError(f"pairing RepresentationDistance needs hidden representations, model {name} has none")
 
     def fit(self, train: Split) -> None:
         """Keep the number of rows."""

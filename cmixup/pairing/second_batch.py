@@ -28,9 +28,6 @@ class SecondBatch(Pairing):
         bandwidth: see `LabelDistance`.
         candidates: "b2" or "b1+b2".
         factor: rows of B2 as a multiple of the batch size, 1 or more; infinity for the whole training set.
-
-    Raises:
-        InputError: a bad argument.
     """
 
     def __init__(self, bandwidth: float | str | list | tuple, candidates: str = "b2", factor: float = 1.0):
@@ -49,7 +46,7 @@ class SecondBatch(Pairing):
         self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64."""
+        """Return partners `(M,)`."""
         size = self.factor * int(order.sizes.max())  # a smaller last batch has as many candidates as the others
         partners = []
         for first in order.batches():

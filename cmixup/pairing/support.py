@@ -47,8 +47,7 @@ class SupportPermutation(SupportPairing):
 class SupportLabels(SupportPairing):
     """Draws with P(j|i) ~ exp(-(y_i - y_j)^2 / (2 bandwidth^2)) over the support of the task (C-Mixup, Algorithm 2).
 
-    Args:
-        bandwidth: sigma in label units; 0 takes the nearest labels, infinity any with equal probability.
+    The bandwidth is in label units; 0 takes the nearest labels, infinity any with equal probability.
     """
 
     def __init__(self, bandwidth: float):
@@ -102,8 +101,7 @@ class SupportUniform(SupportLabels):
 class SupportBlocks(SupportPermutation):
     """Matches blocks of k query examples with blocks of a permuted support at the least cost (k-Mixup).
 
-    Args:
-        k: examples a block, which divides their number; 1 is the permutation itself.
+    k divides the number of examples; 1 is the permutation itself.
     """
 
     def __init__(self, k: int):

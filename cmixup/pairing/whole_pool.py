@@ -28,18 +28,10 @@ class WholePool(RepresentationDistance):
         distance: "euclidean" or "cosine".
         labels: compare [h; y], neither of them scaled, instead of h.
         every: steps between two encodings, 1 or more.
-
-    Raises:
-        InputError: a bad argument; in `fit`, inputs that are no tensor or take over 2 GiB, or fewer than 2 rows.
     """
 
     def __init__(
-        self,
-        bandwidth: float | list | tuple,
-        distance: str = "euclidean",
-        *,
-        labels: bool = False,
-        every: int = 10,
+        self, bandwidth: float | list | tuple, distance: str = "euclidean", *, labels: bool = False, every: int = 10
     ):
         super().__init__(bandwidth, distance, labels=labels)
         self.every = check_count("every", every, 1)

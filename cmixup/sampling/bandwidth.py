@@ -47,13 +47,11 @@ class BandwidthReport:
 
     Attributes:
         bandwidth: s in label units.
-        n: number of labels.
-        rows: number of rows looked at (all, or some that stand for them; columns are never sampled).
+        n, rows: numbers of labels, and of rows looked at (all, or some that stand for them; columns are never sampled).
         effective_fraction: median over rows of 1 / sum_j P_ij^2, divided by n.
         self_probability: median of P(i|i).
         equal_label_probability: median probability that the partner has the same label.
-        pair_gap: mean label distance of drawn pairs (label units).
-        uniform_gap: mean label distance of uniform pairs (label units).
+        pair_gap, uniform_gap: mean label distance of drawn and of uniform pairs (label units).
         verdict: the same in words, see `in_words` below.
     """
 
@@ -83,8 +81,7 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
     """
     check_count("seed", seed)
     data, period = _compared(labels, space)
-    sigma = resolve_bandwidth(data, bandwidth, seed=seed, period=period)
-    n = len(data)
+    sigma, n = resolve_bandwidth(data, bandwidth, seed=seed, period=period), len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
     mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma), period).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
@@ -103,10 +100,10 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
 
 
 def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
-    """Return at most `count` rows, ascending, that stand for all.
+    """Return at most `count` rows, ascending, that stand for all: of labels of several outputs a sample.
 
     Of labels that are one number they lie at even steps of the labels' order: a median over them is much nearer to that
-    over all rows than a sample's, and does not depend on the order of the rows. Of other labels they are a sample.
+    over all rows than a sample's, and does not depend on the order of the rows.
     """
     n = len(data)
     if count >= n:
@@ -165,14 +162,8 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
 def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, period: Floats | None = None) -> float:
     """Turn a bandwidth of any form that `parse_bandwidth` allows into a number in label units.
 
-    Args:
-        labels: (N,) or (N, d) array or tensor; a number is returned without looking at them.
-        bandwidth: see `parse_bandwidth`.
-        seed: a whole number that chooses the labels looked at, see `bandwidth_for_fraction`.
-        period: (d,) circles that outputs go round, see `cmixup.sampling.distance.pair_distance`.
-
-    Raises:
-        InputError: `bandwidth` has no such form, or labels cannot be used.
+    A number is returned without looking at the labels. `seed` is that of `bandwidth_for_fraction`, `period` that of
+    `cmixup.sampling.distance.pair_distance`.
     """
     parsed = parse_bandwidth(bandwidth)
     if isinstance(parsed, float):
@@ -257,12 +248,7 @@ def _search(data: Labels, fraction: float, seed: int, period: Floats | None) -> 
 
 
 def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
-    """Return the median squared distance of two different rows; above 2,048 rows a seeded subsample stands for them.
-
-    Args:
-        labels: (N,) or (N, d) array or tensor, N of 2 or more.
-        seed: a whole number that chooses the subsample.
-    """
+    """Return the median squared distance of two different rows; above 2,048 rows a seeded subsample stands for them."""
     data = as_labels("labels", labels, gaps=True)
     rows = np.sort(np.random.default_rng(seed).permutation(len(data))[:MAX_MEDIAN_LABELS])
     points = np.asarray(data[rows], dtype=np.float64).reshape(len(rows), -1)

@@ -50,11 +50,7 @@ class BatchPartnerSampler:
         return as_kind_of(first, weights / weights.sum(axis=1, keepdims=True))
 
     def draw(self, first: Given, second: Given, rng: Rng) -> Any:
-        """Draw one partner for each anchor of the first batch; arguments and errors are those of `probabilities`.
-
-        Args:
-            first, second: see `probabilities`.
-            rng: NumPy or torch generator.
+        """Draw one partner for each anchor of the first batch, see `probabilities`; `rng` is NumPy's or torch's.
 
         Returns:
             (B1,) int64 indices into `second`, or into [first; second] with candidates "b1+b2"; an array, or a tensor on

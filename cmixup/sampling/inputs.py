@@ -1,7 +1,4 @@
-"""Types of the arrays in this package, and the checks and conversions of arguments.
-
-Every public function checks its arguments here before it does any work.
-"""
+"""Types of the arrays in this package, and the checks and conversions of arguments, before any work."""
 
 from __future__ import annotations
 
@@ -36,17 +33,16 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
 
     Args:
         name: the caller's name of the argument, for error messages.
-        labels: (N,) or (N, d) real array, sequence or tensor.
+        labels: (N,) or (N, d) real array, sequence or tensor; (N, 1) is returned as (N,).
         gaps: whether NaN stands for a missing output of a row that has others.
-
-    Returns:
-        (N,) or (N, d) array, float32 or float64; (N, 1) is returned as (N,).
 
     Raises:
         InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`; with
             `gaps`, a row has no output at all.
     """
-    checked = _float_array(name, _dense(name, labels) if isinstance(labels, Tensor) else labels)
+    if isinstance(labels, Tensor) and (form := not_dense(labels)):
+        raise InputError(f"{name} must be a dense tensor with values, got {form}")
+    checked = _float_array(name, to_numpy(labels) if isinstance(labels, Tensor) else labels)
     shape = tuple(checked.shape)
     if len(shape) not in (1, 2):
         raise InputError(f"{name} must have shape (N,) or (N, d), got {shape}")
@@ -83,11 +79,7 @@ def check_common(name: str, labels: Labels) -> None:
 
 
 def as_anchors(name: str, anchors: Given, n: int) -> Ints:
-    """Return anchor indices as a NumPy array (B,) int64.
-
-    Raises:
-        InputError: `anchors` is no one-dimensional array of integers, or an index lies outside 0..n-1.
-    """
+    """Return indices 0..n-1 as a NumPy array (B,) int64, or raise `InputError`."""
     try:
         rows = to_numpy(anchors)
     except (TypeError, ValueError, RuntimeError):  # rows of two lengths, tensors without values
@@ -123,24 +115,13 @@ def copied_numpy(values: Given) -> NDArray[Any]:
 
 
 def numpy_rng(rng: Rng) -> np.random.Generator:
-    """Return `rng`, or a NumPy generator seeded by (and so advancing) a torch one.
-
-    Raises:
-        InputError: `rng` is neither.
-    """
+    """Return `rng`, or a NumPy generator seeded by (and so advancing) a torch one; raise `InputError` for neither."""
     if isinstance(rng, torch.Generator):
         seed = torch.randint(2**62, (2,), generator=rng, device=rng.device)
         return np.random.default_rng(seed.tolist())
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator or torch.Generator, got {format_value(rng)}")
     return rng
-
-
-def _dense(name: str, labels: Tensor) -> NDArray[Any]:
-    """Return a tensor as an array, or raise `InputError` for a nested or sparse one and one without values."""
-    if form := not_dense(labels):
-        raise InputError(f"{name} must be a dense tensor with values, got {form}")
-    return to_numpy(labels)
 
 
 def _float_array(name: str, labels: ArrayLike) -> Labels:

@@ -63,7 +63,7 @@ def n_leaves(n: int) -> int:
 
 
 def bytes_needed(labels: Labels) -> int:
-    """Return the bytes that a sampler of these labels holds beside them."""
+    """Return the bytes that `KDCells` holds beside these labels."""
     return BYTES_PER_SLOT * n_leaves(len(labels)) ** 2 + 8 * int(np.prod(labels.shape)) + 16 * len(labels)
 
 

@@ -94,9 +94,6 @@ class PartnerSampler:
 
         Returns:
             (B,) int64 indices into the labels: an array, or a tensor on their device if they are a tensor.
-
-        Raises:
-            InputError: `anchors` are no indices of labels, or `rng` is no generator.
         """
         rows = as_anchors("anchors", anchors, len(self))
         partners = self._algorithm.draw(rows, numpy_rng(rng))
@@ -118,11 +115,7 @@ class PartnerSampler:
         return as_kind_of(self._kind, partners)
 
     def probabilities(self, anchor: int) -> Floats:
-        """Return the exact row P(.|anchor), (N,) float64 NumPy, in time O(N d).
-
-        Raises:
-            InputError: `anchor` is no integer in 0..N-1.
-        """
+        """Return the exact row P(.|anchor), (N,) float64 NumPy, in time O(N d)."""
         weight = self._streamed.weights(as_anchors("anchor", [anchor], len(self)))[0]
         return weight / weight.sum()
 

@@ -55,7 +55,7 @@ class LabelSpace:
         return self.ranks or isinstance(self.scale, str)
 
     def fit(self, labels: Labels) -> Coordinates:
-        """Return the map from labels to coordinates, for checked labels (N,) or (N, d).
+        """Return the map from labels (N,) or (N, d), which are checked, to coordinates.
 
         Raises:
             InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
@@ -81,7 +81,8 @@ class LabelSpace:
         return Coordinates(d, scale, period, tables)
 
     def __repr__(self) -> str:
-        return f"LabelSpace(scale={_plain(self.scale)}, period={_plain(self.period)}, ranks={self.ranks})"
+        scale, period = (v.tolist() if isinstance(v, np.ndarray) else v for v in (self.scale, self.period))
+        return f"LabelSpace({scale=}, {period=}, ranks={self.ranks})"
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,7 @@ class Coordinates:
         return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
 
     def of(self, name: str, labels: Labels) -> Labels:
-        """Return coordinates, (N,) or (N, d), of labels; the labels themselves where nothing is to be changed.
-
-        Raises:
-            InputError: scaled labels are too large for distances.
-        """
+        """Return coordinates, (N,) or (N, d), of labels; raise `InputError` if they are too large for distances."""
         if self.scale is None and self.turn is None and self.tables is None:
             return labels
         values = labels.astype(np.float64).reshape(len(labels), self.d)
@@ -138,14 +135,10 @@ def as_space(space: LabelSpace | None) -> LabelSpace:
 
 
 def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
-    """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass in a sequence, too, as 0.
-
-    Raises:
-        InputError: `given` is none of these.
-    """
-    entries = (
-        [0.0 if entry is None and zero else entry for entry in given] if isinstance(given, list | tuple) else given
-    )
+    """Return a number () or numbers (d,) above 0 as float64; with `zero`, 0 and None pass in a sequence, too, as 0."""
+    entries = given
+    if zero and isinstance(given, list | tuple):
+        entries = [0.0 if entry is None else entry for entry in given]
     try:
         numbers = np.array(to_numpy(entries))
         numbers = numbers.astype(np.float64) if numbers.dtype.kind in "iuf" else np.full((1, 1), np.nan)
@@ -172,7 +165,3 @@ def _rank_table(column: NDArray[Any]) -> tuple[Floats, Floats]:
     values, counts = np.unique(column, return_counts=True)
     before = np.cumsum(counts) - counts
     return values, (before + counts / 2) / len(column)
-
-
-def _plain(value: Any) -> str:
-    return repr(value.tolist() if isinstance(value, np.ndarray) else value)

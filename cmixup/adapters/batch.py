@@ -35,8 +35,8 @@ from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
 from cmixup.sampling.sampler import PartnerSampler, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
-from cmixup.seeding import WorkerStreams
 from cmixup.sampling.stream import UniformRejection
+from cmixup.seeding import WorkerStreams
 from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.

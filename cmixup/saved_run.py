@@ -14,7 +14,7 @@ import os
 import sys
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +55,15 @@ MOST_FOLDERS = 5000  # that are looked into for runs where there is none
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A run's model with its best weights, ready to predict.
-
-    Attributes:
-        folder: of the run.
-        model: on its device, in evaluation mode.
-        in_shape: shape of one input.
-        preprocessing: how new rows become inputs, and outputs a data frame; None if the run keeps nothing of it.
-        shift, scale: `(1, d_y)`, by which the network's outputs become labels.
-        width: d_y; of `train.loss=gaussian` the network has as many outputs more.
-    """
+    """A run's model with its best weights, ready to predict."""
 
     folder: Path
-    model: nn.Module = field(repr=False)
-    in_shape: tuple[int, ...]
-    preprocessing: Any = field(repr=False)  # `cmixup.inputs.preprocessing.Preprocessing`, or None
-    shift: Tensor = field(repr=False)
+    model: nn.Module = field(repr=False)  # on its device, in evaluation mode
+    in_shape: tuple[int, ...]  # of one input
+    preprocessing: Any = field(repr=False)  # `cmixup.inputs.preprocessing.Preprocessing`; None if the run keeps none
+    shift: Tensor = field(repr=False)  # as the scale (1, d_y), by which the network's outputs become labels
     scale: Tensor = field(repr=False)
-    width: int
+    width: int  # d_y; of `train.loss=gaussian` the network has as many outputs more
 
     def predict(self, rows: Any, batch_size: int | None = None, source: str = "") -> Any:
         """Return the predictions for new rows.
@@ -105,16 +96,14 @@ class SavedRun:
     def _forward(self, inputs: Any, batch_size: int | None) -> Tensor:
         if lazy := getattr(inputs, "batch_size", 0):
             return self._outputs(inputs, len(inputs), batch_size or lazy)
+        shape = f"({', '.join(['N', *map(str, self.in_shape)])})"
         try:
             x = torch.as_tensor(inputs, dtype=torch.float32)
         except (TypeError, ValueError, RuntimeError):
-            what = f"inputs of shape (N, {', '.join(map(str, self.in_shape))})"
-            raise InputError(
-                f"rows must be what run {self.folder} was trained on, or {what}, got {type(inputs).__name__}"
-            ) from None
+            what = f"what run {self.folder} was trained on, or inputs of shape {shape}"
+            raise InputError(f"rows must be {what}, got {type(inputs).__name__}") from None
         if tuple(x.shape[1:]) != self.in_shape or not x.ndim:
-            expected = ", ".join(["N", *map(str, self.in_shape)])
-            raise InputError(f"rows must have shape ({expected}), got {tuple(x.shape)}")
+            raise InputError(f"rows must have shape {shape}, got {tuple(x.shape)}")
         if x.layout != torch.strided or x.is_meta:
             raise InputError(f"rows must be dense and have values, got {x.layout} on {x.device}")
         if not bool(torch.isfinite(x).all()):
@@ -160,25 +149,22 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         raise InputError(f"run {folder} was trained on tasks: it predicts from a support, which predict does not take")
     if not (folder / WEIGHTS).is_file():
         raise InputError(f"run {folder} has no {WEIGHTS}: it was trained with weights=false")
-    in_shape, model, shift, scale = _read_model(folder, given, trust=trust)
-    made = None
+    run, made = _read_model(folder, given, trust=trust), None
     if (path := folder / PREPROCESSING).is_file():
         reader = READERS[_read_json(path, *READERS)["format"]]
         made = _imported(reader, path, trust=False).from_json(checked(path).read_bytes(), str(path))
-        if (made.in_shape, len(made.targets)) != (in_shape, given["out_features"]):
+        if (made.in_shape, len(made.targets)) != (run.in_shape, run.width):
             raise InputError(f"{path} is of other data than {MODEL}: {format_value(made.targets)}")
-    return SavedRun(folder, model.to(place).eval(), in_shape, made, shift, scale, given["out_features"])
+    return replace(run, model=run.model.to(place).eval(), preprocessing=made)
 
 
-def _read_model(
-    folder: Path, given: Mapping[str, Any], *, trust: bool
-) -> tuple[tuple[int, ...], nn.Module, Tensor, Tensor]:
-    """Return the shape of an input, the model with its weights, and mean and standard deviation of scaled labels."""
+def _read_model(folder: Path, given: Mapping[str, Any], *, trust: bool) -> SavedRun:
+    """Return a run without preprocessing: its model with weights, and mean and standard deviation of scaled labels."""
     try:
-        in_shape, model = tuple(given["in_shape"]), _make_model(given, folder, trust=trust)
+        in_shape, width, model = tuple(given["in_shape"]), given["out_features"], _make_model(given, folder, trust)
         labels = given.get("label_scaling") or {"mean": [0.0], "std": [1.0]}
         shift, scale = (torch.tensor([labels[key]], dtype=torch.float32) for key in ("mean", "std"))
-        if {shift.shape, scale.shape} - {(1, 1), (1, given["out_features"])}:
+        if {shift.shape, scale.shape} - {(1, 1), (1, width)}:
             raise InputError(f"label_scaling must be numbers of every label, got {format_value(labels)}")
         model.load_state_dict(read_tensors(checked(folder / WEIGHTS)))
         if not all(bool(value.isfinite().all()) for value in (shift, scale, *model.state_dict().values())):
@@ -190,28 +176,18 @@ def _read_model(
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"run {folder}: {WEIGHTS} does not hold the weights of {MODEL}: {reason}") from None
-    return in_shape, model, shift, scale
+    return SavedRun(folder, model, in_shape, None, shift, scale, width)
 
 
 def model_json(
-    node: Mapping[str, Any],
-    in_shape: Sequence[int],
-    out_features: int,
-    *,
-    tasks: bool,
-    label_scaling: Mapping[str, Sequence[float]] | None = None,
-    outputs: int = 1,
-) -> str:
+    node: Mapping[str, Any], in_shape: Sequence[int], out_features: int, *, tasks: bool,
+    label_scaling: Mapping[str, Sequence[float]] | None = None, outputs: int = 1,
+) -> str:  # fmt: skip
     """Return the description of a model for `load_run`, as JSON.
 
-    Args:
-        node: of the configuration: `_target_`, which takes `in_shape` and `out_features` first, and its options.
-        in_shape: shape of one input.
-        out_features: label width d_y.
-        tasks: whether a row of its data is a task.
-        label_scaling: `mean` and `std` of the labels, `out_features` numbers each, by which outputs of the
-            network become labels; nothing where they are labels.
-        outputs: of the network for each label dimension (`cmixup.losses`).
+    The node of the configuration has `_target_`, which takes `in_shape` and `out_features` first, and its options.
+    `label_scaling` has `mean` and `std` of the `out_features` labels, if outputs become labels by them; the network has
+    so many `outputs` for each label dimension (`cmixup.losses`).
     """
     # What it started from is in the weights' past, and the file need not be here.
     options = {key: None if key == "weights" else value for key, value in node.items()}
@@ -220,7 +196,7 @@ def model_json(
     return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
 
 
-def _make_model(given: Mapping[str, Any], folder: Path, *, trust: bool) -> nn.Module:
+def _make_model(given: Mapping[str, Any], folder: Path, trust: bool) -> nn.Module:
     options = {key: value for key, value in given["model"].items() if key not in ("_target_", "name")}
     function = _imported(given["model"]["_target_"], folder / MODEL, trust=trust)
     kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")

@@ -20,13 +20,6 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
     """Return the arrays of a file by their names; that of a .npy file is called x.
 
     Those of .npy and .h5 files stay in the file until rows are asked for; an .npz file is read whole.
-
-    Args:
-        path: the file.
-        word: how errors call it.
-
-    Raises:
-        InputError: no such file, or no arrays in it.
     """
     if not path.is_file():
         raise InputError(f"{word}: no such file {path}")
@@ -45,11 +38,7 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
 
 
 def chunks(array: Any, source: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield an array of numbers `(N, ...)` in blocks of rows, float64, with the place of the first.
-
-    Raises:
-        InputError: no numbers, or one that is not finite.
-    """
+    """Yield an array of finite numbers `(N, ...)` in blocks of rows, float64, with the place of the first."""
     if np.dtype(array.dtype).kind not in "biuf":
         raise InputError(f"{source} must hold numbers, got dtype {array.dtype}")
     for start in range(0, len(array), CHUNK):
@@ -60,13 +49,7 @@ def chunks(array: Any, source: str) -> Iterator[tuple[int, np.ndarray]]:
 
 
 class ArrayRows:
-    """Rows of an array as a network reads them, `(value - mean) / std`, read from its file when a batch needs them.
-
-    Args:
-        array: `(N, ...)` numbers.
-        rows: which of them.
-        mean, std: numbers for every entry of a row, or one for all.
-    """
+    """Rows of an array `(N, ...)` as a network reads them, `(value - mean) / std`, read when a batch needs them."""
 
     stackable: ClassVar[bool] = True
     batch_size: ClassVar[int] = CHUNK
@@ -88,16 +71,11 @@ class ArrayRows:
 
 @dataclass(frozen=True)
 class ArrayPreprocessing(Preprocessing):
-    """How a run makes inputs of arrays.
-
-    Attributes:
-        shape: of a row.
-        mean, std: of each entry of a row, or one for all.
-    """
+    """How a run makes inputs of arrays."""
 
     format: ClassVar[str] = ARRAYS_FORMAT
-    shape: tuple[int, ...]
-    mean: tuple[float, ...]
+    shape: tuple[int, ...]  # of a row
+    mean: tuple[float, ...]  # as std of each entry of a row, or one for all
     std: tuple[float, ...]
 
     @property
@@ -110,11 +88,7 @@ class ArrayPreprocessing(Preprocessing):
         return hasattr(new, "shape") and hasattr(new, "dtype")
 
     def apply(self, new: Any, source: str = "arrays") -> ArrayRows:
-        """Return the rows of an array `(N, *in_shape)`.
-
-        Raises:
-            InputError: another shape, no numbers, or one that is not finite.
-        """
+        """Return the rows of an array `(N, *in_shape)` of finite numbers."""
         array = new.numpy() if isinstance(new, Tensor) else new
         if tuple(array.shape[1:]) != self.in_shape or not array.shape:
             expected = ", ".join(["N", *map(str, self.in_shape)])

@@ -28,11 +28,7 @@ DEEP_MODES = ("I;16", "I;16B", "I;16L", "I")  # of Pillow: grey of 16 bits
 
 
 def list_images(folder: Path) -> list[Path]:
-    """Return the images below a folder, sorted; hidden files are none.
-
-    Raises:
-        InputError: no folder, or none in it.
-    """
+    """Return the images below a folder, one at least, sorted; hidden files are none."""
     if not folder.is_dir():
         raise InputError(f"images must be a folder, got {folder}{'' if folder.exists() else ': no such folder'}")
     found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
@@ -55,13 +51,8 @@ def is_deep(path: Path) -> bool:
 def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
     """Return an image as `(3, size, size)`: its shorter side becomes `size`, and the centre is cut out.
 
-    Args:
-        path: the file.
-        size: pixels a side.
-        deep: whether the result is of 16 bits, int32 from 0 to 65535, or uint8.
-
-    Raises:
-        InputError: the file is missing or no image, or its pixels are floating-point numbers.
+    It is int32 from 0 to 65535 if `deep`, else uint8. A file that is missing, no image, or of floating-point numbers is
+    an `InputError`.
     """
     from PIL import Image, ImageOps
 
@@ -91,20 +82,11 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
 
 
 class ImageFiles:
-    """The pixels of images, read whenever they are asked for, or kept in memory.
-
-    Args:
-        files: of N images.
-        size: pixels a side.
-        deep: whether pixels have 16 bits.
-
-    Attributes:
-        kept: all pixels, `(N, 3, size, size)` uint8 or int32; None while they are read from the files.
-    """
+    """The pixels of N images, `size` a side and `deep` if of 16 bits, read whenever they are asked for, or kept."""
 
     def __init__(self, files: Sequence[Path], size: int, *, deep: bool):
         self.files, self.size, self.deep = list(files), size, deep
-        self.kept: Tensor | None = None
+        self.kept: Tensor | None = None  # all pixels, (N, 3, size, size) uint8 or int32, once they are in memory
         self.shape = torch.Size((len(files), CHANNELS, size, size))
 
     def __getitem__(self, index: Tensor) -> Tensor:
@@ -116,23 +98,13 @@ class ImageFiles:
 
 
 class ImageRows:
-    """Images as a network reads them, `(value - mean) / std` for each channel.
+    """The images `rows: (N,)` as a network reads them, `(value - mean) / std` for each channel, where 1 is white."""
 
-    Args:
-        files: where the pixels are.
-        rows: `(N,)` int64, which of them.
-        mean, std: of red, green and blue, where the largest value of a pixel is 1.
-
-    Attributes:
-        workers: processes that read batches ahead where pixels are not in memory.
-        batch_size: images that `SavedRun.predict` reads at a time.
-    """
-
-    batch_size: ClassVar[int] = 64
+    batch_size: ClassVar[int] = 64  # images that `SavedRun.predict` reads at a time
 
     def __init__(self, files: ImageFiles, rows: Tensor, mean: Sequence[float], std: Sequence[float]):
         self.files, self.rows = files, rows
-        self.workers = 0 if files.kept is not None else WORKERS
+        self.workers = 0 if files.kept is not None else WORKERS  # processes that read batches ahead
         self.shape = torch.Size((len(rows), *files.shape[1:]))
         largest = 65535 if files.deep else 255
         self._scale = (1 / (largest * torch.tensor(std)))[:, None, None]
@@ -142,11 +114,7 @@ class ImageRows:
         return self.shape[0]
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        """Return the images `index: (B,)` int64 as `(B, 3, size, size)` float32.
-
-        Raises:
-            InputError: an image cannot be read.
-        """
+        """Return the images `index: (B,)` int64 as `(B, 3, size, size)` float32."""
         return self.files[self.rows[index]].to(torch.float32).mul_(self._scale).sub_(self._shift)
 
     def pictures(self, rows: Tensor) -> np.ndarray:
@@ -157,18 +125,12 @@ class ImageRows:
 
 @dataclass(frozen=True)
 class ImagePreprocessing(Preprocessing):
-    """How a run makes inputs of image files.
-
-    Attributes:
-        size: pixels a side.
-        deep: whether pixels have 16 bits.
-        mean, std: see `ImageRows`.
-    """
+    """How a run makes inputs of image files."""
 
     format: ClassVar[str] = IMAGES_FORMAT
-    size: int
-    deep: bool
-    mean: tuple[float, ...]
+    size: int  # pixels a side
+    deep: bool  # whether pixels have 16 bits
+    mean: tuple[float, ...]  # as std of red, green and blue, where 1 is white
     std: tuple[float, ...]
 
     @property
@@ -182,11 +144,7 @@ class ImagePreprocessing(Preprocessing):
         return isinstance(new, (str, Path)) or bool(listed and new)
 
     def apply(self, new: Any, source: str = "images") -> ImageRows:
-        """Return the images of a folder, in order of their names, or of files.
-
-        Raises:
-            InputError: a file that is not there, or none.
-        """
+        """Return the images of a folder, in order of their names, or of files, all of which must be there."""
         files = self.files(new)
         if missing := [str(path) for path in files if not path.is_file()]:
             raise InputError(f"{source}: {len(missing)} of {len(files)} files are not there: {shortened(missing, 3)}")

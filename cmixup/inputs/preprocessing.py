@@ -14,16 +14,11 @@ from cmixup.errors import InputError, check_choice
 
 @dataclass(frozen=True)
 class Preprocessing(ABC):
-    """What all kinds of data share: names of labels, and the JSON, whose first key is `format`.
-
-    Attributes:
-        targets: names of the labels.
-        units: of the labels; "" where none is known.
-    """
+    """What all kinds of data share: names of labels, and the JSON, whose first key is `format`."""
 
     format: ClassVar[str]
-    targets: tuple[str, ...]
-    units: tuple[str, ...]
+    targets: tuple[str, ...]  # names of the labels
+    units: tuple[str, ...]  # of the labels, such as "%" or "days"; "" where none is known
 
     @property
     @abstractmethod
@@ -35,9 +30,9 @@ class Preprocessing(ABC):
         """The targets with their units, in words."""
         return with_units(self.targets, self.units or ("",) * len(self.targets))
 
-    @abstractmethod
     def takes(self, new: Any) -> bool:
-        """Return whether `new` is of this kind; else it is taken for inputs as the model reads them."""
+        """Return whether `new` is of this kind, here a data frame; else it is inputs as the model reads them."""
+        return hasattr(new, "iloc") and getattr(new, "ndim", 0) == 2
 
     @abstractmethod
     def apply(self, new: Any, source: str = "rows") -> Any:
@@ -62,15 +57,7 @@ class Preprocessing(ABC):
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Self:
-        """Return what `to_json` made the text of.
-
-        Args:
-            text: the JSON.
-            source: how errors call it.
-
-        Raises:
-            InputError: other text.
-        """
+        """Return what `to_json` made the text of; other text is an `InputError` that calls it `source`."""
         try:
             given: dict[str, Any] = json.loads(text)
             check_choice("format", given.pop("format"), (cls.format,))

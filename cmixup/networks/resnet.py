@@ -36,12 +36,6 @@ class ResNet(Staged):
         width: channels of layer 1; 64 is the published network.
         channels_last: keep the channels of a pixel next to each other in memory: the same numbers but for rounding, and
             of use for narrow networks on a CPU alone.
-
-    Attributes:
-        notes: whether the network started from weights or, where the paper starts from ImageNet's, at random.
-
-    Raises:
-        InputError: inputs that are no images, an unknown depth, weights that cannot be read or do not fit.
     """
 
     layers = ("input", "stem", *STAGES)
@@ -49,15 +43,9 @@ class ResNet(Staged):
     draws = False
 
     def __init__(
-        self,
-        in_shape: tuple[int, ...],
-        out_features: int,
-        depth: int = 18,
-        weights: str | None = None,
-        width: int = WIDTH,
-        *,
-        channels_last: bool = False,
-    ):
+        self, in_shape: tuple[int, ...], out_features: int, depth: int = 18, weights: str | None = None,
+        width: int = WIDTH, *, channels_last: bool = False,
+    ):  # fmt: skip
         super().__init__()
         if len(in_shape) != 3:
             raise InputError(f"in_shape must be (channels, height, width) for ResNet, got {tuple(in_shape)}")
@@ -126,24 +114,16 @@ def _shortcuts_first(module: nn.Module) -> Iterator[Any]:
 
 
 def resnet18(
-    in_shape: tuple[int, ...],
-    out_features: int,
-    weights: str | None = None,
-    width: int = WIDTH,
-    *,
+    in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH, *,
     channels_last: bool = False,
-) -> ResNet:
+) -> ResNet:  # fmt: skip
     """Return a ResNet-18 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 18, weights, width, channels_last=channels_last)
 
 
 def resnet50(
-    in_shape: tuple[int, ...],
-    out_features: int,
-    weights: str | None = None,
-    width: int = WIDTH,
-    *,
+    in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH, *,
     channels_last: bool = False,
-) -> ResNet:
+) -> ResNet:  # fmt: skip
     """Return a ResNet-50 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 50, weights, width, channels_last=channels_last)

@@ -45,9 +45,6 @@ class Torchvision(Backbone):
         network: its name, one of `torchvision.models.list_models(torchvision.models)` that ends in a linear layer.
         weights: a file of its weights, as torchvision publishes them, for everything but the last layer; None
             initialises at random.
-
-    Raises:
-        InputError: other inputs, no such network, weights that cannot be read or do not fit.
     """
 
     layers = ("input", "features")
@@ -87,8 +84,7 @@ class Torchvision(Backbone):
 
     def features(self, x: Tensor) -> Tensor:
         """Return what the last layer reads, `(B, D)`."""
-        features: Tensor = self.trunk(x)
-        return features
+        return self.trunk(x)
 
     def head(self, features: Tensor) -> Tensor:
         """Return predictions `(B, d_y)`."""
@@ -116,9 +112,6 @@ def load_weights(network: nn.Module, path: Path, last: str = "fc") -> str:
     """Load a state dict as torchvision publishes it, but for the last layer, and return the file's SHA-256.
 
     Counters of BatchNorm, which files of older versions lack, may be absent.
-
-    Raises:
-        InputError: no such file, or one that does not fit.
     """
     head = f"{last}."
     kept = {n: v for n, v in network.state_dict().items() if n.startswith(head) or n.endswith("num_batches_tracked")}

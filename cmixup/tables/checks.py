@@ -9,11 +9,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-#: Arrays of float64 and of int64.
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from cmixup.sampling.inputs import Floats, Ints
 
 #: From this rank correlation on a column predicts the label nearly.
 NEARLY = 0.99
@@ -30,12 +27,9 @@ MOST_NAMED = 8  # rows in a line
 
 
 def leaks(columns: Mapping[Any, Floats], y: Floats, levels: Collection[Any]) -> dict[Any, tuple[int, float]]:
-    """Return the columns that alone predict an output nearly: which of the outputs, and how well (`leak_score`).
+    """Return the columns (N,) that alone predict one of the labels (N, d_y) nearly: which, and how well (`leak_score`).
 
-    Args:
-        columns: (N,) by name, NaN where nothing is known.
-        y: (N, d_y) labels, NaN where one is missing.
-        levels: names of the columns that hold codes of categories.
+    NaN is a gap; `levels` names the columns that hold codes of categories.
     """
     leaking = {}
     for name, column in columns.items() if len(columns) > 1 else ():
@@ -46,12 +40,7 @@ def leaks(columns: Mapping[Any, Floats], y: Floats, levels: Collection[Any]) -> 
 
 
 def far_rows(labels: Floats, names: Any) -> str:
-    """Return the rows of `far_labels` in words, with their labels; nothing if there are none.
-
-    Args:
-        labels: (N,), NaN where one is missing.
-        names: (N,) of the rows.
-    """
+    """Return the rows of `far_labels`, called by `names`, in words, with their labels; nothing if there are none."""
     known = np.flatnonzero(~np.isnan(labels))
     rows = known[far_labels(labels[known])]
     more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
@@ -62,12 +51,8 @@ def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float
     """Return how well one column alone predicts a label: 0 not at all, 1 perfectly.
 
     This is the larger of two rank correlations (Spearman's, in absolute value): of the column with the label, and of a
-    tree of 64 leaves that half of the rows are fitted with, with the labels of the other half.
-
-    Args:
-        values: (N,) of the column, NaN where nothing is known; such rows are left out.
-        labels: (N,), NaN where one is missing.
-        levels: whether the values are codes of categories, in no order: each is a leaf.
+    tree of 64 leaves that half of the rows are fitted with, with the labels of the other half. Codes of categories have
+    no order: each is a leaf. Rows with a gap are left out.
     """
     rows = np.flatnonzero(~(np.isnan(values) | np.isnan(labels)))
     if len(rows) < MIN_ROWS:
@@ -98,11 +83,7 @@ def looks_like_id(values: Floats, *, named: bool = False) -> bool:
     """Return whether a column of numbers looks as if it numbered the rows, though some rows may be given twice.
 
     It holds whole numbers, nearly all different, which rise or fall from row to row or fill their range at least by
-    half; any whole numbers, nearly all different, where the column's name says so.
-
-    Args:
-        values: (N,) in the order of the file, NaN where nothing is known.
-        named: whether the name is that of an ID.
+    half; any whole numbers, nearly all different, where the column is `named` like an ID.
     """
     known = values[~np.isnan(values)]
     if len(known) < MIN_ROWS or not (known == np.floor(known)).all():
@@ -125,10 +106,9 @@ def groups_of(columns: list[Any]) -> Ints:
 
 
 def far_labels(labels: Floats) -> Ints:
-    """Return the rows, in order, of labels (N,) that lie far outside the others.
+    """Return the rows, in order, of labels (N,) that lie far outside the others; of labels above 0 also by logarithm.
 
-    Labels above 0 are looked at as they are and by their logarithm, and must lie far outside by both, since large
-    prices are no mistakes where prices span orders of magnitude.
+    Large prices are no mistakes where prices span orders of magnitude.
     """
     rows = _far(labels)
     if len(rows) and labels.min() > 0:

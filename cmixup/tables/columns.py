@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,23 +25,15 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric column: unknown values get the median, and the result is `(value - shift) / scale`.
-
-    Attributes:
-        name: of the column.
-        median: of the known training values.
-        shift, scale: fitted on the training rows after these got the median; `scale` is above 0.
-        missing: whether a second feature says which values were unknown; there is one if a training value was.
-        form: how it is written (`cmixup.tables.written`); nothing for plain numbers.
-    """
+    """A numeric column: unknown values get the median, and the result is `(value - shift) / scale`."""
 
     kind: ClassVar[str] = "number"
     name: str
-    median: float
-    shift: float
+    median: float  # of the known training values
+    shift: float  # as the scale, which is above 0, fitted on the training rows after these got the median
     scale: float
-    missing: bool
-    form: str = ""
+    missing: bool  # whether a second feature says which values were unknown: if one of training was
+    form: str = ""  # how it is written (`cmixup.tables.written`); nothing for plain numbers
 
     @property
     def features(self) -> list[str]:
@@ -50,11 +41,7 @@ class Number:
         return [self.name, f"{self.name} is missing"] if self.missing else [self.name]
 
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
-        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
-
-        Raises:
-            InputError: a value that is no number, not of the form, or too large for float32.
-        """
+        """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros."""
         numbers = checked_numbers(values, source, self.form)
         unknown = np.isnan(numbers)
         out[:, 0] = (np.where(unknown, self.median, numbers) - self.shift) / self.scale
@@ -66,18 +53,13 @@ class Number:
 class Category:
     """A column of categories, one feature a level: 1 in the rows that have it, else 0.
 
-    Attributes:
-        name: of the column.
-        levels: those that training rows have often enough, sorted.
-        other: whether there were rarer ones; they share a feature with every level that training has not seen. Without
-            one, a level that training has not seen has zeros everywhere.
-        rare: the rarer ones.
-        missing: whether training rows without a value have a feature; if not, such rows have zeros everywhere.
+    Rare levels share a feature with every level that training has not seen. Without it (`other`), and without that of
+    rows without a value (`missing`), such rows have zeros everywhere.
     """
 
     kind: ClassVar[str] = "category"
     name: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # that training rows have often enough, sorted
     other: bool
     missing: bool
     rare: tuple[str, ...] = ()
@@ -95,14 +77,12 @@ class Category:
         """
         codes, words = as_words(values)
         n, every = len(self.levels), (*self.levels, *self.rare)
-        find = places_of(every)
-        level_at = {word: find(word) for word in words if word is not None}
+        level_at = dict(zip(words, map(places_of(every), words), strict=True))
         counts = level_counts(codes, words)
-        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: level_at[str(word)] >= 0, every):
+        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: level_at[word] >= 0, every):
             warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `SavedRun.predict`
         rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
-        places = [unknown if w is None else level_at[w] if 0 <= level_at[w] < n else rest for w in (*words, None)]
-        place = np.array(places)[codes]
+        place = np.array([*(at if 0 <= at < n else rest for at in level_at.values()), unknown])[codes]
         rows = np.flatnonzero(place >= 0)
         out[rows, place[rows]] = 1.0
 
@@ -117,7 +97,7 @@ def read_column(values: pd.Series) -> Reading:
         return Reading({DATES: ISO, DURATIONS: DURATION, TIMES: TIME}[times[1]])
     if pd.api.types.is_numeric_dtype(values):
         return Reading("")
-    words = [word for word in as_words(values)[1] if word is not None]
+    words = as_words(values)[1]
     plain = not as_numbers(pd.Series(words, dtype=object))[1].any()
     if plain and not any(THOUSANDS.get(thousands, "no sign") in word for word in words):
         return Reading("")
@@ -125,11 +105,7 @@ def read_column(values: pd.Series) -> Reading:
 
 
 def label_column(values: pd.Series, source: str) -> tuple[np.ndarray, Reading]:
-    """Return a column of labels as `(N,)` float64, NaN where nothing is known, and how it is written.
-
-    Raises:
-        InputError: dates, a value that is no number, or one too large for float32.
-    """
+    """Return a column of labels as `(N,)` float64, NaN where nothing is known, and how it is written; no dates."""
     reading = read_column(values)
     _, wrong = as_numbers(values, reading.form)
     if reading.form and reading.form[0] != "1" and reading.form not in (TIME, DURATION):
@@ -153,48 +129,40 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
     if form and (times := days_of(values)) is not None:
         return times[0], np.zeros(len(values), dtype=bool)
     codes, words = as_words(values)
-    known = [word for word in words if word is not None]
     if not form:
-        texts = pd.Series([LOGICAL.get(word.lower(), word) for word in known], dtype=object)
+        texts = pd.Series([LOGICAL.get(word.lower(), word) for word in words], dtype=object)
         numbers = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
     else:
-        numbers = parsed(known, form) if known else np.empty(0)
+        numbers = parsed(words, form) if words else np.empty(0)
         if form[0] == "1" and np.isnan(numbers).any():
             _, decimal, unit = signs_of(form)
-            other = reading_of(known, decimal=decimal).form
+            other = reading_of(words, decimal=decimal).form
             if other[:1] == "1" and signs_of(other)[2] in ("", unit):
-                numbers = parsed(known, other)
-    every, missing = np.full(len(words) + 1, np.nan), np.array([word is None for word in (*words, None)])
-    every[~missing] = numbers
-    return every[codes], (np.isnan(every) & ~missing)[codes]
+                numbers = parsed(words, other)
+    return np.append(numbers, np.nan)[codes], np.append(np.isnan(numbers), False)[codes]
 
 
-def as_words(values: pd.Series) -> tuple[np.ndarray, list[str | None]]:
-    """Return a column as codes `(N,)` of words; None is an unknown value, and so is the code -1.
-
-    The words of 7, 7.0 and "7 " are the same.
-    """
+def as_words(values: pd.Series) -> tuple[np.ndarray, list[str]]:
+    """Return a column as codes `(N,)` of its words, -1 where nothing is known; 7, 7.0 and "7 " are one word."""
     try:
         codes, uniques = pd.factorize(values)
     except TypeError as error:  # lists and other values that have no hash
         raise InputError(f"column {str(values.name)!r} must hold numbers and texts: {error}") from None
-    return codes, [_word(value) for value in uniques]
+    places, words = pd.factorize(np.array([_word(value) for value in uniques], dtype=object))
+    return np.append(places, -1)[codes], list(words)
 
 
 def level_codes(values: pd.Series) -> np.ndarray:
     """Return the place of each row's word among the column's, sorted, `(N,)` int64; -1 where nothing is known."""
     codes, words = as_words(values)
-    place = {word: k for k, word in enumerate(sorted({word for word in words if word is not None}))}
-    return np.array([-1 if word is None else place[word] for word in (*words, None)], dtype=np.int64)[codes]
+    place = {word: k for k, word in enumerate(sorted(words))}
+    return np.array([*(place[word] for word in words), -1], dtype=np.int64)[codes]
 
 
-def level_counts(codes: np.ndarray, words: Sequence[str | None]) -> Counter[str]:
+def level_counts(codes: np.ndarray, words: Sequence[str]) -> dict[str, int]:
     """Return how many rows have each level of a column, from what `as_words` gives."""
-    counts = Counter[str]()
-    for word, count in zip(words, np.bincount(codes[codes >= 0], minlength=len(words)), strict=True):
-        if word is not None:
-            counts[word] += int(count)
-    return counts
+    counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    return dict(zip(words, counts.tolist(), strict=True))
 
 
 def _word(value: Any) -> str | None:
@@ -222,11 +190,7 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
 
 
 def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> pd.DataFrame:
-    """Return a table with texts as names of columns, after looking for those that are read.
-
-    Raises:
-        InputError: one is not there, or several have its name.
-    """
+    """Return a table with texts as names of columns, after looking for those that are read, each of which is one."""
     known = [str(name) for name in frame]
     if missing := [name for name in names if name not in known]:
         more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
@@ -247,8 +211,7 @@ def cell(values: pd.Series, place: int, source: str) -> str:
 def holds_categories(values: pd.Series, source: str) -> bool:
     """Return whether a column holds categories: known values of which half or more are no numbers.
 
-    Raises:
-        InputError: a few that are no numbers among many that are, or values that are meant as numbers.
+    A few that are no numbers among many that are, and values that are meant as numbers, are refused.
     """
     numbers, wrong = as_numbers(values)
     count = int(wrong.sum())
@@ -269,15 +232,8 @@ def holds_categories(values: pd.Series, source: str) -> bool:
 def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: str = "") -> Number | str:
     """Return a numeric column fitted on its training values, in the order of the file; or why it is dropped.
 
-    It is dropped if nothing is known, if it is constant, and if it numbers the rows: whole numbers, all different, in
-    order or within a span of twice their count (20 rows or more).
-
-    Args:
-        values: `(N,)`, training rows alone.
-        scaling: standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
-        keep: whether a column that numbers the rows stays.
-        source: how errors call the table.
-        form: how the column is written; dates may well be in order, and stay.
+    It is dropped if nothing is known, if it is constant, and, unless `keep`, if it numbers the rows (`numbers_rows`);
+    dates may well be in order, and stay. `scaling` is standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
     """
     numbers = checked_numbers(values, source, form)
     known = numbers[~np.isnan(numbers)]
@@ -300,7 +256,7 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: s
 
 
 def numbers_rows(known: np.ndarray) -> bool:
-    """Return whether whole numbers are all different, and in order or within a span of twice their count."""
+    """Return whether 20 or more whole numbers are all different, and in order or within a span of twice their count."""
     if len(known) < MIN_ID_ROWS or not (known == np.floor(known)).all():
         return False
     steps = np.diff(known)
@@ -312,11 +268,8 @@ def numbers_rows(known: np.ndarray) -> bool:
 def fit_category(values: pd.Series, rare: float) -> Category | str:
     """Return a column of categories fitted on its training values; or why it is dropped.
 
-    It is dropped if it has one level, and if every level is rare, as names and other identities are.
-
-    Args:
-        values: `(N,)`, training rows alone.
-        rare: levels with fewer than this share of the rows, or fewer than 5 of them, become one.
+    It is dropped if it has one level, and if every level is rare, as names and other identities are: levels with less
+    than the share `rare` of the rows, or fewer than 5 of them, become one.
     """
     codes, words = as_words(values)
     counts = level_counts(codes, words)

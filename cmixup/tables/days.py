@@ -16,13 +16,9 @@ IN_NANOSECONDS = 9.2e9
 
 
 def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
-    """Return a column as days in float64, NaN where one is missing, and what it holds; None for other columns.
+    """Return a series or an array as days in float64, NaN where one is missing, and what it holds; None for others.
 
-    Dates of a zone are taken at their moment, a period at its beginning.
-
-    Args:
-        column: a series of pandas or an array of NumPy, of dates, durations, times of day, periods or objects of one of
-            these kinds.
+    It may hold objects of one kind. Dates of a zone are taken at their moment, a period at its beginning.
     """
     if str(column.dtype).startswith("period"):
         column = column.dt.to_timestamp()

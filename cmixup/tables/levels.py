@@ -57,9 +57,6 @@ def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
 
     A spelling of its own decides. Another one ("01", "1.0" and "TRUE" for 1, composed and decomposed letters) means the
     same level unless training had several of them.
-
-    Args:
-        levels: of training, in order.
     """
     exact = {spelling(level): place for place, level in enumerate(levels)}
 
@@ -81,14 +78,7 @@ def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
 
 
 def unknown_line(name: str, counts: Mapping[Any, int], seen: Callable[[Any], bool], levels: Sequence[Level]) -> str:
-    """Return a line if more than half of the rows with a level have one that training did not have, else nothing.
-
-    Args:
-        name: how the line calls the column.
-        counts: how many rows have each level.
-        seen: whether training had a level.
-        levels: of training.
-    """
+    """Return a line if more than half of the rows with a level have one that training did not have, else nothing."""
     new = {level: count for level, count in counts.items() if not seen(level)}
     rows, every = sum(new.values()), sum(counts.values())
     if 2 * rows <= every:

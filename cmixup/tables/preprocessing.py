@@ -17,24 +17,14 @@ KINDS = {kind.kind: kind for kind in (Number, Category)}
 
 @dataclass(frozen=True)
 class TablePreprocessing(Preprocessing):
-    """From a table's columns to features.
-
-    Attributes:
-        targets: label columns; a table to predict on need not have them.
-        units: of the targets, such as "%" or "days"; nothing where none is known.
-        group: the column of domains, which is no feature; empty if there is none.
-        log_target: whether the model predicts the natural logarithm of the targets.
-        scaling: of numbers: standard, minmax (clipped to [0, 1]) or none.
-        columns: the columns that become features, in order.
-        dropped: reason by column, of those that were found to be of no use.
-    """
+    """From a table's columns to features; a table to predict on need not have the targets."""
 
     format: ClassVar[str] = TABLE_FORMAT
-    group: str
-    log_target: bool
-    scaling: str
-    columns: tuple[Number | Category, ...]
-    dropped: Mapping[str, str]
+    group: str  # the column of domains, which is no feature; empty if there is none
+    log_target: bool  # whether the model predicts the natural logarithm of the targets
+    scaling: str  # of numbers: standard, minmax (clipped to [0, 1]) or none
+    columns: tuple[Number | Category, ...]  # that become features, in order
+    dropped: Mapping[str, str]  # reason by column, of those that were found to be of no use
 
     @property
     def in_shape(self) -> tuple[int]:
@@ -51,20 +41,8 @@ class TablePreprocessing(Preprocessing):
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
         return [column.name for column in self.columns if isinstance(column, Category) or column.form]
 
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is a data frame."""
-        return hasattr(new, "iloc") and getattr(new, "ndim", 0) == 2
-
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
-        """Return the features `(N, len(features))` float32 of a table's rows; columns that are not named are ignored.
-
-        Args:
-            frame: N rows; its index names rows in errors.
-            source: how errors call the table.
-
-        Raises:
-            InputError: a column that is not there, or a cell that is no number where one belongs.
-        """
+        """Return the features `(N, len(features))` float32 of the rows of a table; other columns are ignored."""
         x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
         frame, start = checked_columns(frame, [column.name for column in self.columns], source), 0
         for column in self.columns:
@@ -109,35 +87,21 @@ def fit(
     units: tuple[str, ...] = (),
     source: str = "table",
 ) -> TablePreprocessing:
-    """Fit on training rows, in the order of the file; see `fit_number` and `fit_category`.
+    """Fit on training rows, in the order of the file: the columns to make features of, without targets and group.
 
-    Args:
-        train: the columns to make features of; targets and group are not among them.
-        targets, group, log_target, scaling, units: see `TablePreprocessing`.
-        categorical: columns that hold categories.
-        forms: how a column is written, of those that are text but hold numbers or times.
-        keep: columns that stay even if they seem to number the rows.
-        rare: share of the rows below which levels are merged.
-        source: how errors call the table.
-
-    Raises:
-        InputError: nothing is left to learn from.
+    `categorical` names the columns of categories, and `forms` says how those are written that are text but hold numbers
+    or times; see also `TablePreprocessing`, `fit_number` and `fit_category`.
     """
-    columns: list[Number | Category] = []
-    dropped: dict[str, str] = {}
-    for name in train:
-        values, form = train[name], (forms or {}).get(str(name), "")
-        column: Number | Category | str
-        if name in categorical:
-            column = fit_category(values, rare)
-        else:
-            column = fit_number(values, scaling, name in keep, source, form)
-        if isinstance(column, str):
-            dropped[str(name)] = column
-        else:
-            columns.append(column)
+    fitted = {
+        str(name): fit_category(train[name], rare)
+        if name in categorical
+        else fit_number(train[name], scaling, name in keep, source, (forms or {}).get(str(name), ""))
+        for name in train
+    }
+    columns = tuple(column for column in fitted.values() if not isinstance(column, str))
+    dropped = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
         more = f" ({reasons})" if reasons else ""
         raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
-    return TablePreprocessing(targets, units, group, log_target, scaling, tuple(columns), dropped)
+    return TablePreprocessing(targets, units, group, log_target, scaling, columns, dropped)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,55 +18,37 @@ STEPS = ("last", "all")
 
 @dataclass(frozen=True)
 class OneSeries:
-    """One series with a row for every step.
+    """One series with a row for every step."""
 
-    Attributes:
-        name: by which the rows of a file name it; empty where there is one.
-        times: `(n,)`, with their step as `freq`.
-        values: `(n, columns)` float64; in rows from `observed` on only columns that are known ahead have one.
-        observed: rows up to the last one with a target.
-        filled: rows and cells that were filled.
-    """
-
-    name: str
-    times: pd.DatetimeIndex
-    values: np.ndarray
-    observed: int
-    filled: int
+    name: str  # by which the rows of a file name it; empty where there is one
+    times: pd.DatetimeIndex  # (n,), with their step as `freq`
+    values: np.ndarray  # (n, columns) float64; in rows from `observed` on only columns that are known ahead have one
+    observed: int  # rows up to the last one with a target
+    filled: int  # rows and cells
 
 
 @dataclass(frozen=True)
 class SeriesPreprocessing(Preprocessing):
     """From rows with times to windows of scaled rows, and from outputs to forecasts with their times.
 
-    Attributes:
-        targets: names of the labels; with all steps those of the first step come first.
-        units: of the columns that are forecast.
-        time, form: the column of times, and how it is written (`cmixup.tables.written`).
-        id: the column that names the series of a row; empty for one series.
-        columns, forms: what a row of a window holds, in order: targets, other columns, columns that are known ahead.
-        n_known: how many of them are known ahead.
-        window: rows of an input.
-        horizon, steps: "last" forecasts the row `horizon` steps after the window, "all" every one up to it.
-        fill: what stands where a time or a value is missing: "previous" value, a "linear" one between the values beside
-            it, or "none": it is refused.
-        step: between rows, as pandas writes it, such as "h" or "MS"; empty to find it.
-        shift, scale: of every column, by its training rows.
+    `steps` "last" forecasts the row `horizon` steps after the window, "all" every one up to it; then the labels of the
+    first step come first. `fill` says what stands where a time or a value is missing: the "previous" value, a "linear"
+    one between the values beside it, or "none": it is refused.
     """
 
     format: ClassVar[str] = SERIES_FORMAT
-    time: str
-    form: str
-    id: str
-    columns: tuple[str, ...]
-    forms: tuple[str, ...]
-    n_known: int
-    window: int
+    time: str  # the column of times
+    form: str  # how it is written (`cmixup.tables.written`)
+    id: str  # the column that names the series of a row; empty for one series
+    columns: tuple[str, ...]  # that a row of a window holds: targets, others, those that are known ahead
+    forms: tuple[str, ...]  # of the columns
+    n_known: int  # columns that are known ahead
+    window: int  # rows of an input
     horizon: int
     steps: str
     fill: str
-    step: str = ""
-    shift: tuple[float, ...] = ()
+    step: str = ""  # between rows, as pandas writes it, such as "h" or "MS"; empty to find it
+    shift: tuple[float, ...] = ()  # as the scale of every column, by its training rows
     scale: tuple[float, ...] = ()
 
     @property
@@ -95,16 +77,8 @@ class SeriesPreprocessing(Preprocessing):
         forms = {self.time: self.form, **dict(zip(self.columns, self.forms, strict=True))}
         return [*filter(None, [self.id]), *(name for name, form in forms.items() if form)]
 
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is a data frame."""
-        return hasattr(new, "iloc") and getattr(new, "ndim", 0) == 2
-
     def series(self, frame: pd.DataFrame, source: str = "series") -> list[OneSeries]:
-        """Return the series of a table, sorted by time, on one grid of steps, with their gaps filled.
-
-        Args:
-            frame: rows in any order; its index names rows in errors.
-            source: how errors call the table.
+        """Return the series of a table, whose rows are in any order, on one grid of steps, with their gaps filled.
 
         Raises:
             InputError: a column that is not there, a cell that cannot be read, a time that is missing, doubled or
@@ -119,25 +93,25 @@ class SeriesPreprocessing(Preprocessing):
         read = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
         rows = pd.DataFrame(np.column_stack(read), index=times, columns=list(self.columns))
         codes = level_codes(frame[self.id]) if self.id else np.zeros(len(rows), dtype=np.int64)
-        words = sorted({word for word in as_words(frame[self.id])[1] if word is not None}) if self.id else [""]
+        words = sorted(as_words(frame[self.id])[1]) if self.id else [""]
         if (codes < 0).any():
             row = frame.index[int(np.argmax(codes < 0))]
             raise InputError(f"{source}, row {row} names no series in column {format_value(self.id)}")
-        places = [np.flatnonzero(codes == code) for code in range(len(words))]
-        places = [place[np.argsort(times[place], kind="stable")] for place in places]
-        calls = [f"{source}, {self.id} {word}" if self.id else source for word in words]
-        for place, call in zip(places, calls, strict=True):
+        every = {}
+        for code, word in enumerate(words):
+            place, call = np.flatnonzero(codes == code), f"{source}, {self.id} {word}" if self.id else source
+            place = place[np.argsort(times[place], kind="stable")]
             if (same := np.flatnonzero(times[place][1:] == times[place][:-1])).size:
                 first, second = frame.index[place[same[0] : same[0] + 2]]
                 cure = "" if self.id else ": leave one out, or name the column that tells series apart, dataset.id="
-                raise InputError(
-                    f"{call}, rows {first} and {second} have one time, {text_of(times[place[same[0]]])}{cure}"
-                )
-        longest = max(range(len(places)), key=lambda k: len(places[k]))
-        step = self.step or _step_of(times[places[longest]], calls[longest])
+                when = text_of(times[place[same[0]]])
+                raise InputError(f"{call}, rows {first} and {second} have one time, {when}{cure}")
+            every[word] = call, place
+        call, longest = max(every.values(), key=lambda one: len(one[1]))
+        step = self.step or _step_of(times[longest], call)
         return [
-            self._on_grid(str(word), rows.iloc[place], frame.index[place], step, call)
-            for word, place, call in zip(words, places, calls, strict=True)
+            self._on_grid(word, rows.iloc[place], frame.index[place], step, call)
+            for word, (call, place) in every.items()
         ]
 
     def _on_grid(self, name: str, rows: pd.DataFrame, numbers: pd.Index, step: str, source: str) -> OneSeries:
@@ -146,16 +120,13 @@ class SeriesPreprocessing(Preprocessing):
         grid = pd.date_range(times[0], times[-1], freq=step)
         if (between := ~times.isin(grid)).any():
             k = int(np.argmax(between))
-            raise InputError(
-                f"{source}, row {numbers[k]}: {text_of(times[k])} is not on the steps of {step} that others have"
-            )
+            where = f"{source}, row {numbers[k]}: {text_of(times[k])}"
+            raise InputError(f"{where} is not on the steps of {step} that others have")
         missing = grid.difference(times)
         if len(missing) and (self.fill == "none" or len(missing) > len(times)):
             cure = "" if len(missing) > len(times) else ": dataset.fill=previous or linear fills them"
-            first = f"the first {text_of(missing[0])}"
-            raise InputError(
-                f"{source}: {len(missing)} of {len(grid)} times are missing at steps of {step}, {first}{cure}"
-            )
+            what = f"{len(missing)} of {len(grid)} times are missing at steps of {step}"
+            raise InputError(f"{source}: {what}, the first {text_of(missing[0])}{cure}")
         values = rows.reindex(grid).to_numpy(copy=True)
         known = np.flatnonzero(~np.isnan(values[:, : self.n_targets]).all(axis=1))
         if not known.size:
@@ -170,12 +141,8 @@ class SeriesPreprocessing(Preprocessing):
         if (unknown := np.isnan(values)).any():
             row, column = np.argwhere(unknown)[0]
             where = f"column {format_value(self.columns[column])} has no value at {text_of(grid[row])}"
-            cure = (
-                ": dataset.fill=previous or linear fills gaps"
-                if self.fill == "none"
-                else f"; fill={self.fill} has none"
-            )
-            raise InputError(f"{source}: {where}{cure}")
+            cure = ": dataset.fill=previous or linear fills gaps"
+            raise InputError(f"{source}: {where}{cure if self.fill == 'none' else f'; fill={self.fill} has none'}")
         return OneSeries(name, grid, values, observed, int(gaps.sum()))
 
     def inputs(self, one: OneSeries) -> np.ndarray:
@@ -196,9 +163,6 @@ class SeriesPreprocessing(Preprocessing):
 
         With the last step alone windows that end up to `horizon` - 1 rows before it are among them, as many as there
         are: each forecasts one step.
-
-        Raises:
-            InputError: see `series`; or a series that is too short.
         """
         windows = []
         for one in self.series(frame, source):
@@ -253,9 +217,8 @@ def _step_of(times: pd.DatetimeIndex, source: str) -> str:
             months = np.diff(12 * times.year + times.month)
             return f"{np.bincount(months).argmax()}{unit}"
     if count <= len(times) / 2:
-        raise InputError(
-            f"{source} has no regular step: the most common one, {length}, is between {count} of {len(times)} rows"
-        )
+        most = f"the most common one, {length}, is between {count} of {len(times)} rows"
+        raise InputError(f"{source} has no regular step: {most}")
     days, rest = divmod(length, pd.Timedelta(days=1))
     return str(pd.tseries.frequencies.to_offset(length).freqstr) if rest else f"{days}D"
 

@@ -50,23 +50,18 @@ QUARTERS = re.compile(r"(\d{4})[-/ ]?Q([1-4])|Q([1-4])[-/ ]?(\d{4})", re.IGNOREC
 class Reading(NamedTuple):
     """How a column is read.
 
-    Attributes:
-        form: of its texts; nothing if it is read as it stands, or holds no such text.
-        doubt: of numbers that read otherwise, too: what was taken, and the option that takes the other. Of a column
-            that nearly has a form: what has not. Else nothing.
+    A doubt says of numbers that read otherwise, too, what was taken, and the option that takes the other; of a column
+    that nearly has a form what has not.
     """
 
-    form: str
+    form: str  # of its texts; nothing if it is read as it stands, or holds no such text
     doubt: str = ""
 
 
 def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = ".") -> Reading:
-    """Return the first reading by which all words are numbers or times, of no form if there is none.
+    """Return the first reading by which all known texts of a column are numbers or times, of no form if there is none.
 
-    Args:
-        words: the known texts of a column.
-        thousands: auto, none, or the name of the sign that groups thousands (`THOUSANDS`).
-        decimal: the sign that begins decimals in the table; a column may have the other one.
+    `thousands` is auto, none, or the name of a sign (`THOUSANDS`). A column may have the other `decimal` sign, too.
     """
     if not words:
         return Reading("")

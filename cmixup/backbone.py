@@ -1,7 +1,5 @@
 """The interface of models whose hidden states can be mixed and whose representations can be compared."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

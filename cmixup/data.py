@@ -1,7 +1,5 @@
 """The data of the trainer: checked splits of (x, y, domain), of which a row may be a task, and how to score them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

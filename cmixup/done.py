@@ -4,8 +4,6 @@ Sizes tell cheaply that none was cut or emptied; a bit that has flipped since, w
 with, shows when the file is read.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 A check takes the argument's name, with which its message begins, and the value, which it returns if it may be used.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

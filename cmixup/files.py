@@ -1,7 +1,5 @@
 """Files that are either whole or absent, also after the machine has lost power, and the processes they belong to."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import functools

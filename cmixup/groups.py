@@ -1,7 +1,5 @@
 """Groups of the rows of a batch, such as domains and clusters: means over them, and clusters by k-means."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The training as a method, its pairing and its mixing see it, from before the first step on, and what they keep."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 

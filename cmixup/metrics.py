@@ -9,8 +9,6 @@ predictions and targets: not on the order of the rows, the device or the library
 not finite. Metrics of normal distributions (`normal=True`) take `(..., N, 2 d_y)`: means, then standard deviations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How inputs that take long to read share the processor's cores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Nested tuples, lists and dictionaries of tensors: batches, labels and hidden states as training code has them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`CMixup`: C-Mixup inside a batch, as one call, as a `collate_fn`, or by `mixing_at` in a hidden layer."""
 
-from __future__ import annotations
-
 import io
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Mixing in a hidden layer of any module (Manifold Mixup, Verma et al. 2019), by a forward hook."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager

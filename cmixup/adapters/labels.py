@@ -1,7 +1,5 @@
 """Where the labels of a batch are, and how a batch and its labels are mixed with partners."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """`PairDataset` and `PairBatchSampler`: C-Mixup with partners from the whole training set, for a `DataLoader`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

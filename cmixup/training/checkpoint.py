@@ -1,7 +1,5 @@
 """Training that survives an interruption: everything a run needs to go on, in one file."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The rows of a split on the device, gathered into batches for one model or a stack of models, and predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """How to train: everything of a run that is neither data, model nor method."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

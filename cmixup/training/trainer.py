@@ -1,7 +1,5 @@
 """The training engine: one loop for every method, dataset and backbone, and for a stack of seeds at once."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -39,13 +39,11 @@ from cmixup.tree import Entry, leaves
 
 #: A bandwidth that depends on the labels is found again each time their number has doubled, up to so many.
 MAX_LABELS_SEEN = 512
-#: Of a state: labels of so many outputs have room; its bytes, and those of labels, of 8 for each output.
+#: Of a state: the outputs of a label that have room, 8 bytes each; its bytes without labels, and those of labels.
 MAX_OUTPUTS_KEPT = 16
 STATE_BYTES, LABEL_BYTES = 1 << 12, 8 * MAX_LABELS_SEEN * MAX_OUTPUTS_KEPT
-#: Below so many rows all B x B weights of a batch are the fastest way to its partners.
-SMALL_BATCH = 128
-#: From so many rows on the set-up of a `PartnerSampler` pays for one draw, if labels are one number.
-LARGE_BATCH = 1024
+SMALL_BATCH = 128  # below so many rows all B x B weights of a batch are the fastest way to its partners
+LARGE_BATCH = 1024  # from so many on the set-up of a `PartnerSampler` pays for one draw, if labels are one number
 
 
 class CMixup(nn.Module):
@@ -81,9 +79,6 @@ class CMixup(nn.Module):
         off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is,
             before each epoch, also to a `DataLoader`'s workers.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
-
-    Raises:
-        InputError: an argument cannot be used; the message gives its name and value.
     """
 
     def __init__(
@@ -125,13 +120,9 @@ class CMixup(nn.Module):
     @property
     def bandwidth(self) -> float | None:
         """Return s in use, or None where it depends on labels and none has been seen."""
-        return (
-            self._sampler.bandwidth
-            if self._fitted_to
-            else self._given_bandwidth
-            if isinstance(self._given_bandwidth, float)
-            else None
-        )
+        if self._fitted_to:
+            return self._sampler.bandwidth
+        return self._given_bandwidth if isinstance(self._given_bandwidth, float) else None
 
     @property
     def off(self) -> bool:
@@ -159,9 +150,6 @@ class CMixup(nn.Module):
 
         Returns:
             The batch, mixed; with `return_mix` followed by the `Mix`. After `.eval()` the batch as it is.
-
-        Raises:
-            InputError: the batch cannot be mixed; the message names its entry.
         """
         if not batch:
             raise InputError("mixing takes (x, y) or one batch, got 0 arguments")
@@ -182,13 +170,7 @@ class CMixup(nn.Module):
     def draw(self, labels: Any) -> Mix:
         """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()` or if `off`.
 
-        Under `torch.compile` the graph breaks here.
-
-        Returns:
-            Partners `(B,)` int64 and weights `(B,)` float32, on the device of the labels.
-
-        Raises:
-            InputError: labels are no real finite tensors of one number of rows.
+        They are on the device of the labels. Under `torch.compile` the graph breaks here.
         """
         if torch.compiler.is_dynamo_compiling():
             # A decorator would import the compiler with cmixup.
@@ -222,8 +204,8 @@ class CMixup(nn.Module):
         """Return streams, epoch and labels seen, for `state_dict`.
 
         They are bytes, `(4096,)` uint8, or `(69632,)` where the bandwidth is found from labels that pass by; so many
-        from the beginning on, whatever was drawn, as tools for checkpoints and averages expect. Labels of more than 16
-        outputs have no room: from their state a bandwidth is found anew.
+        from the beginning on, as tools for checkpoints and averages expect. Labels of more than 16 outputs have no
+        room: from their state a bandwidth is found anew.
         """
         seen, fitted_to = self._seen, self._fitted_to
         if seen is None or seen.shape[1] > MAX_OUTPUTS_KEPT or self._state_bytes == STATE_BYTES:
@@ -237,9 +219,6 @@ class CMixup(nn.Module):
         """Go on from `get_extra_state`, draw for draw; a rank other than the one that saved gets streams of its own.
 
         What several states were averaged to is none, with a warning: the mixing goes on as it is.
-
-        Raises:
-            InputError: `state` is not from a `CMixup`.
         """
         try:
             content, seen = _read_state(state)
@@ -270,7 +249,7 @@ class CMixup(nn.Module):
         return f"bandwidth={self._given_bandwidth}, lam={self.lam}, {self.space}"
 
     def _look_at(self, values: np.ndarray) -> None:
-        """Add labels `(B, d)` to the sample behind the bandwidth, and find it again if the sample has doubled."""
+        """Add labels `(B, d)` to those that the bandwidth is found from, and find it again if these have doubled."""
         if self._final or (self._fitted_to and not self._needs_labels):
             return
         if self._needs_labels and self._streams.place[1] > 1:
@@ -287,11 +266,10 @@ class CMixup(nn.Module):
         """Find coordinates and bandwidth from labels `(N, d)`."""
         self._coordinates = self.space.fit(values)
         points, period = self._coordinates.of("labels", values), self._coordinates.period
-        bandwidth_form = self._given_bandwidth
-        if isinstance(bandwidth_form, tuple) and bandwidth_form[0] == "fraction":
-            bandwidth_form = ("fraction", min(1.0, max(bandwidth_form[1], 2 / len(values))))
-        bandwidth = resolve_bandwidth(points, bandwidth_form, period=period)
-        self._sampler = BatchPartnerSampler(bandwidth, period=period)
+        given = self._given_bandwidth
+        if isinstance(given, tuple) and given[0] == "fraction":
+            given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
+        self._sampler = BatchPartnerSampler(resolve_bandwidth(points, given, period=period), period=period)
         self._fitted_to = len(values)
 
     def _partners(self, points: np.ndarray) -> np.ndarray:
@@ -306,7 +284,7 @@ class CMixup(nn.Module):
 
 
 def _read_state(state: Tensor) -> tuple[dict[str, Any], np.ndarray]:
-    """Return the content of a state and the labels in it; where a state is damaged, the archive's checksums show it."""
+    """Return the content of a state and the labels in it; the archive's checksums show damage."""
     content = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return json.loads(file["content"].tobytes()), file["seen"]

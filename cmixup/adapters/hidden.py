@@ -4,30 +4,20 @@ import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from cmixup.adapters.batch import CMixup
 from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, refuse_packed, with_partners
 from cmixup.errors import InputError, format_value, not_dense
 from cmixup.tree import Entry, leaves, map_leaves
 
 
-class DrawsMix(Protocol):
-    """The interface of a mixing for `mixing_at`; `CMixup` has it."""
-
-    training: bool
-    return_mix: bool
-    keep: tuple[Entry, ...]
-
-    def draw(self, labels: Any) -> Mix:
-        """Draw partners and weights for labels `(B, ...)`."""
-
-
 @contextmanager
 def mixing_at(
-    model: nn.Module, layer: str | None, mixing: DrawsMix, labels: Any, *, mask: Tensor | None = None
+    model: nn.Module, layer: str | None, mixing: CMixup, labels: Any, *, mask: Tensor | None = None
 ) -> Iterator[Any]:
     """Mix the output of a layer of `model`, in the one forward pass inside the block.
 
@@ -61,10 +51,6 @@ def mixing_at(
     Yields:
         The mixed labels; where a mask is given, or with the mixing's `return_mix`, a tuple of them, the mixed mask and
         the `Mix`, each if it was asked for.
-
-    Raises:
-        InputError: there is no such layer or it is compiled, it did not run once in the block, or its output cannot be
-            mixed.
     """
     if not isinstance(model, nn.Module):
         raise InputError(f"model must be a torch.nn.Module, got {type(model).__name__}")
@@ -134,7 +120,7 @@ class _Hooks:
             raise InputError(f"{self.name} must run once in the block of mixing_at, got a second run")
 
 
-def _block_value(mixing: DrawsMix, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
+def _block_value(mixing: CMixup, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
     """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
     entries = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
     return tuple(entries) if len(entries) > 1 else labels

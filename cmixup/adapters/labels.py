@@ -21,28 +21,17 @@ LabelsGetter = str | Callable[[Any], Any]
 
 
 class Mix(NamedTuple):
-    """Who is mixed with whom, and how much.
+    """Who is mixed with whom, and how much."""
 
-    Attributes:
-        partner: (B,) int64; row i is mixed with row `partner[i]`.
-        lam: (B,) float32, the weight of row i itself.
-    """
-
-    partner: Tensor
-    lam: Tensor
+    partner: Tensor  #: (B,) int64; row i is mixed with row `partner[i]`
+    lam: Tensor  #: (B,) float32, the weight of row i itself
 
 
 def find_labels(batch: Any, getter: LabelsGetter, keep: tuple[Entry, ...] = ()) -> Any:
     """Return the labels of a batch: a tensor, or tuples, lists and dictionaries of tensors.
 
-    Args:
-        batch: tensors in tuples, lists and dictionaries.
-        getter: "default" takes the second entry of a tuple or list of two, beside those of `keep`, or the one entry of
-            a dictionary whose key is in `LABEL_KEYS`; another text is a key; a function is given the batch.
-        keep: entries that are neither inputs nor labels, as of `(x, y, weights)`.
-
-    Raises:
-        InputError: the labels are not found.
+    A `getter` "default" takes the second entry of a tuple or list of two, beside those of `keep`, or the one entry of a
+    dictionary whose key is in `LABEL_KEYS`; another text is a key; a function is given the batch.
     """
     if callable(getter):
         return getter(batch)
@@ -99,12 +88,7 @@ def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
 
 
 def label_matrix(labels: Any) -> np.ndarray:
-    """Return all outputs of a batch's labels side by side, (B, d) float64.
-
-    Raises:
-        InputError: a label is no dense real tensor with values, has no rows, is in `torch.func.vmap`, or they differ
-            in number.
-    """
+    """Return all outputs of a batch's labels side by side, (B, d) float64."""
     columns: list[np.ndarray] = []
 
     def add(path: str, leaf: Any) -> None:
@@ -127,21 +111,13 @@ def label_matrix(labels: Any) -> np.ndarray:
 
 
 def no_mix(labels: Any) -> Mix:
-    """Return the `Mix` that leaves labels `(B, ...)` as they are: each row itself, with weight 1.
-
-    Raises:
-        InputError: as `label_matrix`.
-    """
+    """Return the `Mix` that leaves labels `(B, ...)` as they are: each row itself, with weight 1."""
     n, device = len(label_matrix(labels)), leaves(labels)[0].device
     return Mix(torch.arange(n, device=device), torch.ones(n, device=device))
 
 
 def collated(rows: list[Any]) -> Any:
-    """Return `default_collate(rows)`.
-
-    Raises:
-        InputError: rows that cannot be put together.
-    """
+    """Return `default_collate(rows)`, or raise `InputError` if they cannot be put together."""
     try:
         return default_collate(rows)
     except (TypeError, ValueError, RuntimeError, KeyError) as error:
@@ -160,28 +136,13 @@ def refuse_packed(where: str, leaf: Any) -> None:
         )
 
 
-def with_partners(where: str, values: Any, mixed: Mix) -> Tensor:
-    """Return a tensor `(B, ...)` whose rows are mixed with their partners'.
-
-    Raises:
-        InputError: `values` is no floating dense tensor of B rows.
-    """
-    values = check_floating(where, values)
-    n = len(mixed.partner)
-    if values.ndim == 0 or len(values) != n:
-        raise InputError(f"{where} must have {n} rows as the labels, got shape {tuple(values.shape)}")
-    partner, lam = mixed.partner.to(values.device), mixed.lam.to(values.device)
-    return interpolate(values, values[partner], lam)
-
-
-def with_second_half(where: str, values: Any, mixed: Mix) -> Tensor:
-    """Return the first half of a tensor `(2 B, ...)`, whose rows are mixed with those of the second half, in order.
-
-    Raises:
-        InputError: `values` is no floating dense tensor.
-    """
-    values, n = check_floating(where, values), len(mixed.lam)
-    return interpolate(values[:n], values[n:], mixed.lam.to(values.device))
+def with_partners(where: str, values: Any, mixed: Mix, rows: int | None = None) -> Tensor:
+    """Return the first B rows of a tensor of `rows`, by default B, mixed with their partners."""
+    values, n = check_floating(where, values), len(mixed.partner)
+    rows = n if rows is None else rows
+    if values.ndim == 0 or len(values) != rows:
+        raise InputError(f"{where} must have {rows} rows as the labels, got shape {tuple(values.shape)}")
+    return interpolate(values[:n], values[mixed.partner.to(values.device)], mixed.lam.to(values.device))
 
 
 def mix_rows(
@@ -192,7 +153,7 @@ def mix_rows(
     keep: tuple[Entry, ...] = (),
     path: str = "batch",
     done: Mapping[int, Any] | None = None,
-    how: Callable[[str, Any, Mix], Tensor] = with_partners,
+    rows: int | None = None,
 ) -> Any:
     """Return a batch in which every row is mixed with its partner, inputs and labels alike.
 
@@ -204,10 +165,7 @@ def mix_rows(
         keep: entries that stay as they are; whether they are there is for `check_kept` to say.
         path: name of the batch in messages.
         done: what stands in the place of leaves that are mixed already, by their `id`.
-        how: mixes a leaf.
-
-    Raises:
-        InputError: labels are no part of the batch, a leaf cannot be mixed or has another number of rows.
+        rows: see `with_partners`.
     """
     label_ids = {id(leaf) for leaf in leaves(labels)}
     met = set()
@@ -232,7 +190,7 @@ def mix_rows(
                 f"{where} must be of a floating dtype to be mixed (convert it with .float(), mix a hidden layer by "
                 f"mixing_at, or name its key or its place in keep, as in keep=(2,) or ((0, 1),)), got {leaf.dtype}"
             )
-        return how(where, leaf, mixed)
+        return with_partners(where, leaf, mixed, rows)
 
     result = map_leaves(of_leaf, path, batch, keep=keep)
     if met != label_ids:

@@ -16,7 +16,6 @@ from cmixup.adapters.labels import (
     collated,
     find_labels,
     mix_rows,
-    with_second_half,
 )
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
@@ -63,9 +62,6 @@ class PairDataset(Dataset[Any]):
 
     Attributes:
         sampler: the `PartnerSampler` in use.
-
-    Raises:
-        InputError: an argument cannot be used; the message gives its name and value.
     """
 
     def __init__(
@@ -100,10 +96,7 @@ class PairDataset(Dataset[Any]):
         return len(self.sampler)
 
     def __getitem__(self, index: int | Pair | list[int | Pair]) -> Any:
-        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now; of a list a batch.
-
-        A batch is what `default_collate` makes of the rows, put together and mixed at once.
-        """
+        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now; of a list a batch."""
         if not isinstance(index, list):
             return self.__getitems__([index])[0]
         if self.keep:
@@ -147,9 +140,9 @@ class PairDataset(Dataset[Any]):
     def _mixed(self, batch: Any, lam: list[float]) -> Any:
         """Return the first half of a batch `(2 B, ...)` mixed with the second."""
         check_kept(self.keep, batch)
-        labels, partner = find_labels(batch, self.labels_getter, self.keep), torch.arange(len(lam)) + len(lam)
-        mixed = Mix(partner, torch.tensor(lam))
-        return mix_rows(batch, labels, mixed, keep=self.keep, path="row", how=with_second_half)
+        n, labels = len(lam), find_labels(batch, self.labels_getter, self.keep)
+        mixed = Mix(torch.arange(n) + n, torch.tensor(lam))
+        return mix_rows(batch, labels, mixed, keep=self.keep, path="row", rows=2 * n)
 
 
 class PairBatchSampler(Sampler[list[Pair]]):
@@ -169,11 +162,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         drop_last: leave out a smaller last batch.
         off_epoch: the epoch from which on rows come unmixed, as timm's; None for never.
         seed: a whole number; None draws one from torch's own generator, which several ranks would not share: refused.
-        rank: of this process; by default that of torch.distributed.
-        world: number of processes; by default that of torch.distributed.
-
-    Raises:
-        InputError: an argument cannot be used; the message gives its name and value.
+        rank, world: of this process, and number of processes; by default those of torch.distributed.
     """
 
     def __init__(
@@ -211,7 +200,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self._first, self._place = 0, (self.epoch, 0)
 
     def state_dict(self) -> dict[str, int]:
-        """Return the place from which `load_state_dict` goes on: the epoch, and the batches of it handed out so far.
+        """Return the epoch and how many of its batches have been handed out.
 
         A plain `DataLoader` with workers takes batches ahead of the training: then write the number of batches trained
         into "batch". `StatefulDataLoader` knows it.
@@ -222,8 +211,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Go on from what `state_dict` returned: the next iteration hands out the rest of that epoch, batch for batch.
 
-        Raises:
-            InputError: `state` is not of such batches, or is of another batch size or number of processes.
+        States of another batch size or number of processes are refused.
         """
         try:
             seed, epoch, batch, size, world = (
@@ -256,8 +244,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         for number in range(first, len(self)):
             self._place = (epoch, number + 1)
             part = slice(number * self.batch_size, (number + 1) * self.batch_size)
-            columns = (order[part].tolist(), partners[part].tolist(), lam[part].tolist())
-            yield list(map(Pair, *columns))
+            yield list(map(Pair, *(column[part].tolist() for column in (order, partners, lam))))
         self._place = (epoch + 1, 0)
 
     def _rows_a_rank(self) -> int:
@@ -269,7 +256,8 @@ def _row_numbers(indices: Sequence[Any], n: int) -> np.ndarray:
     for index in indices:
         single = isinstance(index, np.generic) or (isinstance(index, torch.Tensor) and index.numel() == 1)
         number = index.item() if single else index
-        if isinstance(number, bool) or not isinstance(number, int) or not -n <= number < n:
-            error = IndexError if isinstance(number, int) and not isinstance(number, bool) else InputError
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if not whole or not -n <= number < n:
+            error = IndexError if whole else InputError
             raise error(f"index must be a whole number in {-n}..{n - 1}, got {format_value(index)}")
     return np.array([int(index) % n for index in indices], dtype=np.int64)

@@ -25,8 +25,7 @@ class Checkpoints:
         folder: gives the folder of a seed; a stack of seeds uses that of its first.
         every: epochs between two savings, 1 or more.
         key: identity of the run; a file with another key is not gone on from.
-        origin: other facts its numbers depend on, in words by their names, such as the code. The checksums of the data
-            count as one, too.
+        origin: other facts that its numbers depend on, beside the data's checksums, such as the commit.
         any_origin: go on from a file of another origin, too; otherwise it is refused, and nothing is lost.
     """
 
@@ -45,11 +44,7 @@ class Checkpoints:
         return self.folder(seeds[0]) / RESUME_FILE
 
     def save(self, seeds: Sequence[int], state: dict[str, Any], data: Mapping[str, str] | None = None) -> None:
-        """Write a stack's state, whole or not at all; `data` are the checksums of its training data.
-
-        Raises:
-            InputError: a method's state holds what could not be read again.
-        """
+        """Write a stack's state, whole or not at all; `data` are the checksums of its training data."""
         for method in state.get("methods", ()):
             _check_readable("state of the method", method)
         buffer = io.BytesIO()
@@ -60,10 +55,7 @@ class Checkpoints:
     def load(self, seeds: Sequence[int], data: Mapping[str, str] | None = None) -> dict[str, Any] | None:
         """Return the state of this stack on the CPU, or None where there is none to go on from.
 
-        A file that cannot be read is set aside, and a line says so.
-
-        Raises:
-            InputError: the file is of another version of this code, or of another origin and `any_origin` is not given.
+        A file that cannot be read is set aside, and a line says so. One of another version or origin is refused.
         """
         path, state = self.path(seeds), None
         try:
@@ -80,11 +72,9 @@ class Checkpoints:
         before, now = state.get("origin", {}), self._origin(data)
         differ = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
         if differ and not self.any_origin:
-            differences = ", ".join(
-                f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ
-            )
+            words = ", ".join(f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ)
             raise InputError(
-                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({differences}): "
+                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({words}): "
                 "resume=any goes on from it, rerun=true trains from the start"
             )
         return state

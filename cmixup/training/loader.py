@@ -21,24 +21,17 @@ Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view 
 
 
 class BatchLoader:
-    """The rows of one split for every run of a stack.
+    """The rows of one split for every run of a stack, in batches `(B, ...)` for one run and `(E, B, ...)` for E.
 
     Tensors live on the device. Other inputs are read when a batch asks for them: in this process, since a `DataLoader`
     costs more than it saves where reading is cheap, or, where the inputs have an attribute `workers` above 0, by so
-    many processes of a `DataLoader`, which read ahead into pinned memory. Batches are `(B, ...)` for one run and
-    `(E, B, ...)` for a stack of E.
+    many processes of a `DataLoader`, which read ahead into pinned memory. Then row numbers live on the CPU
+    (`index_device`), so that reading the next batch does not wait until the device is done with this one.
 
     Args:
         splits: one split a run, all of one shape.
         device: where batches go.
         labels: how labels of batches are scaled; not at all by default.
-
-    Attributes:
-        index_device: where row numbers live: the CPU where inputs are read on demand, so that reading the next batch
-            does not wait until the device is done with this one; else the device.
-
-    Raises:
-        InputError: splits that differ in shape.
     """
 
     def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling | None = None):
@@ -72,12 +65,7 @@ class BatchLoader:
         return self._every(self._domain)
 
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
-        """Return the rows `index: (E, B)` int64, at `index_device`.
-
-        Args:
-            index: which rows.
-            view: `(E, B)` int64, which view of each; used where inputs are `Sampled`.
-        """
+        """Return the rows `index: (E, B)` int64 at `index_device`, of inputs that are `Sampled` in these views."""
         flat = (index + self._start).reshape(-1)
         if isinstance(self._x, Tensor):
             return self._batch(index, self._x.index_select(0, flat))
@@ -117,25 +105,17 @@ class BatchLoader:
         y = self._shaped(y, count)
         return Batch(self.labels.scale_support(x), self.labels.scale(y), self._shaped(domain, count), labels=y)
 
-    @property
-    def has_views(self) -> bool:
-        """Whether rows have many views."""
-        return isinstance(self._x, ManyViews)
-
-    def all_views(self, row: int, size: int) -> Iterator[Tensor]:
-        """Yield all views of one row in blocks `(b, ...)` of at most `size`."""
-        assert isinstance(self._x, ManyViews)
-        for block in self._x.all_views(row, size):
-            yield block.to(self.device, non_blocking=True)
+    def all_views(self, size: int) -> Iterator[Iterator[Tensor]] | None:
+        """Return for each row an iterator of all its views, in blocks `(b, ...)` of at most `size`, if it has many."""
+        if not isinstance(x := self._x, ManyViews):
+            return None
+        return ((b.to(self.device, non_blocking=True) for b in x.all_views(row, size)) for row in range(self.n_rows))
 
     def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
-        """Yield the batches of one epoch.
+        """Yield the batches of one epoch from the order of each run, and the draws of its method, aligned with it.
 
-        Args:
-            orders: the rows of the epoch, one order a run.
-            draws: the draws of each run's method, aligned with its order. `GATHER_KEYS` of `cmixup.batch` are used
-                here, all others go into the batches. The candidates of a batch are those of all its rows; of inputs
-                that are `Sampled` they are `x[index]`.
+        `GATHER_KEYS` of `cmixup.batch` are used here, all other draws go into the batches. The candidates of a batch
+        are those of all its rows; of inputs that are `Sampled` they are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):
@@ -198,10 +178,7 @@ class BatchLoader:
         return [Batch(x, y, domain, labels=labels) for x, y, domain, labels in zip(*columns, strict=True)]
 
     def _chunks(self, sizes: list[int], reads: int) -> Iterator[tuple[slice, list[int]]]:
-        """Yield the rows that are gathered at once, and the sizes of the batches they make.
-
-        With `reads` rows read for each of them, they stay within `CHUNK_BYTES`.
-        """
+        """Yield rows that are gathered at once, within `CHUNK_BYTES`, and the sizes of the batches they make."""
         row_bytes = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
         rows_per_chunk = CHUNK_BYTES // (reads * row_bytes * self.size)
         start, group = 0, list[int]()
@@ -224,11 +201,8 @@ def predict(
     """
     model.eval()
     with torch.no_grad():
-        if rows.has_views:
-            means = []
-            for row in range(rows.n_rows):
-                views = [predict_fn(model, x) for x in rows.all_views(row, batch_size)]
-                means.append(torch.cat(views).mean(dim=0, keepdim=True))
+        if views := rows.all_views(batch_size):
+            means = [torch.cat([predict_fn(model, x) for x in of_row]).mean(dim=0, keepdim=True) for of_row in views]
             return loss.to_labels(torch.cat(means), rows.labels)
         outputs = torch.cat([predict_fn(model, x) for x in rows.in_order(batch_size)], dim=-2)
         return loss.to_labels(outputs, rows.labels)

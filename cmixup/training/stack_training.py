@@ -26,17 +26,11 @@ from cmixup.training.settings import TrainSettings
 
 @dataclass(frozen=True)
 class Failure:
-    """Where the numbers of a run stopped being finite.
+    """Where the numbers of a run stopped being finite."""
 
-    Attributes:
-        epoch: counted from 1.
-        step: of that epoch, counted from 1; the last one where the scores after it are meant.
-        what: the number in question, in words.
-    """
-
-    epoch: int
-    step: int
-    what: str
+    epoch: int  #: counted from 1
+    step: int  #: of that epoch, counted from 1; the last one where the scores after it are meant
+    what: str  #: the number in question, in words
 
     def __str__(self) -> str:
         return f"{self.what} is not finite at epoch {self.epoch}, step {self.step}"
@@ -44,27 +38,16 @@ class Failure:
 
 @dataclass
 class TrainState:
-    """The state of a stack of E runs after `epoch` epochs; everything is saved in a checkpoint.
-
-    Attributes:
-        epoch: how many epochs are done.
-        seconds: how long they took.
-        best: `(E,)` float64, the best selection score of each run.
-        best_epoch: `(E,)` int64, the epoch it was reached in; 0 if there was none.
-        history: for each run a dict an epoch.
-        failed: by the place of a run that has failed: epoch, step and the number in question.
-        going: the places of the runs that the stack has left, in order; what is noted is of these.
-        ended: those that have run out of patience: nothing that follows is noted of them.
-    """
+    """The state of a stack of E runs after `epoch` epochs; everything is saved in a checkpoint."""
 
     epoch: int
     seconds: float
-    best: Tensor
-    best_epoch: Tensor
+    best: Tensor  #: `(E,)` float64, the best selection score of each run,
+    best_epoch: Tensor  #: `(E,)` int64, and the epoch it was reached in; 0 if there was none
     history: list[list[dict[str, float]]]
-    failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)
-    going: list[int] = field(default_factory=list)
-    stopped: list[int] = field(default_factory=list)
+    failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)  #: by place, the `Failure`
+    going: list[int] = field(default_factory=list)  #: places of the runs that the stack has left; notes are of these
+    stopped: list[int] = field(default_factory=list)  #: out of patience: nothing that follows is noted of them
 
     @classmethod
     def start(cls, size: int, worst: float) -> TrainState:
@@ -79,13 +62,7 @@ class TrainState:
             self.best = torch.full_like(self.best, worst)
 
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
-        """Note where a run's numbers stop being finite.
-
-        Args:
-            epoch: counted from 1.
-            losses: `(steps, E)` on the CPU, of its steps.
-            prediction: `(..., N, d_y)`, on validation after them.
-        """
+        """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation."""
         steps, count = losses.shape
         after = torch.isfinite(prediction).reshape(count, -1).all(dim=1).cpu()
         bad = ~torch.cat([torch.isfinite(losses), after[None]])
@@ -96,10 +73,7 @@ class TrainState:
                 self.failed.setdefault(self.going[k], (epoch, min(first + 1, steps), what))
 
     def note_epoch(self, epoch: int, score: Tensor, better: Tensor, columns: Mapping[str, Tensor]) -> None:
-        """Note the end of an epoch: the selection score of each run, where it is better, and a row of every history.
-
-        `score`, `better` and each of `columns` are `(E,)`.
-        """
+        """Note an epoch's end: each run's selection score, where it is better, and the history's columns, `(E,)`."""
         self.epoch, places = epoch, torch.tensor(self.going)
         self.best[places[better]] = score[better]
         self.best_epoch[places[better]] = epoch
@@ -137,26 +111,18 @@ class TrainState:
 
 @dataclass
 class Run:
-    """One run of a stack: its data, its method, its freshly initialised model and its random streams.
-
-    `lr` and `weight_decay` replace those of the settings, so that runs of several rates train as one stack.
-    """
+    """One run of a stack; `lr` and `weight_decay` replace those of the settings."""
 
     data: RegressionData
     method: Method
-    model: nn.Module
+    model: nn.Module  #: freshly initialised
     streams: Streams
     lr: float | None = None
     weight_decay: float | None = None
 
 
 class StackTraining(Training):
-    """The training of some runs as one stack.
-
-    Args:
-        runs: with fitted methods.
-        settings, device: see `cmixup.training.trainer.train`.
-        resumed, on_search: see `Training`.
+    """The training of some runs, whose methods are fitted, as one stack.
 
     Attributes:
         models: the stack as predictions take it; the outputs of `stack` are in the loss's units.
@@ -192,7 +158,7 @@ class StackTraining(Training):
             self.load(name)
 
     def drawing(self) -> AbstractContextManager[Draws]:
-        """Return a context in which models draw from the first run's stream for training (dropout)."""
+        """Return a context in which models draw (dropout) from the first run's stream for training."""
         anywhere = may_draw(self.models.model) or any(map(has_dropout, self.method.modules()))
         return self._random.used(everywhere=anywhere)
 
@@ -216,16 +182,16 @@ class StackTraining(Training):
             self.rows[split] = BatchLoader(splits, self.stack.device, self.stack.labels)
 
     def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
-        """Return rows of a split; see `Training.read`."""
+        """See `Training`."""
         source = self.rows[split]
         return source.fetch(torch.as_tensor(rows).to(source.index_device).expand(self.stack.size, -1))
 
     def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
-        """Yield the batches of an epoch."""
+        """See `Training`."""
         return self.rows["train"].batches(orders, draws)
 
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
-        """Take the steps of an epoch and return the losses."""
+        """See `Training`."""
         self.models.model.train()
         try:
             return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
@@ -236,7 +202,7 @@ class StackTraining(Training):
             raise InputError(f"{what}: give another batch_size, or drop_last") from None
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
-        """Return the predictions for a split, by one of the method's predictors; see `predict`."""
+        """Return the predictions for a split by one of the method's predictors; see `Training`."""
         how, size = self.method.predictors()[predictor], self.settings.eval_batch_size
         return predict(how, self.models.model, self.rows[split], size, self.fitted_by)
 
@@ -246,7 +212,7 @@ class StackTraining(Training):
         return score(self.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
 
     def validate(self) -> Tensor:
-        """Return the selection scores on validation."""
+        """See `Training`."""
         return self.score("val", self.predict("val"))
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
@@ -277,13 +243,7 @@ class StackTraining(Training):
 
 
 def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
-    """Return the rows of the next epoch and the draws for them.
-
-    Batches are the method's own, or have as many rows of each domain.
-
-    Raises:
-        InputError: batches of domains for a method that makes other batches, or more domains than there are.
-    """
+    """Return the rows of the next epoch and the draws for them; batches are the method's own, or of domains."""
     method, train, size, domains = run.method, run.data.train, settings.batch_size, settings.domains_per_batch
     if not domains or method.domains:
         order = method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)

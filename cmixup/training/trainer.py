@@ -25,11 +25,11 @@ class RunResult:
     Attributes:
         scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
             other predictors, too, as `<metric>_<predictor>`. Empty if the run failed.
-        predictions: those that the scores were computed from, `(N, d_y)` float32 on the CPU, by split and the name of
-            the predictor: "" is the method's own, "std" of a loss that fits variances its standard deviations.
+        predictions: `(N, d_y)` float32 on the CPU, by split and the name of the predictor: "" is the method's own,
+            "std" of a loss that fits variances its standard deviations.
         best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
-        history: one dict an epoch: `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>`
-            and for each tracked split.
+        history: for each epoch `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>` and
+            for each tracked split.
         seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
         stack: how many runs were trained together.
         diagnostics: the method's facts about itself, in numbers (`effective_fraction`) and words (`verdict`).
@@ -52,8 +52,6 @@ class RunResult:
 
 
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
-StartCallback = Callable[[list[int]], None]
-EndCallback = Callable[[list[RunResult]], None]
 
 
 def train(
@@ -63,8 +61,8 @@ def train(
     *,
     on_epoch: EpochCallback | None = None,
     checkpoints: Checkpoints | None = None,
-    on_start: StartCallback | None = None,
-    on_end: EndCallback | None = None,
+    on_start: Callable[[list[int]], None] | None = None,
+    on_end: Callable[[list[RunResult]], None] | None = None,
     on_search: SearchCallback | None = None,
 ) -> list[RunResult]:
     """Train every run and score its best checkpoint.
@@ -82,19 +80,14 @@ def train(
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
         checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
             that was never interrupted.
-        on_start: called with the seeds of a stack once their methods are fitted, so that whatever is wrong with the
-            data, the model or the method has been found before.
+        on_start: called with the seeds of a stack once their methods are fitted, when bad input has been refused.
         on_end: called with the results of a stack once it has ended, before the next stack starts.
-        on_search: called after each step of a search that a method makes before its first epoch, with the number of the
-            step (from 1) and how many there are.
+        on_search: called after each step of a method's search before its first epoch, with its number (from 1) and how
+            many there are.
 
     Returns:
         One result a run, in order.
-
-    Raises:
-        InputError: a method that does not suit the data or the batch size, or methods that cannot be stacked.
     """
-    device = torch.device(device)
     for run in runs:
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
@@ -106,8 +99,8 @@ def train(
         check_alike([runs[k].method for k in places])
     for places in stacks:
         stack_results = _train_stack(
-            [runs[k] for k in places], settings, device,
-            on_start=on_start, on_search=on_search, on_epoch=on_epoch, checkpoints=checkpoints,
+            [runs[k] for k in places], settings, torch.device(device),
+            on_epoch=on_epoch, checkpoints=checkpoints, on_start=on_start, on_search=on_search,
         )  # fmt: skip
         if on_end:
             on_end(stack_results)
@@ -116,10 +109,7 @@ def train(
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the places of the runs of each stack: those alike together, and each alone that cannot be stacked.
-
-    Alike are the shapes of their splits, and the numbers of their training domains where the method looks at domains.
-    """
+    """Return the places of the runs of each stack: those of like shapes, and each alone that does not stack."""
     groups: dict[object, list[int]] = {}
     for place, run in enumerate(runs):
         splits = (run.data.train, run.data.val, run.data.test)
@@ -138,11 +128,12 @@ def _train_stack(
     settings: TrainSettings,
     device: torch.device,
     *,
-    on_start: StartCallback | None,
-    on_search: SearchCallback | None,
     on_epoch: EpochCallback | None,
     checkpoints: Checkpoints | None,
+    on_start: Callable[[list[int]], None] | None,
+    on_search: SearchCallback | None,
 ) -> list[RunResult]:
+    """Train one stack; see `train`."""
     started = time.perf_counter()
     seeds = [run.streams.seed for run in runs]
     checksums = {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
@@ -216,10 +207,7 @@ def _train_stack(
 
 
 def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainState, *, saves: bool) -> StackTraining:
-    """Return the training of the runs that are left, once they are half of the stack or fewer.
-
-    What `saves` goes on with all, as a checkpoint is of a whole stack.
-    """
+    """Return the training of the runs left, once they are half of the stack; a checkpoint is of a whole one."""
     left = state.left
     if saves or not 1 < len(left) <= len(state.going) // 2 or not training.divisible:
         return training
@@ -230,7 +218,7 @@ def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainSt
 
 
 def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
-    """Return each run's predictions on val and test; on test by every predictor of the method."""
+    """Return the `RunResult.predictions` of each run."""
     training.load("test")
     predictions: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]
     for split, name in [("val", ""), *(("test", name) for name in training.method.predictors())]:
@@ -241,7 +229,7 @@ def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
 
 
 def _score_run(data: RegressionData, predictions: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, float]]:
-    """Return the scores of one run's predictions, both as in `RunResult`."""
+    """Return the `RunResult.scores` of one run's predictions."""
     normal = {part: joined(by_predictor) for part, by_predictor in predictions.items()}
     scores: dict[str, dict[str, float]] = {"val": {}, "test": {}}
     for part, by_predictor in predictions.items():

@@ -7,6 +7,7 @@ that selects checkpoints, the mean over seeds.
 
 from __future__ import annotations
 
+import itertools
 import math
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ import hydra
 import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -34,7 +36,7 @@ from scripts.config.compose import (
     normalize_arguments,
 )
 from scripts.config.words import take_folders
-from scripts.driver.cli import bandwidth_warnings, guarded_job, in_sweep, print_once, user_errors
+from scripts.driver.cli import bandwidth_warnings, guarded_job, print_once, user_errors
 from scripts.driver.execute import execute_together
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import WandbLogger
@@ -70,38 +72,32 @@ def run_job(job: Job) -> float:
         print(line, file=sys.stderr)
     reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
-    for seed, report in zip(job.seeds, reports, strict=True):
-        folder = job.run_folder(seed)
-        scores = "  ".join(format_score(metric, value) for metric, value in own_scores(report).items())
+    naive = [score for score in reports[0]["scores"]["test"] if parse_score(score)[2].startswith(NAIVE)]
+    tests = [{key: value for key, value in r["scores"]["test"].items() if key not in naive} for r in reports]
+    for seed, mine in zip(job.seeds, tests, strict=True):
+        folder, scores = job.run_folder(seed), "  ".join(itertools.starmap(format_score, mine.items()))
         unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         if again and os.environ.get("WANDB_SWEEP_ID") and job.config["logger"] == "wandb":
             WandbLogger(job.config, job.options, seed).replay(folder)  # wandb's agent waits for the score
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
-        tests = [own_scores(report) for report in reports]
         means = "  ".join(format_score(metric, *(scores[metric] for scores in tests)) for metric in tests[0])
         print(f"{label} mean of {len(reports)} seeds: test {means}  (± std)")
-    if line := naive_line(reports):
+    if naive and (line := naive_line(reports, naive)):
         print(f"{name}: {line}")
     print(f"Runs: {job.folder}")
     return math.fsum(r["scores"]["val"][r["selection"]] for r in reports) / len(reports)
 
 
-def own_scores(report: Mapping[str, Any]) -> dict[str, float]:
-    """Return the test scores of a run without those of naive predictions."""
-    scores: dict[str, float] = report["scores"]["test"]
-    return {metric: value for metric, value in scores.items() if not parse_score(metric)[2].startswith(NAIVE)}
-
-
-def naive_line(reports: Sequence[Mapping[str, Any]]) -> str:
+def naive_line(reports: Sequence[Mapping[str, Any]], naive: Sequence[str]) -> str:
     """Return the test scores of predictions that need no training in words, and whether the runs are better."""
     scores, selection, by_name = reports[0]["scores"]["test"], reports[0]["selection"], dict[str, list[str]]()
-    for score, value in scores.items():
-        _, metric, predictor = parse_score(score)
-        if predictor.startswith(NAIVE):
-            by_name.setdefault(predictor.removeprefix(NAIVE).replace("_", " "), []).append(format_score(metric, value))
-    errors = [value for score, value in scores.items() if score.startswith(f"{selection}_{NAIVE}")]
+    for score in naive:
+        _, metric, name = parse_score(score)
+        texts = by_name.setdefault(name.removeprefix(NAIVE).replace("_", " "), [])
+        texts.append(format_score(metric, scores[score]))
+    errors = [scores[score] for score in naive if score.startswith(f"{selection}_{NAIVE}")]
     if not errors:
         return ""
     mine = statistics.fmean(report["scores"]["test"][selection] for report in reports)
@@ -132,7 +128,7 @@ def main(cfg: DictConfig) -> float:
     """Entry point; errors that a user can correct are one line, without a traceback, and end no sweep."""
     with user_errors():
         take_folders(HydraConfig.get().overrides.hydra)  # a launcher's process elsewhere has not read the command line
-        if not in_sweep():
+        if HydraConfig.get().mode != RunMode.MULTIRUN:
             return run_training(cfg)
         if (command := multiprocessing.parent_process()) is not None:  # a launcher's, such as joblib's
             end_with(command.pid or 0)

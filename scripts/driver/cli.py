@@ -19,7 +19,6 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from cmixup.done import DONE
@@ -73,15 +72,10 @@ def user_errors() -> Iterator[None]:
         raise SystemExit(2) from None
 
 
-def in_sweep() -> bool:
-    """Return whether this process runs a job of a sweep."""
-    return bool(HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN)
-
-
 def print_once(lines: Iterable[str]) -> None:
     """Print lines on stderr, each once, also where a process runs several jobs of a sweep."""
-    for line in dict.fromkeys(lines):
-        if not in_sweep() or line not in _PRINTED:
+    for line in lines:
+        if line not in _PRINTED:
             print(line, file=sys.stderr)
         _PRINTED.add(line)
 

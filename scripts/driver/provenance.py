@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import platform
 import subprocess
@@ -19,6 +18,7 @@ from cmixup.errors import InputError
 CODE = Path(__file__).resolve().parents[2]  # the checkout that runs
 CODE_FOLDERS = ("cmixup", "configs", "datasets", "models", "scripts")
 PACKAGES = ("torch", "numpy", "scikit-learn", "hydra-core", "torchvision", "wilds", "PyTDC")
+CPU_INFO = Path("/proc/cpuinfo")  # of Linux
 GIT_SECONDS = 10.0  # that git may take to answer; a disk or a helper that it waits for may never do so
 MOST_NAMES = 3  # of runs, in a line that refuses them
 
@@ -34,6 +34,12 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
+    if device.type == "cuda":
+        processor = torch.cuda.get_device_name(device)
+    else:
+        lines = CPU_INFO.read_text().splitlines() if CPU_INFO.is_file() else []
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        processor = named[0] if named else platform.processor() or platform.machine()
     top = _run_git(code, "rev-parse", "--show-toplevel")
     here = bool(top) and Path(str(top)).resolve() == code.resolve()  # and no repository around a copy of the code
     commit = _run_git(code, "rev-parse", "HEAD") or "" if here else ""
@@ -43,7 +49,7 @@ def run_environment(device: torch.device, code: Path = CODE) -> dict[str, Any]:
         "commit": commit,
         "dirty": not commit or (changed, untracked) != ("", ""),  # None: git cannot say
         "versions": {"python": platform.python_version(), **versions},
-        "device": device_name(device),
+        "device": f"{device.type}: {processor}",  # such as "cpu: AMD EPYC"
         "threads": torch.get_num_threads(),
     }
 
@@ -82,15 +88,3 @@ def _run_git(code: Path, *words: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.removesuffix("\n")
-
-
-@functools.cache
-def device_name(device: torch.device) -> str:
-    """Return the kind of a device with the name of its processor, such as "cpu: AMD EPYC"."""
-    if device.type == "cuda":
-        return f"cuda: {torch.cuda.get_device_name(device)}"
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return f"{device.type}: {line.partition(':')[2].strip()}"
-    return f"{device.type}: {platform.processor() or platform.machine()}"

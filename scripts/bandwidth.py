@@ -24,7 +24,7 @@ from scripts.config.compose import compose_train, part_file
 from scripts.config.parts import check_part, resolve_config
 from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
-from scripts.driver.progress import print_table
+from scripts.driver.progress import print_page, print_table
 from scripts.records import names
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
         if given.switch("check"):
-            print(check_bandwidths())
+            print_page(check_bandwidths())
         else:
             look_at(given)
 

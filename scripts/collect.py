@@ -25,6 +25,7 @@ from cmixup.metrics import NAIVE, metric_of
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
+from scripts.driver.progress import print_page
 from scripts.driver.runs import is_done, read_report
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
@@ -233,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
             write_atomically(stem.parent / f"{stem.name}{suffix}", content)
-        print(made[".md"])
+        print_page(str(made[".md"]))
         for line in [*left_out, *[f"{unfinished} runs that are not finished"] * bool(unfinished)]:
             print(f"left out: {line}", file=sys.stderr)
         print(f"Written: {stem}{', '.join(made)}")

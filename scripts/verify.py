@@ -32,12 +32,11 @@ Checked = tuple[list[str], str]  # a line for everything that is wrong, and in w
 CHECKS = ("data", "scores", "pages", "cells")
 KEYS = {
     "what": f"all, or {', '.join(CHECKS)}",
-    "count": "cells to draw; default 12",
+    "count": "cells to draw, as many as there are at most; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
     "experiments": "whose cells; default all",
     "models": "whose cells; default fcn3, the network that trains in seconds",
-    "all": "of cells: 1 takes every one instead of a sample",
     "jobs": "processes; default one a core",
     "results": "where the published records are; default results/",
 }
@@ -86,11 +85,9 @@ def check_cells(results: Path, given: Args) -> Checked:
     datasets, experiments = given.listed("datasets", option_names("dataset")), given.listed("experiments", known)
     models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
     cells = published_cells(results, datasets, experiments, models)
-    if not given.switch("all"):
-        seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
-        print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
-        cells = draw_cells(cells, n, seed)
-    pairs, wrong = rerun_cells(cells, given.count("jobs"))
+    seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
+    print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
+    pairs, wrong = rerun_cells(draw_cells(cells, n, seed), given.count("jobs"))
     wrong = {**beyond_noise(pairs), **wrong}
     decided = {name for name, cell in pairs.items() if cell.decided} | wrong.keys()
     lines = [f"{name}: {line}" for name, line in wrong.items()]

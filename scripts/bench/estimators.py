@@ -57,7 +57,6 @@ KEYS = SHORT | {
     "tables": "chosen_on or reserved; default both",
     "models": f"among {', '.join(MODELS)}; default all",
     "splits": f"of 0 to {SPLITS - 1}; default all",
-    "rerun": "1 fits again what the record has; default 0",
 }
 
 
@@ -151,7 +150,7 @@ def run(given: Args) -> None:
     A table and split of which the record has every model is not fitted again, so that a run that was stopped goes on;
     of others all models are, so that their seconds are of one time and machine.
     """
-    short, rerun = given.switch("short"), given.switch("rerun")
+    short = given.switch("short")
     tables = [table for part in given.listed("tables", tuple(PARTS)) for table in PARTS[part]][: 1 if short else None]
     splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
@@ -162,7 +161,7 @@ def run(given: Args) -> None:
         else:
             print(f"{model} is skipped: {MODELS[model][0]} is not installed")
     for split, name in itertools.product(splits, tables):
-        missing = rerun or any((name, split, model) not in rows for model in models)
+        missing = any((name, split, model) not in rows for model in models)
         for model in models if missing else ():
             rows[name, split, model] = score_model(name, int(split), model)
             print(", ".join(rows[name, split, model].values()), flush=True)

@@ -72,7 +72,7 @@ def verify(results: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
     """Run the command; return its status, what it printed, and what it called different."""
     status: Any = 0
     try:
-        command.main(["cells", f"results={results}", *(options or ("all=1",)), "jobs=1"])
+        command.main(["cells", f"results={results}", *(options or ("count=99",)), "jobs=1"])
     except SystemExit as stop:
         status = stop.code
     printed = capsys.readouterr()

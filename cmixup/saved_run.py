@@ -21,7 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cmixup.done import (
+from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
+from cmixup.files import (
     ARRAYS_FORMAT,
     DONE,
     IMAGES_FORMAT,
@@ -31,7 +32,6 @@ from cmixup.done import (
     checked,
     read_tensors,
 )
-from cmixup.errors import MAX_TEXT, InputError, check_count, check_flag, format_value
 from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"

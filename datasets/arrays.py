@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_nonnegative
-from cmixup.files import sha256_of
+from cmixup.files import PREPROCESSING, sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks, read_arrays
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import labels_seen

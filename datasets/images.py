@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
-from cmixup.files import sha256_of
+from cmixup.files import PREPROCESSING, sha256_of
 from cmixup.inputs.images import (
     CHANNELS,
     IMAGENET,

@@ -10,8 +10,8 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
+from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, steps_ahead, text_of
 from cmixup.tables.written import unit_of

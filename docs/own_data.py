@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.datasets import load_diabetes, load_digits
 
-from cmixup.done import IMAGES_FORMAT, SERIES_FORMAT
+from cmixup.files import IMAGES_FORMAT, SERIES_FORMAT
 from cmixup.saved_run import load_run
 from datasets.common.fetch import FetchError
 from datasets.electricity_fragment import ElectricityFragment

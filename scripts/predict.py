@@ -18,9 +18,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from cmixup.done import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked
 from cmixup.errors import InputError, nearest
-from cmixup.files import write_atomically
+from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
 from cmixup.inputs.arrays import read_arrays
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column

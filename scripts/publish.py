@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cmixup.done import checked
 from cmixup.errors import InputError
+from cmixup.files import checked
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.done import DONE, Listed, checked, done_text, listed_files, read_tensors
 from cmixup.errors import InputError
+from cmixup.files import DONE, Listed, checked, done_text, listed_files, read_tensors
 
 
 @pytest.fixture

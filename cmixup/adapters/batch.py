@@ -16,9 +16,7 @@ from torch.utils.data import get_worker_info
 from cmixup.adapters.labels import (
     LabelsGetter,
     Mix,
-    check_getter,
-    check_keep,
-    check_kept,
+    check_entries,
     collated,
     find_labels,
     label_matrix,
@@ -99,7 +97,7 @@ class CMixup(nn.Module):
         self._given_bandwidth = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)
         self.space = as_space(space)
-        self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
+        self.labels_getter, self.keep = check_entries(labels_getter, keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         #: Lies in shared memory, so that a worker that stays sees it; -1 until it is set.
@@ -161,7 +159,6 @@ class CMixup(nn.Module):
             return tree
         mixed = self.draw(labels)
         if self.training:
-            check_kept(self.keep, tree)
             tree = mix_rows(tree, labels, mixed, keep=self.keep)
         if not self.return_mix:
             return tree

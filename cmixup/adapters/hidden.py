@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.adapters.batch import CMixup
-from cmixup.adapters.labels import LABEL_KEYS, Mix, check_kept, mix_rows, no_mix, refuse_packed, with_partners
+from cmixup.adapters.labels import LABEL_KEYS, Mix, mix_rows, no_mix, refuse_packed, with_partners
 from cmixup.errors import InputError, format_value, not_dense
 from cmixup.tree import Entry, leaves, map_leaves
 
@@ -104,7 +104,6 @@ class _Hooks:
     def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Mix what the model is given."""
         self._count()
-        check_kept(self.keep, kwargs)
         return tuple(mix_rows(a, (), self.mixed, path="input", done=self.done) for a in args), mix_rows(
             kwargs, (), self.mixed, keep=self.keep, path="input", done=self.done
         )

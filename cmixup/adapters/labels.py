@@ -55,32 +55,25 @@ def find_labels(batch: Any, getter: LabelsGetter, keep: tuple[Entry, ...] = ()) 
     )
 
 
-def check_getter(getter: LabelsGetter) -> LabelsGetter:
-    """Return `getter` if it is a text or a function, else raise `InputError`."""
+def check_entries(getter: LabelsGetter, keep: Any) -> tuple[LabelsGetter, tuple[Entry, ...]]:
+    """Return both arguments, checked; a number in `keep` is a place in the batch itself."""
     if not (isinstance(getter, str) or callable(getter)):
         raise InputError(f"labels_getter must be a key or a function, got {format_value(getter)}")
-    return getter
-
-
-def check_keep(keep: Any) -> tuple[Entry, ...]:
-    """Return names of entries as a tuple, or raise `InputError`; a number is a place in the batch itself."""
-    if isinstance(keep, (tuple, list, set, frozenset)):
-        keep = tuple((key,) if isinstance(key, int) and not isinstance(key, bool) else key for key in keep)
-    if not isinstance(keep, (tuple, list, set, frozenset)) or not all(
+    several = isinstance(keep, (tuple, list, set, frozenset))
+    places: tuple[Any, ...] = tuple((key,) if type(key) is int else key for key in keep) if several else (None,)
+    if not all(
         isinstance(key, str) or (isinstance(key, tuple) and key and all(isinstance(k, (str, int)) for k in key))
-        for key in keep
+        for key in places
     ):
         raise InputError(
             f"keep must be a sequence of keys, or of places, as in keep=(2,) or ((0, 1),), got {format_value(keep)}"
         )
-    return tuple(keep)
+    return getter, places
 
 
-def check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
+def _check_kept(keep: tuple[Entry, ...], tree: Any) -> None:
     """Raise `InputError` if a name of `keep` is no entry of a tree."""
-    if not keep:
-        return
-    there = entries(tree)
+    there = entries(tree) if keep else set()
     for key in keep:
         if key not in there:
             known = sorted(str(k) for k in there if isinstance(k, str) == isinstance(key, str))
@@ -162,11 +155,12 @@ def mix_rows(
         labels: those of its leaves that are labels. Whole numbers and booleans among them become
             `torch.get_default_dtype()`, as in a true division.
         mixed: partners and weights.
-        keep: entries that stay as they are; whether they are there is for `check_kept` to say.
+        keep: entries that stay as they are.
         path: name of the batch in messages.
         done: what stands in the place of leaves that are mixed already, by their `id`.
         rows: see `with_partners`.
     """
+    _check_kept(keep, batch)
     label_ids = {id(leaf) for leaf in leaves(labels)}
     met = set()
 

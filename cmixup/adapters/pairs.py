@@ -10,9 +10,7 @@ from torch.utils.data import Dataset, Sampler, TensorDataset
 from cmixup.adapters.labels import (
     LabelsGetter,
     Mix,
-    check_getter,
-    check_keep,
-    check_kept,
+    check_entries,
     collated,
     find_labels,
     mix_rows,
@@ -88,7 +86,7 @@ class PairDataset(Dataset[Any]):
         if len(self.sampler) != rows:
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)
-        self.labels_getter, self.keep = check_getter(labels_getter), check_keep(keep)
+        self.labels_getter, self.keep = check_entries(labels_getter, keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self._streams = WorkerStreams(seed)
 
@@ -139,7 +137,6 @@ class PairDataset(Dataset[Any]):
 
     def _mixed(self, batch: Any, lam: list[float]) -> Any:
         """Return the first half of a batch `(2 B, ...)` mixed with the second."""
-        check_kept(self.keep, batch)
         n, labels = len(lam), find_labels(batch, self.labels_getter, self.keep)
         mixed = Mix(torch.arange(n) + n, torch.tensor(lam))
         return mix_rows(batch, labels, mixed, keep=self.keep, path="row", rows=2 * n)

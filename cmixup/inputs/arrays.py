@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.done import ARRAYS_FORMAT
 from cmixup.errors import InputError, format_value
+from cmixup.files import ARRAYS_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
 
 CHUNK = 4096  # rows that are read at a time

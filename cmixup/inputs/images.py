@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.done import IMAGES_FORMAT
 from cmixup.errors import InputError, shortened
+from cmixup.files import IMAGES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
 from cmixup.threads import WORKERS, in_threads
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice
+from cmixup.files import PREPROCESSING
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
 from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.losses import SQUARED, Loss, squared_error, squared_errors
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import ModelStack, Training
 from cmixup.optim import descend
 from cmixup.seeding import Streams
 

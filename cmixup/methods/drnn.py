@@ -18,10 +18,9 @@ from cmixup.backbone import mlp
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative, check_positive
-from cmixup.handle import KeepsState, Training
 from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import KeepsState, ModelStack, Training
 from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
 

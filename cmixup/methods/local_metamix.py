@@ -14,10 +14,10 @@ from torch import nn
 
 from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
-from cmixup.handle import KeepsState
 from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
 from cmixup.mixing.lam import Lam
+from cmixup.model_stack import KeepsState
 from cmixup.pairing.decay import DistanceDecay
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams

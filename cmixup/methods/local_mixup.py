@@ -19,11 +19,10 @@ from torch import Tensor, nn
 
 from cmixup.batch import Batch, EpochBatches, join_draws
 from cmixup.data import RegressionData
-from cmixup.handle import KeepsState
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.decay import Decay
 from cmixup.pairing.flat import Standardised

@@ -12,13 +12,12 @@ from cmixup.backbone import decode_from, encode_to, evaluating, resolve_layers
 from cmixup.batch import Batch, EpochBatches, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
 from cmixup.mixing.base import Mixing, Transform, printed_options
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import ModelStack, Training
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
 

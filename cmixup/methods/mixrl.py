@@ -26,12 +26,11 @@ from torch import Tensor, nn
 from cmixup.backbone import mlp
 from cmixup.batch import EpochBatches
 from cmixup.errors import InputError, check_choice, check_count, check_nonnegative, check_positive
-from cmixup.handle import Training
 from cmixup.losses import SQUARED
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import stack_modules
+from cmixup.model_stack import Training, stack_modules
 from cmixup.optim import Adam, descend
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Draws, may_draw

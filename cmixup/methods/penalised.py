@@ -16,10 +16,9 @@ from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative
 from cmixup.groups import Means
-from cmixup.handle import KeepsState
 from cmixup.methods.base import squared_errors
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.seeding import Streams
 
 

@@ -28,13 +28,13 @@ from torch import nn
 from cmixup.batch import PARTNERS, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
-from cmixup.handle import Training
 from cmixup.losses import SQUARED
 from cmixup.methods.base import squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
+from cmixup.model_stack import Training
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, drawn_again

@@ -29,9 +29,8 @@ from cmixup.backbone import Backbone, resolve_layer
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative, check_positive
-from cmixup.handle import KeepsState, Training
 from cmixup.mixing.base import Loss, Mixing
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import KeepsState, ModelStack, Training
 from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
 

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.handle import Training
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import ModelStack, Training
 from cmixup.optim import descend
 from cmixup.seeding import StepRandom, Streams
 

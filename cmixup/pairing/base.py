@@ -11,8 +11,8 @@ from torch import nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.mixing.base import printed_options
+from cmixup.model_stack import Training
 
 
 class Pairing(nn.Module, ABC):

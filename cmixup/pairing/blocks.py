@@ -10,7 +10,7 @@ import torch
 from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
-from cmixup.handle import KeepsState
+from cmixup.model_stack import KeepsState
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import euclidean, read, rows_at_once
 

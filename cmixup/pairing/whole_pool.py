@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
-from cmixup.handle import Training
+from cmixup.model_stack import Training
 from cmixup.pairing.flat import weights_of
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
 

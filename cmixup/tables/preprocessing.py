@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.done import TABLE_FORMAT
 from cmixup.errors import InputError
+from cmixup.files import TABLE_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
 from cmixup.tables.columns import Category, Number, checked_columns, fit_category, fit_number
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from cmixup.done import SERIES_FORMAT
 from cmixup.errors import InputError, format_value
+from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from cmixup.done import read_tensors
 from cmixup.errors import InputError, format_value
-from cmixup.files import set_aside, write_atomically
+from cmixup.files import read_tensors, set_aside, write_atomically
 
 RESUME_FILE = "resume.pt"
 PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what such a file holds besides tensors

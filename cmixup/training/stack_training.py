@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches, domain_batches, join_draws
 from cmixup.data import RegressionData, Sampled
 from cmixup.errors import InputError
-from cmixup.handle import SearchCallback, Training
 from cmixup.losses import LabelScaling
 from cmixup.methods.base import Method
 from cmixup.metrics import metric_of, score
-from cmixup.model_stack import ModelStack, stack_modules
+from cmixup.model_stack import ModelStack, SearchCallback, Training, stack_modules
 from cmixup.seeding import Draws, Streams, has_dropout, may_draw
 from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.settings import TrainSettings

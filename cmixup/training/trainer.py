@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.handle import SearchCallback
 from cmixup.losses import check_label_scaling, joined, mean_names
 from cmixup.methods.base import check_alike, check_data
 from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
-from cmixup.model_stack import unstack_modules
+from cmixup.model_stack import SearchCallback, unstack_modules
 from cmixup.training.checkpoint import Checkpoints
 from cmixup.training.settings import TrainSettings
 from cmixup.training.stack_training import Failure, Run, StackTraining, TrainState, draw_epoch

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice
+from cmixup.files import PREPROCESSING
 from datasets.common.fetch import Files, RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
 from datasets.common.scaling import Scaling

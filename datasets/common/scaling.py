@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from cmixup.done import TABLE_FORMAT
 from cmixup.errors import InputError
+from cmixup.files import TABLE_FORMAT
 
 VANISH = 1e300  # what is divided by it is 0 in float32
 

@@ -21,9 +21,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from cmixup.done import DONE
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
+from cmixup.files import DONE, write_atomically
 from scripts import INTERRUPTED
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job

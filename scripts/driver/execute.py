@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.done import DONE, FORMAT
 from cmixup.errors import InputError
-from cmixup.handle import SearchCallback
+from cmixup.files import DONE, FORMAT
 from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
+from cmixup.model_stack import SearchCallback
 from cmixup.saved_run import MODEL, model_json
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints

@@ -27,9 +27,8 @@ import yaml
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.done import DONE, checked, done_text, listed_files
 from cmixup.errors import InputError
-from cmixup.files import DAMAGED, make_folder, write_atomically
+from cmixup.files import DAMAGED, DONE, checked, done_text, listed_files, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.training.checkpoint import RESUME_FILE
 from cmixup.training.trainer import RunResult

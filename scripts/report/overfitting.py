@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from cmixup.done import checked
 from cmixup.errors import InputError
-from cmixup.files import write_atomically
+from cmixup.files import checked, write_atomically
 from scripts.driver.runs import HISTORY
 from scripts.plan.selection import recorded_under, selected_methods
 from scripts.records import names

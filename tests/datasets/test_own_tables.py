@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError
+from cmixup.files import PREPROCESSING
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.common.fetch import sha256_of
 from datasets.common.table.reading import Format, read_table

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError
+from cmixup.files import PREPROCESSING
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.common.table.reading import Format, read_table
 from datasets.csv import Csv

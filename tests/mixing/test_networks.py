@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.handle import Training
 from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import ModelStack, Training
 from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.trainer import Run, train

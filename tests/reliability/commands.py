@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cmixup.done import DONE
+from cmixup.files import DONE
 from scripts.driver.runs import REPORT, find_damage
 
 REPO = Path(__file__).resolve().parents[2]

@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from cmixup.done import DONE, checked
 from cmixup.errors import InputError
+from cmixup.files import DONE, checked
 from cmixup.saved_run import load_run
 from scripts.driver.runs import CONFIG, HISTORY, PREDICTIONS, read_predictions, read_report
 from tests.reliability.commands import (

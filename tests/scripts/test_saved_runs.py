@@ -16,7 +16,7 @@ import torch
 
 import cmixup
 from cmixup import InputError, load_run
-from cmixup.done import done_text
+from cmixup.files import done_text
 from scripts import predict
 from scripts.driver.job import Job
 from scripts.driver.runs import is_done, read_predictions, read_report

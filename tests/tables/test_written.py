@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError
+from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import as_numbers, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import ISO, QUARTER, TIME, WEEK, parsed, reading_of

@@ -9,10 +9,10 @@ import torch
 
 from cmixup.batch import shuffled
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
+from cmixup.model_stack import Training
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams

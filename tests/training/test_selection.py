@@ -9,9 +9,9 @@ from torch import nn
 
 from cmixup.batch import EpochBatches
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
+from cmixup.model_stack import Training
 from cmixup.training.stack_training import Run, StackTraining, draw_epoch
 from cmixup.training.trainer import RunResult, train
 from tests.helpers import (

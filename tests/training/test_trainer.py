@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.handle import Training
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
-from cmixup.model_stack import ModelStack
+from cmixup.model_stack import ModelStack, Training
 from cmixup.training.stack_training import Failure
 from cmixup.training.trainer import train
 from models.fcn3 import FCN3

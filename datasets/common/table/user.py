@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 
 from cmixup.data import RegressionData
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError, check_choice, check_count, shortened
+from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import (
     as_numbers,
     cell,

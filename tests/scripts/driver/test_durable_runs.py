@@ -10,8 +10,8 @@ import pytest
 import torch
 import yaml
 
-from cmixup.done import DONE
 from cmixup.errors import InputError
+from cmixup.files import DONE
 from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import execute as job_module
 from scripts.driver import runs

@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from cmixup.done import PREPROCESSING
+from cmixup.files import PREPROCESSING
 from datasets.common.base import TabularDataset
 from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train

@@ -12,8 +12,8 @@ import pytest
 import torch
 import yaml
 
-from cmixup.done import PREPROCESSING
 from cmixup.errors import InputError
+from cmixup.files import PREPROCESSING
 from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module

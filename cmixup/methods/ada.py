@@ -11,9 +11,7 @@ batches of an epoch at once; where rows are clustered by inputs, too, these and 
 hidden layer clusters are still those of labels (and inputs), and the layer is the backbone's own mix point.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +38,7 @@ class ADA(ERM):
         by: cluster by "labels" (tables) or "both" inputs and labels (series).
     """
 
-    gaps: ClassVar[bool] = False  # every label takes part in how all others change
+    gaps = False  # every label takes part in how all others change
 
     def __init__(self, clusters: int = 8, a: float = 2.0, n: int = 10, layer: str = "input", *, by: str = "labels"):
         super().__init__(layer=layer)

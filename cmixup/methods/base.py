@@ -12,8 +12,6 @@ A method is an `nn.Module`, so that its state can be saved: tensors that `loss` 
 parameters, and numbers that draws or steps count are its extra state (`get_extra_state`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ matrix a domain, with the same value. The paper has no term for means and divide
 4 D^2.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from cmixup.methods.penalised import Outputs, Penalised, Term

@@ -6,10 +6,6 @@ whose steps do not depend on the loss's scale; with SGD it divides the learning 
 relative to the scaled loss.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -33,7 +29,7 @@ class DomainMethod(Method):
         n_features: width of the features, where they are read.
     """
 
-    domains: ClassVar[bool] = True
+    domains = True
     domain_ids: Tensor
 
     def __init__(self, *, reads_features: bool = False):

@@ -8,10 +8,6 @@ with it (`train.lr_decay`); the risk is meant to be on scaled labels (`train.lab
 joint step instead of alternating ones. Against the paper: the factor of the reversed gradient does not grow (as WILDS).
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from cmixup.backbone import mlp
@@ -49,7 +45,7 @@ class DRNN(KeepsState, DomainBatchMethod):
         classifier_lr: learning rate of the classifier (Adam).
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("optimizer",)
+    kept_state = ("optimizer",)
 
     def __init__(
         self,

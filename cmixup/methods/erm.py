@@ -1,9 +1,5 @@
 """Empirical risk minimisation: no mixing."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 from torch import Tensor, nn
 
@@ -24,7 +20,7 @@ class ERM(Method):
         layer: where: "input", "hidden" for the backbone's own mix point, or the name of one.
     """
 
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses = tuple(LOSSES)
 
     def __init__(self, transform: Transform | None = None, layer: str = "input"):
         super().__init__()

@@ -6,10 +6,6 @@ of the batch size, each of one domain, so an epoch has as many gradient evaluati
 outer steps.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -31,7 +27,7 @@ class Fish(DomainMethod):
         meta_lr: epsilon, the share of the way that is kept, in [0, 1].
     """
 
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses = tuple(LOSSES)
 
     def __init__(self, groups: int, meta_lr: float = 0.5):
         super().__init__()

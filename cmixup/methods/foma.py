@@ -13,9 +13,7 @@ A share that equals `rho` counts as leading, where the repository asks for one b
 with which `leading` shrinks the last direction here, too.
 """
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +42,7 @@ class FOMA(ERM):
         bandwidth: of that kernel, see `LabelDistance`.
     """
 
-    gaps: ClassVar[bool] = False  # every label takes part in how all others change
+    gaps = False  # every label takes part in how all others change
 
     def __init__(
         self,

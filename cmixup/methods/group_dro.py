@@ -6,10 +6,7 @@ so that eta does not depend on their unit. Against DomainBed: weights belong to 
 batch.
 """
 
-from __future__ import annotations
-
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +36,7 @@ class GroupDRO(DomainMethod):
 
     log_q: Tensor
 
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses = tuple(LOSSES)
 
     def __init__(self, eta: float = 0.01):
         super().__init__()

@@ -4,8 +4,6 @@ The differences of `cmixup.methods.irm`, whose penalty it has; the bottleneck is
 (some of the authors' experiments take logits). Each weight has its annealing, and the loss is divided by IRM's weight.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from cmixup.methods.irm import irm_term

@@ -5,10 +5,6 @@ regularization", Neural Computation 7). It is the control for mixing: it moves r
 neither other rows nor labels.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -28,7 +24,7 @@ class InputNoise(ERM):
             and 0 is ERM.
     """
 
-    per_run: ClassVar[tuple[str, ...]] = ("std",)  # drawn for each row, so that runs of a stack may differ
+    per_run = ("std",)  # drawn for each row, so that runs of a stack may differ
 
     def __init__(self, std: float = 0.1):
         super().__init__()

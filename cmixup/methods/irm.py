@@ -7,8 +7,6 @@ weight where that is above 1, as in the authors' code; domains with fewer than 8
 since the product of half batches is often negative there.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from cmixup.methods.penalised import Outputs, Penalised, Term

@@ -5,10 +5,6 @@ their sum. Distances are between pixels in [0, 1], not standardised, which would
 threshold is a quantile of the distances between different views of one training object.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 from torch import nn
 
@@ -31,7 +27,7 @@ class LocalMetaMix(KeepsState, MetaMix):
         pairing, lam, inner, layer: see `MetaMix`.
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("_pairs", "_weight")
+    kept_state = ("_pairs", "_weight")
 
     def __init__(self, form: DistanceDecay, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"):
         super().__init__(pairing, lam, inner, layer)

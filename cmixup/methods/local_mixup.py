@@ -9,10 +9,6 @@ labels are regression targets, mixed as values; the batch keeps its size, so few
 a zero gradient, for a model of a stack as for one alone. Its loss counts as 0 in `train_loss`.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -39,8 +35,8 @@ class LocalMixup(KeepsState, Mix):
         pairing, lam, layer, mixing: see `Mix`. Distances are on inputs at every layer.
     """
 
-    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "form")
-    kept_state: ClassVar[tuple[str, ...]] = ("_pairs", "_steps", "_empty_steps", "_weight")
+    per_run = ("pairing", "lam", "form")
+    kept_state = ("_pairs", "_steps", "_empty_steps", "_weight")
 
     def __init__(self, form: Decay, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None):
         super().__init__(pairing, lam, layer, mixing)

@@ -6,12 +6,10 @@ squared error after it. Differences from the original: the inner loop is vectori
 (`torch.func`), and predictions after more steps than in training are scored beside those after as many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -90,8 +88,8 @@ class MAML(Method):
         inner: how the model adapts to a task.
     """
 
-    stackable: ClassVar[bool] = False
-    tasks: ClassVar[bool] = True
+    stackable = False
+    tasks = True
 
     def __init__(self, inner: InnerLoop):
         super().__init__()

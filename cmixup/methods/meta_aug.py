@@ -5,8 +5,6 @@ Differences from the original: a shift is drawn afresh each time a task is used.
 as in boschresearch's Pascal1D loader (its ShapeNet1D loader adds 0 to 2 to radians, probably by mistake).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -7,8 +7,6 @@ default: lambda is the support's weight, one a query (`lam_per: task` is MetaMix
 random` is MetaMix's: the encoder's output or after decoder block 1, 2 or 3; here one layer a batch, there one a task).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The composition behind most methods: who (pairing), how (mixing), where (layer), how much (lam)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +33,7 @@ class Mix(Method):
     """
 
     per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")  # they only draw
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses = tuple(LOSSES)
 
     def __init__(
         self,

@@ -12,12 +12,9 @@ One search serves all runs of a stack: their policies are one stack and their pr
 optimiser. Every run draws from its own stream, with the same draws as alone.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -85,7 +82,7 @@ class MixRL(Mix):
 
     pairing: Neighbours
 
-    losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
+    losses = (SQUARED.name,)
 
     def __init__(
         self,

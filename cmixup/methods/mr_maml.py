@@ -6,8 +6,6 @@ original: these are drawn once a step, for all its tasks; the scales start at on
 the softplus; predictions use the means; one optimiser for all parameters.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

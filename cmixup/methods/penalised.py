@@ -4,11 +4,8 @@ Weights may change once, after a number of optimiser steps ("annealing"); the op
 facebookresearch/DomainBed, since its moments belong to another loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -82,7 +79,7 @@ class Penalised(KeepsState, DomainBatchMethod):
         reads_features: whether a penalty reads features.
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("steps",)
+    kept_state = ("steps",)
 
     def __init__(
         self,

@@ -15,11 +15,9 @@ Differences: row losses and trials are computed on the model in evaluation mode,
 trials read the fixed view of inputs that have several. With a tie the first bandwidth is taken, there the last one.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,8 +54,8 @@ class RCMixup(Mix):
         kept: `(n,)` int64 rows of the current epoch, ascending.
     """
 
-    stackable: ClassVar[bool] = False
-    losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
+    stackable = False
+    losses = (SQUARED.name,)
     pairing: LabelDistance
 
     def __init__(

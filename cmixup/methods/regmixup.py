@@ -7,10 +7,6 @@ one; it takes the mean over rows and mixed rows together, which with `eta` 1 is 
 without weight decay do not depend on it).
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
@@ -29,7 +25,7 @@ class RegMixup(Mix):
         eta: weight of the mixed rows, 0 or more; at 0 this is ERM.
     """
 
-    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+    per_run = ("pairing", "lam")
 
     def __init__(
         self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None, *, eta: float = 1.0

@@ -5,10 +5,6 @@ Abbasnejad (2024, ICML, arXiv 2305.16817) trace much of its gains in classificat
 C-Mixup does (or with any pairing), and each is trained on at one end or at both, with no point between them.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
@@ -27,7 +23,7 @@ class Resample(Mix):
         ends: "partner", the partners alone, each with weight 1, or "both", the row and its partner.
     """
 
-    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam")
+    per_run = ("pairing", "lam")
 
     def __init__(self, pairing: Pairing, lam: Lam, ends: str = "partner"):
         super().__init__(pairing, lam)

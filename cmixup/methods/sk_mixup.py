@@ -9,10 +9,6 @@ labels or of inputs, which are known before the step, not of hidden features; la
 authors' regression code always gives them one of their own.
 """
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 from torch import nn
 
@@ -37,8 +33,8 @@ class SKMixup(Mix):
         distance: of "labels" or "inputs" (standardised).
     """
 
-    gaps: ClassVar[bool] = False
-    per_run: ClassVar[tuple[str, ...]] = ("pairing", "lam", "tau_max", "tau_std")
+    gaps = False
+    per_run = ("pairing", "lam", "tau_max", "tau_std")
 
     def __init__(
         self,

@@ -4,8 +4,6 @@ Differences from DomainBed: squared error; the whole loss is divided by the weig
 above 1, as in the authors' code.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from cmixup.methods.penalised import Outputs, Penalised, Term

@@ -12,13 +12,11 @@ image's size, where the original scales by a fixed factor that small maps do not
 are averaged with its weights, and it runs in evaluation mode; the Mix Block has an Adam of its own.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,11 +83,11 @@ class AutoMix(KeepsState, Mixing):
         steps: taken so far.
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("steps", "optimizer")
-    images: ClassVar[bool] = True
-    inputs: ClassVar[bool] = True
-    pairs: ClassVar[int] = 2
-    stackable: ClassVar[bool] = False
+    kept_state = ("steps", "optimizer")
+    images = True
+    inputs = True
+    pairs = 2
+    stackable = False
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """The contract of a mixing: how two examples become one."""
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

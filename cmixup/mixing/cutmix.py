@@ -5,10 +5,8 @@ of pixels that are kept, since boxes are clipped at the border and have whole pi
 labels are regression targets, mixed as values; the pasted image is a copy; it works on feature maps, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +24,7 @@ class CutMix(Mixing):
         probability: of cutting a batch, in [0, 1]; otherwise it stays as it is.
     """
 
-    images: ClassVar[bool] = True
+    images = True
 
     def __init__(self, probability: float = 1.0):
         super().__init__()

@@ -3,8 +3,6 @@
 The grids of a whole batch are one flow problem: they touch at source and sink alone, so each is solved by itself.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The mixing weight lambda."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar
 

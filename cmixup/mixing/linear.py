@@ -1,7 +1,5 @@
 """Linear mixing, lam * a + (1 - lam) * b (Zhang et al. 2018, "mixup: Beyond Empirical Risk Minimization")."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

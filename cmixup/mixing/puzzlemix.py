@@ -15,12 +15,10 @@ its pixels lie in [0, 1]: on standardised images (PovertyMap) `gamma` counts for
 deviation. A block that no block is moved to keeps its content instead of turning black. There is no adversarial part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,8 +54,8 @@ class PuzzleMix(Mixing):
         t_eps: of the cost of moving a block, by its squared distance.
     """
 
-    images: ClassVar[bool] = True
-    inputs: ClassVar[bool] = True
+    images = True
+    inputs = True
 
     def __init__(
         self,

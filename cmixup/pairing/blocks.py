@@ -1,9 +1,5 @@
 """Partners by optimal assignment between blocks of k rows (k-Mixup, Greenewald et al. 2021)."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import torch
 
@@ -26,7 +22,7 @@ class Blocks(KeepsState, Pairing):
         second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("_drawn", "_drawn_self", "_cost")
+    kept_state = ("_drawn", "_drawn_self", "_cost")
 
     def __init__(self, k: int, second: str = "permutation"):
         super().__init__()

@@ -1,7 +1,5 @@
 """Weights of pairs that decrease with the distance of their inputs (Baena et al. 2022, arXiv 2201.04368)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Inputs as flat rows and the distances between them, for pairings and weights that look at inputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Partners with near inputs: the distances d(x) and d(x+y) of the paper's comparison (Yao et al. 2022, Table 5)."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Partners with near labels: C-Mixup's pairing (Yao et al. 2022, Eq. 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,9 +1,5 @@
 """Partners among the k nearest rows, with a k of each row's own (MixRL's pairing)."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 import numpy as np
 import torch
 
@@ -32,7 +28,7 @@ class Neighbours(KeepsState, Pairing):
         probabilities: `(N, len(options))` float64 of each option for each row; uniform at first.
     """
 
-    kept_state: ClassVar[tuple[str, ...]] = ("probabilities",)  # which a search may have learned
+    kept_state = ("probabilities",)  # which a search may have learned
 
     def __init__(self, m: int = 5, options: list | None = None, distance: str = "x"):
         super().__init__()

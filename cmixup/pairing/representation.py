@@ -4,11 +4,8 @@ In every step the batch and its candidates are encoded with the current weights,
 gradients; then P is built, partners are drawn from it, and the model takes its step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -38,7 +35,7 @@ class RepresentationDistance(Pairing):
         factor: candidates for each row of the batch, 1 or more.
     """
 
-    in_step: ClassVar[bool] = True
+    in_step = True
 
     def __init__(
         self, bandwidth: float | list | tuple, distance: str = "euclidean", *, labels: bool = False, factor: int = 4

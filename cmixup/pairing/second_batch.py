@@ -1,7 +1,5 @@
 """Partners by label distance inside a second batch (C-Mixup-batch, Yao et al. 2022, Algorithm 3)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Inside a task: which support example each query example is mixed with."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

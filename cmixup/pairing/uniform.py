@@ -1,7 +1,5 @@
 """Partners drawn uniformly: the pairing of mixup and Manifold Mixup."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cmixup.batch import EpochBatches

@@ -1,7 +1,5 @@
 """Partners with near representations among all training rows, which are encoded again every few steps."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -4,8 +4,6 @@ A row has 1 / sum_j P_ij^2 effective partners: N under plain mixup, 1 where an e
 itself. Many published bandwidths sit at one of these ends.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """C-Mixup-batch: partners come from a second batch, not from the whole training set (paper, Algorithm 3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ bandwidth wide; an anchor's row has one slot for every near cell and one for eve
 (`slots.py`). Any grouping that is contiguous in label order is exact; the width only decides speed and memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -39,6 +37,7 @@ class Cells(Rejection):
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
         super().__init__(labels, kernel)
         n = len(labels)
+        self.order: SmallInts
         self._small = np.int32 if n < 2**31 else np.int64
         budget = min(memory_budget, max(TABLE_BYTES, TABLE_BYTES_PER_LABEL * n))
         self._lowest = float(labels.min())

@@ -10,8 +10,6 @@ envelope of the kernel of the arc: any algorithm proposes j on the chords, and j
 K(arc) / K(chord). Outputs that do not go round stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

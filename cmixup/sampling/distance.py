@@ -4,8 +4,6 @@ A weight is exp(-energy(d)) with the energy d^2 / (2 s^2), C-Mixup Eq. 6 (Yao et
 squared distance is 2 (1 - cos): the kernel then compares angles.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

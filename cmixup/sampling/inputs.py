@@ -1,7 +1,5 @@
 """Types of the arrays in this package, and the checks and conversions of arguments, before any work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Leaves are cut at medians of the widest dimension (Bentley 1975) and keep tight 
 slot for every leaf, and a slot's gap is the smallest distance of the two boxes.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

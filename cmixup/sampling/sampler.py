@@ -1,7 +1,5 @@
 """`PartnerSampler`: draw partners by label distance, exactly, at any size (C-Mixup paper, Eq. 6)."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -7,12 +7,10 @@ row's total does not depend on j, so accepting with K_ij / exp(-energy(gap)) dra
 alias tables (Walker 1977), built for many short rows at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cmixup.sampling.distance import Kernel, pair_distance
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
 from cmixup.sampling.stream import Round
 
 BYTES_PER_SLOT = 28
@@ -86,7 +84,9 @@ class SlotTable:
         mass: Floats = np.multiply(count, np.exp(-kernel.excess(gap, np.repeat(nearest, np.diff(row_start)))))
         self.stay, move = alias_rows(mass, row_start)
         small = np.int32 if len(values) < 2**31 and len(gap) < 2**31 else np.int64
-        self.move, self.start, self.count = move.astype(small), start.astype(small), count.astype(small)
+        self.move: SmallInts = move.astype(small)
+        self.start: SmallInts = start.astype(small)
+        self.count: SmallInts = count.astype(small)
 
     @property
     def nbytes(self) -> int:

@@ -1,7 +1,5 @@
 """Where labels are compared: a scale for each output, outputs that go round a circle, ranks instead of values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +52,7 @@ class LabelSpace:
         """Return whether the map depends on the labels it is fitted to."""
         return self.ranks or isinstance(self.scale, str)
 
-    def fit(self, labels: Labels) -> Coordinates:
+    def fit(self, labels: Labels) -> "Coordinates":
         """Return the map from labels (N,) or (N, d), which are checked, to coordinates.
 
         Raises:

@@ -1,7 +1,5 @@
 """Rows of P in memory: cumulative rows of all partners, or of the heaviest that the budget holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ is kept with probability (its mass) / (both masses). (nearest, mass) is the bloc
 log(mass) - energy(nearest), in a form that neither overflows nor rounds far from the data.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmixup.sampling.distance import FAR, WIDEST, Distances, Kernel
-from cmixup.sampling.inputs import Floats, Ints, Labels
+from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
 
 # A block of weights holds (anchors x labels) distances: 8 MiB in float64, a few of which live at once.
 DISTANCES_PER_BLOCK = 1 << 20
@@ -25,8 +23,8 @@ ANCHORS_PER_BLOCK = 256
 # Uniform rejection handles anchors in chunks of so many coordinates (anchors x dimensions).
 COORDINATES_PER_CHUNK = 1 << 18
 
-#: One round of accept/reject: the partners proposed, (B,) int64, and whether each is refused, (B,) bool.
-Round = tuple[Ints, NDArray[np.bool_]]
+#: One round of accept/reject: the partners proposed, (B,), and whether each is refused, (B,) bool.
+Round = tuple[SmallInts, NDArray[np.bool_]]
 
 
 def round_limit(labels: Labels) -> int:

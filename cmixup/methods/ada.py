@@ -96,12 +96,9 @@ class ADA(ERM):
 
 
 def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
-    """Return `m + (v - m) / sqrt(gamma)` for the rows of a state `(..., B, *features)`, or of each of a tuple of them.
+    """Return `m + (v - m) / sqrt(gamma)`, gamma `(..., B)` and m the means of clusters, for the rows of a state.
 
-    Args:
-        state: a tensor, or a tuple of tensors.
-        means: over the clusters.
-        gamma: `(..., B)`.
+    The state is `(..., B, *features)`, or a tuple of such tensors.
     """
     if isinstance(state, tuple):
         return tuple(move_rows(part, means, gamma) for part in state)

@@ -31,12 +31,10 @@ class Method(nn.Module):
     """A way to train. This base class is empirical risk minimisation without its loss.
 
     Most methods need `fit`, `draw`, `loss` and `diagnostics` alone; the other hooks follow in the order of a run.
-
-    Attributes:
-        selects_from: the first epoch, counted from 1, whose weights may be the selected ones, if training gets that
-            far; for methods with a warm-up that do not compare its scores with those of later epochs.
     """
 
+    #: The first epoch, counted from 1, whose weights may be the selected ones, if training gets that far; for methods
+    #: with a warm-up that do not compare its scores with those of later epochs.
     selects_from: int = 1
 
     #: The error of a batch and of each of its rows, see `cmixup.losses`: the squared error, unless `fit_by` is called.
@@ -44,11 +42,7 @@ class Method(nn.Module):
     errors: Callable[[Tensor, Tensor], Tensor] = staticmethod(squared_errors)
 
     def fit_by(self, loss: Loss) -> None:
-        """Take the errors of a loss.
-
-        Raises:
-            InputError: a loss that the method does not take.
-        """
+        """Take the errors of a loss, or raise `InputError`."""
         check_loss(loss.name, type(self))
         self.error, self.errors = loss.error, loss.errors
 
@@ -81,10 +75,8 @@ class Method(nn.Module):
     def begin(self, training: Training) -> None:
         """Make objects for the time of training, such as optimisers of networks that the method owns.
 
-        A method that searches before it trains does so here, for all runs at once, unless `training.resumed`.
-
-        Args:
-            training: the models and services of the trainer; it may be kept until training ends.
+        A method that searches before it trains does so here, for all runs at once, unless `training.resumed`. The
+        training may be kept until it ends.
         """
 
     def order(
@@ -96,21 +88,15 @@ class Method(nn.Module):
         return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take one optimiser step and return the detached loss.
-
-        Methods with several inner steps or networks of their own override this.
-        """
+        """Take one optimiser step and return the detached loss; for inner steps or networks of the method's own."""
         return descend(self.loss(stack.model, batch), stack.optimizer)
 
     def end_epoch(self, epoch: int, error: float) -> None:
-        """Hear how an epoch of this run went, after validation and before the state is saved.
+        """Hear how an epoch of this run, counted from 1, went, after validation and before the state is saved.
 
-        What is learned here must be extra state or buffers, so that a run that goes on has it.
-
-        Args:
-            epoch: counted from 1.
-            error: the selection score on the validation split (`RegressionData.selection`), negated where a higher
-                score is better: lower is always better. It is not finite where the run has failed.
+        What is learned here must be extra state or buffers, so that a run that goes on has it. The error is the
+        selection score on the validation split (`RegressionData.selection`), negated where a higher score is better. It
+        is not finite where the run has failed.
         """
 
     def predictors(self) -> Mapping[str, PredictFn]:

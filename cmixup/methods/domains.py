@@ -21,31 +21,15 @@ from cmixup.seeding import Streams
 class DomainMethod(Method):
     """A method whose loss reads domains.
 
-    Args:
-        reads_features: whether the loss reads `model.features`.
-
-    Attributes:
-        domain_ids: `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack.
-        n_features: width of the features, where they are read.
+    `domain_ids` are the `(n_domains,)` int64 training domains, ascending; `(E, n_domains)` in a stack.
     """
 
     domains = True
     domain_ids: Tensor
 
-    def __init__(self, *, reads_features: bool = False):
-        super().__init__()
-        self.reads_features = reads_features
-
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Find the domains.
-
-        Raises:
-            InputError: a model without the features that are read.
-        """
-        train = data.train
-        if self.reads_features:
-            self.n_features = check_features(model, train)
-        self.register_buffer("domain_ids", torch.from_numpy(np.unique(train.domain.numpy())))
+        """Find the domains."""
+        self.register_buffer("domain_ids", torch.from_numpy(np.unique(data.train.domain.numpy())))
 
     def domain_index(self, domain: Tensor) -> Tensor:
         """Return domains `(..., B)` as their places 0, 1, ... among the ascending training domains."""
@@ -57,50 +41,39 @@ class DomainMethod(Method):
 
 
 class DomainBatchMethod(DomainMethod):
-    """A `DomainMethod` whose batches hold `groups` domains with as many rows of each (`order.domain_batches`).
+    """A `DomainMethod` whose batches hold `groups` domains with as many rows of each, `min_rows` or more.
 
-    Args:
-        groups: domains a batch.
-        min_rows: fewest rows of a domain in a batch.
-        reads_features: see `DomainMethod`.
+    Where it reads `model.features`, `n_features` is their width.
     """
 
     def __init__(self, groups: int, *, min_rows: int = 1, reads_features: bool = False):
-        super().__init__(reads_features=reads_features)
-        self.groups, self.min_rows = check_count("groups", groups, 1), min_rows
+        super().__init__()
+        self.groups, self.min_rows, self.reads_features = check_count("groups", groups, 1), min_rows, reads_features
+
+    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
+        """Find the domains, and refuse a model without features, or of which the prediction is more than their head."""
+        super().fit(data, model, streams)
+        if not self.reads_features:
+            return
+        name = type(model).__name__
+        if not isinstance(model, Backbone):
+            raise InputError(f"model must be a Backbone with features for this method, got {name}")
+        x = data.train.x[torch.arange(min(2, len(data.train)))]
+        with evaluating(model):
+            features = model.features(x)
+            same = torch.allclose(model.head(features), model(x), rtol=1e-4, atol=1e-6)
+        if not same:
+            raise InputError(f"model must predict head(features(x)) for this method; a part of {name} goes another way")
+        self.n_features = features.shape[-1]
 
     def check_batch(self, batch_size: int) -> None:
         """Raise `InputError` if `batch_size` is no multiple of `groups`, or too small."""
         least = self.groups * self.min_rows
         if batch_size % self.groups or batch_size < least:
-            raise InputError(
-                f"batch_size must be a multiple of groups = {self.groups}, {least} or more, got {batch_size}"
-            )
+            wanted = f"a multiple of groups = {self.groups}, {least} or more"
+            raise InputError(f"batch_size must be {wanted}, got {batch_size}")
 
     def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
-        """Return batches of `groups` domains; all are full, so `drop_last` has no effect.
-
-        Raises:
-            InputError: a batch size that `check_batch` refuses, or fewer training domains than `groups`.
-        """
+        """Return batches of `groups` domains; all are full, so `drop_last` has no effect."""
         self.check_batch(batch_size)
         return domain_batches(train.domain.numpy(), self.groups, batch_size // self.groups, streams.order)
-
-
-def check_features(model: nn.Module, train: Split) -> int:
-    """Return the width of the model's features.
-
-    Raises:
-        InputError: a model without features, or one whose prediction is more than `head(features(x))`.
-    """
-    if not isinstance(model, Backbone):
-        raise InputError(f"model must be a Backbone with features for this method, got {type(model).__name__}")
-    x = train.x[torch.arange(min(2, len(train)))]
-    with evaluating(model):
-        features = model.features(x)
-        same = torch.allclose(model.head(features), model(x), rtol=1e-4, atol=1e-6)
-    if not same:
-        raise InputError(
-            f"model must predict head(features(x)) for this method; a part of {type(model).__name__} goes another way"
-        )
-    return features.shape[-1]

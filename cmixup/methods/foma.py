@@ -106,13 +106,9 @@ class FOMA(ERM):
 
 
 def shrink(z: Tensor, lam: Tensor, rho: float, *, leading: bool) -> Tensor:
-    """Return `U diag(m s) V^T` for `z = U diag(s) V^T`, m being lam for the singular values that are chosen and else 1.
+    """Return `U diag(m s) V^T` for `z = U diag(s) V^T` `(..., B, D)`; m is lam `(...)` for the values chosen, else 1.
 
-    Args:
-        z: `(..., B, D)`.
-        lam: `(...)`, in [0, 1].
-        rho: share of sum(s). Trailing values are those whose cumulative share, from the largest on, is above it.
-        leading: choose the others.
+    Chosen are the trailing values, whose cumulative share of sum(s), from the largest on, is above rho, or the others.
     """
     with torch.no_grad():
         wide = z.detach().double()

@@ -26,9 +26,7 @@ from cmixup.seeding import Streams
 
 
 class LocalMixup(KeepsState, Mix):
-    """`Mix` with a loss weight for each pair that decreases with the distance of its inputs.
-
-    The loss is `sum_b w_b l_b / max(sum_b w_b, tiny)`.
+    """`Mix` with weights that decrease with the distance of a pair's inputs: `sum_b w_b l_b / max(sum_b w_b, tiny)`.
 
     Args:
         form: the weight by distance: `Threshold`, `Exponential` or `Knn`.
@@ -73,9 +71,8 @@ class LocalMixup(KeepsState, Mix):
         loss = super().step(stack, batch)
         with torch.no_grad():
             for parameter, old in zip(parameters, before, strict=True):
-                parameter.copy_(
-                    torch.where(empty.reshape(empty.shape + (1,) * (old.ndim - empty.ndim)), old, parameter)
-                )
+                of_model = empty.reshape(empty.shape + (1,) * (old.ndim - empty.ndim))
+                parameter.copy_(torch.where(of_model, old, parameter))
         return loss
 
     def diagnostics(self) -> dict[str, float | str]:

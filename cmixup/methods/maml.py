@@ -24,32 +24,19 @@ Parameters = Mapping[str, Tensor]
 
 
 class Mixed(NamedTuple):
-    """How the query of each task is mixed with its support: `lam * support[pair] + (1 - lam) * query` at `layer`.
+    """How the query of each task is mixed with its support: `lam * support[pair] + (1 - lam) * query` at `layer`."""
 
-    Attributes:
-        pair: `(B, Q)` int64, the support example of each query.
-        lam: `(B, Q)` float32, the weight of the support example.
-        layer: a mix point of the model.
-    """
-
-    pair: Tensor
-    lam: Tensor
-    layer: str
+    pair: Tensor  # (B, Q) int64
+    lam: Tensor  # (B, Q) float32
+    layer: str  # a mix point of the model
 
 
 def adapt(
     net: nn.Module, start: str, parameters: Parameters, support: Tensor, labels: Tensor, *, lr: float, steps: int
 ) -> Parameters:  # fmt: skip
-    """Return the parameters of `net` after `steps` gradient steps on one task's support.
+    """Return the parameters of `net` after gradient steps from `parameters` on one task's support.
 
-    Args:
-        net: called as `net(state, start)`; predicts `(K, 1)`.
-        start: the mix point at which `support` enters it.
-        parameters: where it starts, by name.
-        support: `(K, ...)`.
-        labels: `(K,)`.
-        lr: step size.
-        steps: how many; none gives the parameters back.
+    The support `(K, ...)` with labels `(K,)` enters at the mix point `start`: `net(support, start)` predicts `(K, 1)`.
     """
 
     def error(at: Parameters) -> Tensor:
@@ -63,17 +50,11 @@ def adapt(
 
 @dataclass(frozen=True)
 class InnerLoop:
-    """How the decoder adapts to a task: gradient steps on the mean squared error of its support.
-
-    Args:
-        inner_lr: step size, 0 or more.
-        inner_steps: how many, in training and when predicting.
-        report_steps: scores of the test split after this many steps are reported, too.
-    """
+    """How the decoder adapts to a task: gradient steps on the mean squared error of its support."""
 
     inner_lr: float
-    inner_steps: int = 5
-    report_steps: int = 20
+    inner_steps: int = 5  # in training and when predicting
+    report_steps: int = 20  # scores of the test split after so many are reported, too
 
     def __post_init__(self) -> None:
         check_nonnegative("inner_lr", self.inner_lr)
@@ -126,13 +107,10 @@ class MAML(Method):
         return code[:, :shots], code[:, shots:]
 
     def adapted(self, model: nn.Module, x: Any, steps: int, mixed: Mixed | None = None) -> Tensor:
-        """Return predictions `(B, Q)` of the query, mixed with the support or not, after `steps` inner steps.
+        """Return predictions `(B, Q)` of the query of B tasks `x`, an `Episode`, after `steps` inner steps.
 
-        Args:
-            model: with a decoder that predicts from the mix point "encoder".
-            x: B tasks, an `Episode`.
-            steps: of the inner loop.
-            mixed: mix the query; the support stays as it is. Hidden states of both come from adapted weights.
+        The model has a decoder that predicts from the mix point "encoder". With `mixed` the query is mixed and the
+        support stays as it is; hidden states of both come from adapted weights.
         """
         if not (hasattr(model, "encoder") and hasattr(model, "decoder")):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cmixup.backbone import mlp
 from cmixup.batch import EpochBatches
@@ -115,15 +115,10 @@ class MixRL(Mix):
 
 
 class PolicySearch:
-    """A search for all runs of a stack.
+    """A search for all runs of a stack; everything is drawn from the streams `mixing`.
 
-    Tensors of several runs have a leading axis of E, those of a single run have none, as everywhere in a stack.
-
-    Args:
-        options: how to search.
-        method: the stack of the runs' methods, whose loss trains the predictors; everything is drawn from the streams
-            `mixing`.
-        training: predictors start as copies of its freshly initialised models.
+    The loss of `method`, the stack of the runs' methods, trains the predictors, which start as copies of the freshly
+    initialised models of `training`.
     """
 
     def __init__(self, options: Search, method: Mix, training: Training):
@@ -140,9 +135,6 @@ class PolicySearch:
         """Learn the probabilities of every run's pairing; return each run's validation loss after every step.
 
         A step trains freshly initialised predictors on pairs drawn from the policies and scores them on validation.
-
-        Raises:
-            InputError: a validation loss that is not finite.
         """
         on_step, n_rows = self.training.on_search, self.features.shape[-2]
         losses: list[list[float]] = [[] for _ in self.rngs]
@@ -151,7 +143,7 @@ class PolicySearch:
         policies, random = [], [Draws(seed) for seed in seeds]
         for of_run in random:
             with of_run.used():
-                policies.append(self._make_policy())
+                policies.append(mlp(self.features.shape[-1], *[POLICY_WIDTH] * 4, len(self.pairings[0].options)))
         policy = stack_modules(policies).to(self.device)
         optimizer = Adam(policy.parameters(), self.options.policy_lr)
         # The generator that made the first run's policy goes on to the dropout of the predictors, if they have any.
@@ -189,9 +181,6 @@ class PolicySearch:
             raise InputError(f"the search of MixRL diverged, with inner_lr {self.options.inner_lr!r}")
         return (total / y.numel()).tolist()
 
-    def _make_policy(self) -> nn.Sequential:
-        return mlp(self.features.shape[-1], *[POLICY_WIDTH] * 4, len(self.pairings[0].options))
-
     def _draw(
         self, rows: Sequence[np.ndarray], log_pi: Tensor
     ) -> tuple[list[np.ndarray], list[EpochBatches], list[dict[str, np.ndarray]]]:
@@ -203,9 +192,8 @@ class PolicySearch:
             chosen.append(pairing.choose(examples, rng))
             partners = pairing.partners(examples, chosen[-1], rng)
             size, steps = min(self.options.inner_batch, len(examples)), self.options.n_in
-            places = np.concatenate(
-                [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
-            )
+            some = [rng.choice(len(examples), size, replace=False, shuffle=False) for _ in range(steps)]
+            places = np.concatenate(some)
             orders.append(order := EpochBatches(examples[places], np.full(steps, size)))
             lam = method.lam.draw(order.sizes, rng)
             draws.append({"partner": partners[places], "lam": lam, **method.mixing.draw(order, rng)})
@@ -231,11 +219,8 @@ class PolicySearch:
 def policy_loss(log_pi: Tensor, chosen: Tensor, reward: Tensor, entropy: float) -> Tensor:
     """Return the loss of REINFORCE, `-(R mean log pi(k_i|i) + entropy bonus)`: `(...)`, one value a policy.
 
-    Args:
-        log_pi: `(..., B, n_options)` log probabilities.
-        chosen: `(..., B)` int64, the options drawn.
-        reward: `(...)`, the standardised reward.
-        entropy: weight of the mean entropy.
+    It takes log probabilities `(..., B, n_options)`, the options drawn `(..., B)` int64, the standardised reward R
+    `(...)` and the weight of the mean entropy.
     """
     picked = log_pi.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).mean(dim=-1)
     return -(reward * picked - entropy * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=-1))

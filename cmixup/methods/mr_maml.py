@@ -26,16 +26,13 @@ class MRMAML(MAML):
     """`MAML` with weights w ~ N(mu, softplus(rho)^2) in the encoder and the penalty beta KL(q(w) || N(0, prior^2)).
 
     Weights are the encoder's parameters of two axes or more. `fit` adds their scales to the model, as `model.rho`; the
-    encoder holds the means. The penalty does not depend on the
-    decoder, so adding it to the loss trains the decoder on the query alone, as the original does.
+    encoder holds the means. The penalty does not depend on the decoder, so adding it to the loss trains the decoder on
+    the query alone, as the original does.
 
     Args:
         inner: see `MAML`.
         beta: weight of the KL divergence, which is summed over all weights.
         prior: standard deviation of the prior; 1 (Yin et al.) or 0.1 (boschresearch).
-
-    Raises:
-        InputError: a bad argument.
     """
 
     def __init__(self, inner: InnerLoop, beta: float = 1e-4, prior: float = 1.0):

@@ -21,41 +21,23 @@ from cmixup.seeding import Streams
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a model on a batch, as penalties see them.
+    """The outputs of a model on a batch, as penalties see them."""
 
-    Attributes:
-        prediction, y: `(..., B, d_y)`, in the loss's units; of members, as TabM's, the mean prediction.
-        errors: `(..., B)` squared error of each row.
-        features: `(..., B, D)`, or None where no penalty reads them.
-        means: over the domains of the batch.
-    """
-
-    prediction: Tensor
-    y: Tensor
-    errors: Tensor
-    features: Tensor | None
-    means: Means
-
-
-Penalty = Callable[[Outputs], Tensor]
+    prediction: Tensor  # (..., B, d_y), in the loss's units; of members, as TabM's, the mean
+    y: Tensor  # alike
+    errors: Tensor  # (..., B), the squared error of each row
+    features: Tensor | None  # (..., B, D), where a penalty reads them
+    means: Means  # over the domains of the batch
 
 
 @dataclass(frozen=True)
 class Term:
-    """A penalty and its weight.
+    """A penalty and its weight."""
 
-    Args:
-        name: how errors call the weight.
-        penalty: from the outputs of a batch to `(...)`.
-        weight: after the annealing.
-        anneal: steps for which `before` is used instead of `weight`.
-        before: weight during these steps.
-    """
-
-    name: str
-    penalty: Penalty
+    name: str  # of the weight, in errors
+    penalty: Callable[[Outputs], Tensor]  # from the outputs of a batch to (...)
     weight: float
-    anneal: int = 0
+    anneal: int = 0  # steps for which `before` is the weight
     before: float = 0.0
 
     def __post_init__(self) -> None:

@@ -71,13 +71,9 @@ class SKMixup(Mix):
 
 
 def warp(lam: np.ndarray, d: np.ndarray, sizes: np.ndarray, tau_max: float, tau_std: float) -> np.ndarray:
-    """Return `I^-1(lam; tau, tau)`, `(M,)` float32.
+    """Return `I^-1(lam; tau, tau)`, `(M,)` float32, for `lam: (M,)` in [0, 1] in batches of `sizes: (G,)` rows.
 
-    Args:
-        lam: `(M,)` in [0, 1].
-        d: `(M,)` squared distances, which are divided by their mean in each batch (by 1 where that is 0).
-        sizes: `(G,)` rows of each batch.
-        tau_max, tau_std: tau at d = 1, and how fast it falls.
+    Squared distances `d: (M,)` are divided by their mean in each batch (by 1 where that is 0); tau is `tau_max` at 1.
     """
     from scipy.special import betaincinv
 

@@ -39,9 +39,6 @@ class MixBlock(nn.Module):
     """Maps the features of two images to the mask of the first, by attention of the first's pixels to the second's.
 
     Lambda is another channel of the first image's features, and 1 - lambda of the second's.
-
-    Args:
-        channels: C of the features.
     """
 
     def __init__(self, channels: int):
@@ -50,13 +47,7 @@ class MixBlock(nn.Module):
         self.value = nn.Conv2d(channels + 1, 1, 1)
 
     def forward(self, first: Tensor, second: Tensor, lam: Tensor, size: tuple[int, int]) -> Tensor:
-        """Return the first image's mask `(B, H, W)`, each weight in (0, 1).
-
-        Args:
-            first, second: `(B, C, h, w)`.
-            lam: `(B,)`.
-            size: H and W.
-        """
+        """Return the first image's mask `(B, *size)` in (0, 1), by features `(B, C, h, w)` and `lam: (B,)`."""
         first, second = _with_channel(first.float(), lam), _with_channel(second.float(), 1 - lam)
         query, key, value = (part.flatten(2) for part in (self.key(first), self.key(second), self.value(second)))
         attention = (query.mT @ key / math.sqrt(key.shape[1])).softmax(dim=-1)  # (B, hw, hw)
@@ -77,10 +68,7 @@ class AutoMix(KeepsState, Mixing):
         momentum, last_momentum: share of the copy that a step keeps, in the first and after the last step.
         block_lr: learning rate of the Mix Block (Adam).
 
-    Attributes:
-        block: the Mix Block.
-        copy: the momentum copy of the model.
-        steps: taken so far.
+    `block` is the Mix Block, and `copy` the momentum copy of the model.
     """
 
     kept_state = ("steps", "optimizer")

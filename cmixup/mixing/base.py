@@ -32,8 +32,8 @@ class Transform(nn.Module, ABC):
         """Return the changed state, of the same shape.
 
         Args:
-            state: of the rows, `(..., B, *features)`, or a tuple of such tensors.
-            rows: the batch that they are of, with labels and domains; for a `Mix` also that of the partners.
+            state: `(..., B, *features)`, or a tuple of such tensors.
+            rows: the batch that it is of, with labels and domains; for a `Mix` also that of the partners.
             rng: random numbers of this step.
         """
 

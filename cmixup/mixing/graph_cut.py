@@ -25,11 +25,8 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
 
     Args:
         unary: `(N, h, w, m)` cost of each label; m is 2 or more.
-        down: `(N, h - 1, w)` weight of a block and the one below it, 0 or more.
-        right: `(N, h, w - 1)` weight of a block and the one to its right, 0 or more.
-
-    Raises:
-        InputError: SciPy is not installed, or a cost is not finite.
+        down, right: `(N, h - 1, w)` and `(N, h, w - 1)` weights, 0 or more, of a block and the one below it, or to its
+            right.
     """
     try:
         from scipy.sparse import csr_array
@@ -45,10 +42,8 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
     rises = np.rint(rises * scale).ravel()
     # A weight above all of `CAPACITY` is never cut, whatever it is.
     weights = [np.minimum(np.rint(pairs[..., None] * scale), CAPACITY) for pairs in (down, right)]
-    within, between = (
-        [np.repeat(part, m - 1) for part in weights],
-        [np.repeat(2 * part, (m - 1) * (m - 2) // 2) for part in weights],
-    )
+    within = [np.repeat(part, m - 1) for part in weights]
+    between = [np.repeat(2 * part, (m - 1) * (m - 2) // 2) for part in weights]
     one_way = [np.maximum(-rises, 0), np.maximum(rises, 0), np.full(n * h * w * (m - 2), FORBIDDEN), *between, *between]
     forth = np.concatenate([*one_way, *within])
     back = np.concatenate([np.zeros(sum(map(len, one_way))), *within])

@@ -49,9 +49,6 @@ class Beta(Lam):
             n: number of examples, 0 or more.
             rng: NumPy or torch generator. None draws its seed from torch's own generator, which `torch.manual_seed`
                 seeds and which a `DataLoader` seeds anew in every worker.
-
-        Raises:
-            InputError: `n` is no whole number, 0 or more, or too large for memory, or `rng` is no generator.
         """
         sizes, generator = [check_count("n", n)], numpy_rng(torch.default_generator if rng is None else rng)
         try:
@@ -64,12 +61,7 @@ class Beta(Lam):
 
 
 class TaskBeta(Beta):
-    """Draws lam ~ Beta(alpha, alpha), one a query example or one a task.
-
-    Args:
-        alpha: see `Beta`.
-        lam_per: "query" (C-Mixup, Algorithm 2) or "task" (MetaMix).
-    """
+    """Draws lam ~ Beta(alpha, alpha), one a "query" example (C-Mixup, Algorithm 2) or one a "task" (MetaMix)."""
 
     per: ClassVar[tuple[str, str]] = ("query", "task")
 
@@ -78,11 +70,7 @@ class TaskBeta(Beta):
 
 
 class Constant(Lam):
-    """Gives every example the same lambda.
-
-    Args:
-        value: in [0, 1]; 1 keeps the example as it is, 0 takes its partner.
-    """
+    """Gives every example the same lambda, in [0, 1]; 1 keeps the example as it is, 0 takes its partner."""
 
     def __init__(self, value: float = 0.5):
         self.value = check_between("value", value, 0, 1)

@@ -87,9 +87,8 @@ def check_floating(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise InputError(f"{name} must be a tensor, got {type(value).__name__}")
     if not value.is_floating_point():
-        raise InputError(
-            f"{name} must be of a floating dtype to be mixed (convert it with .float()), got {value.dtype}"
-        )
+        wanted = "of a floating dtype to be mixed (convert it with .float())"
+        raise InputError(f"{name} must be {wanted}, got {value.dtype}")
     if not value.is_meta and (form := not_dense(value)):
         raise InputError(f"{name} must be a dense tensor, got {form}")
     return value

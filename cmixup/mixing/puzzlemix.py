@@ -79,11 +79,7 @@ class PuzzleMix(Mixing):
         self.block_counts(height, width)
 
     def block_counts(self, height: int, width: int) -> list[int]:
-        """Return the block counts n that batches of `height x width` images draw from.
-
-        Raises:
-            InputError: no number from 2 to 16 divides both sides.
-        """
+        """Return the block counts n that batches of `height x width` images draw from, or raise `InputError`."""
         common = math.gcd(height, width)
         counts = sorted({_divisor(common, most) for most in (2, 4, 8, 16)} - {1})
         if not counts:
@@ -121,11 +117,8 @@ class PuzzleMix(Mixing):
     def puzzle(self, pair: Tensor, maps: Tensor, lam: Tensor, n: int) -> tuple[Tensor, Tensor]:
         """Return images `(N, C, H, W)` mixed in n x n blocks, and the first ones' weights `(N, n, n)`.
 
-        Args:
-            pair: `(2, N, C, H, W)`, first and second images.
-            maps: `(2, N, H, W)`, their saliency.
-            lam: `(N,)`.
-            n: blocks a side; it divides H and W.
+        `pair: (2, N, C, H, W)` are first and second images, whose sides n divides, and `maps: (2, N, H, W)` their
+        saliency; `lam: (N,)`.
         """
         salient = avg_pool2d(maps, (maps.shape[-2] // n, maps.shape[-1] // n)) + EPS
         salient = salient / salient.sum(dim=(-2, -1), keepdim=True)
@@ -149,12 +142,8 @@ class PuzzleMix(Mixing):
         difference across the border of two blocks where the first one comes from image u and the second from v (1 the
         first image). The rest of D is in the unary costs.
 
-        Args:
-            pair, lam: see `puzzle`.
-            salient: `(2, N, n, n)`; each map sums to 1.
-
-        Returns:
-            `(N, n, n, m)` costs of levels, `(N, n - 1, n)` and `(N, n, n - 1)` weights of neighbours.
+        Each map of `salient: (2, N, n, n)` sums to 1. Costs of levels are `(N, n, n, m)`, weights of neighbours
+        `(N, n - 1, n)` and `(N, n, n - 1)`.
         """
         n, m = salient.shape[-1], self.levels
         smooth = self.beta / (16 * n)
@@ -180,9 +169,9 @@ class PuzzleMix(Mixing):
         return unary, weights[0], weights[1]
 
     def _borders(self, pair: Tensor, n: int, axis: int) -> tuple[Tensor, Tensor]:
-        """Return the averaged pixels on both sides of the borders across `axis`.
+        """Return the averaged pixels on both sides of the borders across `axis`, k along the edge of each block.
 
-        They are `(2, N, C, n - 1, n, k)` and `(2, N, C, n, n - 1, k)`: k averages along the edge of each block.
+        They are `(2, N, C, n - 1, n, k)` across rows and `(2, N, C, n, n - 1, k)` across columns.
         """
         height, width = pair.shape[-2:]
         most = 2 if min(height, width) < 64 else 4
@@ -198,10 +187,8 @@ class PuzzleMix(Mixing):
 def saliency(model: nn.Module, x: Tensor, lead: int = 1) -> Tensor:
     """Return `sqrt(mean_c (d sum_k f_k / d x)^2)`, `(..., B, H, W)`, of the model f in evaluation mode.
 
-    Args:
-        model: as it is trained; its mode and its gradients stay as they are.
-        x: `(..., B, C, H, W)`, or with more axes between B and H, which count as channels.
-        lead: how many axes stand before C.
+    The mode of the model and its gradients stay as they are. `lead` axes of `x: (..., B, C, H, W)` stand before C; all
+    between them and H count as channels.
     """
     training = model.training
     model.eval()
@@ -216,12 +203,8 @@ def move(salient: Tensor, inside: Tensor, t_eps: float) -> Tensor:
 
     Blocks b choose the place b' of the least cost `t_eps |b - b'|^2 / (n - 1)^2 - s_b [b' is inside]`. Where several
     choose one, the cheapest (of these the first) gets it, and this place costs the others 1 more: n rounds. A place
-    that no block got in the last round keeps its own content.
-
-    Args:
-        salient: `(N, n^2)`, s of each block.
-        inside: `(N, n^2)` bool, where the image is seen.
-        t_eps: 0 or more.
+    that no block got in the last round keeps its own content. `salient: (N, n^2)` is s of each block, and
+    `inside: (N, n^2)` bool says where the image is seen.
     """
     count, size = salient.shape
     n = math.isqrt(size)

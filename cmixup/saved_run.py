@@ -180,9 +180,14 @@ def _read_model(folder: Path, given: Mapping[str, Any], *, trust: bool) -> Saved
 
 
 def model_json(
-    node: Mapping[str, Any], in_shape: Sequence[int], out_features: int, *, tasks: bool,
-    label_scaling: Mapping[str, Sequence[float]] | None = None, outputs: int = 1,
-) -> str:  # fmt: skip
+    node: Mapping[str, Any],
+    in_shape: Sequence[int],
+    out_features: int,
+    *,
+    tasks: bool,
+    label_scaling: Mapping[str, Sequence[float]] | None = None,
+    outputs: int = 1,
+) -> str:
     """Return the description of a model for `load_run`, as JSON.
 
     The node of the configuration has `_target_`, which takes `in_shape` and `out_features` first, and its options.

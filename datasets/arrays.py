@@ -35,9 +35,6 @@ class Arrays(Dataset):
         scaling: "standard", or "none" for inputs as they are.
         memory: GB that inputs may take; others stay in their file (.npy, .h5) until a batch needs them.
         synthetic: use the synthetic stand-in.
-
-    Raises:
-        InputError: a value of another kind or range.
     """
 
     name = "arrays"

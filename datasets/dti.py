@@ -60,12 +60,7 @@ class DTI(DrugTarget):
         self.subsample, self.whole_test = subsample, whole_test
 
     def read(self) -> PairTable:
-        """Read both files through PyTDC.
-
-        Raises:
-            FetchError: they are not there; PyTDC would save an error page in their place, so it may not download.
-            InputError: PyTDC is not installed, years are missing, or the labels are no logarithms.
-        """
+        """Read both files through PyTDC, which would save an error page in their place: it may not download."""
         path = FOLDER.find()
         try:
             from tdc.benchmark_group import dti_dg_group

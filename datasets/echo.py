@@ -63,11 +63,7 @@ class Echo(Dataset):
         self.spec, self.original = ClipSpec(frames, period, size, pad), original
 
     def fetch(self) -> list:
-        """Look whether the videos are here; there is nothing that could be fetched.
-
-        Raises:
-            FetchError: they are not, or are other videos than the original's.
-        """
+        """Look whether the original's videos are here; there is nothing that could be fetched."""
         self._list()
         return []
 
@@ -115,14 +111,7 @@ class Echo(Dataset):
 
 
 def read_listing(root: Path) -> Listing:
-    """Return the videos of every split that have two or more traced frames, in order of FileList.csv.
-
-    Args:
-        root: the folder EchoNet-Dynamic.
-
-    Raises:
-        InputError: a table lacks a column or holds a value that cannot be; a listed video is not there.
-    """
+    """Return the videos of every split that have two or more traced frames, in order of FileList.csv."""
     traced = _read(root / "VolumeTracings.csv", ["FileName", "Frame"])
     frames = traced["Frame"].groupby(traced["FileName"].str.removesuffix(".avi")).nunique()  # the list has no suffixes
     path, there = root / "FileList.csv", {entry.name for entry in (root / "Videos").iterdir()}

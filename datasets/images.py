@@ -46,30 +46,18 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Labelled:
-    """The images that can be used, and what their table says of them.
-
-    Attributes:
-        files: their pixels.
-        y: `(N, d_y)` float64 labels.
-        domain: `(N,)` int64 domain of each, 0 without a group.
-        parts: the word of each that names its part, if a column does.
-        mean, square: `(N, 3)` float64 mean of the pixels of each image, and of their squares; the largest is 1.
-        units: of the labels.
-        source: how errors call the table.
-        checksums: of the table, and of the list of images.
-        notes: what was left out.
-    """
+    """The images that can be used, and what their table says of them."""
 
     files: ImageFiles
-    y: np.ndarray
-    domain: np.ndarray
-    parts: list[object]
-    mean: np.ndarray
-    square: np.ndarray
-    units: tuple[str, ...]
-    source: str
-    checksums: Mapping[str, str]
-    notes: tuple[str, ...]
+    y: np.ndarray  # (N, d_y) float64 labels
+    domain: np.ndarray  # (N,) int64, 0 without a group
+    parts: list[object]  # the word of each that names its part, if a column does
+    mean: np.ndarray  # (N, 3) float64, of the pixels of each image, of which the largest is 1, and
+    square: np.ndarray  # of their squares
+    units: tuple[str, ...]  # of the labels
+    source: str  # how errors call the table
+    checksums: Mapping[str, str]  # of the table, and of the list of images
+    notes: tuple[str, ...]  # what was left out
 
 
 class Images(TextFile):
@@ -100,9 +88,6 @@ class Images(TextFile):
         memory: GB that decoded images may take.
         synthetic: use the synthetic stand-in, whose images are 24 x 24.
         file: how the table is written, see `TextFile`.
-
-    Raises:
-        InputError: a value of another kind or range.
     """
 
     name = "images"
@@ -267,12 +252,7 @@ class Images(TextFile):
 
 
 class AugmentedRows:
-    """Training images, of which every epoch sees another view: see `Images.augment`.
-
-    Args:
-        images: as they are.
-        crops: whether a view is a random square of the image, too.
-    """
+    """Training images, of which every epoch sees another view: see `Images.augment`."""
 
     def __init__(self, images: ImageRows, *, crops: bool):
         self.images, self.crops, self.shape, self.workers = images, crops, images.shape, images.workers

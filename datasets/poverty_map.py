@@ -56,12 +56,7 @@ class PovertyMap(Dataset):
         self.fold = check_choice("fold", fold, ("", *FOLDS))
 
     def load(self, seed: int) -> RegressionData:
-        """Read labels and domains; images are read when a batch asks for them.
-
-        Raises:
-            FetchError: the folder is not there.
-            InputError: the wilds package is missing, or the folder does not hold 19669 images.
-        """
+        """Read labels and domains; images are read when a batch asks for them."""
         fold = self.fold or FOLDS[seed % len(FOLDS)]
         train, val, test = self._synthetic(FOLDS.index(fold)) if self.synthetic else self._read(fold)
         checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}
@@ -110,17 +105,9 @@ def no_version_check() -> AbstractContextManager[object]:
 
 
 class Images:
-    """Images of WILDS, read when they are asked for.
+    """The images `rows: (N,)` of a dataset of the wilds package, read when they are asked for."""
 
-    Args:
-        source: the dataset of the wilds package; its `get_input(row)` returns an image `(8, 224, 224)` float32.
-        rows: `(N,)` int64 which of its images.
-
-    Attributes:
-        workers: processes that read batches ahead: unpacking an image takes longer than training on it.
-    """
-
-    workers = WORKERS
+    workers = WORKERS  # processes that read batches ahead: unpacking an image takes longer than training on it
 
     def __init__(self, source: Any, rows: Tensor):
         self.source, self.rows = source, rows
@@ -130,11 +117,7 @@ class Images:
         return self.shape[0]
 
     def __getitem__(self, index: Tensor) -> Tensor:
-        """Return the images `index: (B,)` int64 as `(B, 8, 224, 224)` float32.
-
-        Raises:
-            InputError: an image cannot be read or has another shape.
-        """
+        """Return the images `index: (B,)` int64 as `(B, 8, 224, 224)` float32."""
         return torch.stack(in_threads(self._image, self.rows[index].tolist()))
 
     def _image(self, row: int) -> Tensor:

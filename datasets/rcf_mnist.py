@@ -101,12 +101,9 @@ class RCFMNIST(Dataset):
 
 
 class Coloured:
-    """Grey images that get their colours when they are asked for, so that 60,000 take 47 MB.
+    """Grey images `(N, H, W)` uint8 that get their colours when they are asked for, so that 60,000 take 47 MB.
 
-    Args:
-        grey: `(N, H, W)` uint8.
-        rho: `(N,)` float32; red is multiplied by rho, blue by 1 - rho, green by 0.
-        centred: scale to [-1, 1] rather than [0, 1].
+    Red is multiplied by `rho: (N,)` float32, blue by 1 - rho, green by 0; `centred` scales to [-1, 1], not [0, 1].
     """
 
     def __init__(self, grey: Tensor, rho: Tensor, *, centred: bool):
@@ -125,12 +122,7 @@ class Coloured:
 
 
 def rotate(images: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Rotate images about their centre, counter-clockwise, nearest neighbour; what comes from outside is black.
-
-    Args:
-        images: `(N, H, W)` uint8.
-        degrees: `(N,)` float64.
-    """
+    """Rotate images (N, H, W) uint8 about their centre, counter-clockwise, nearest neighbour, on black."""
     turned = np.empty_like(images)
     for k, angle in enumerate(degrees.tolist()):
         turned[k] = Image.fromarray(images[k]).rotate(angle)

@@ -29,21 +29,13 @@ FAR = 10.0  # times the spread of another target: it decides the error, and who 
 
 @dataclass(frozen=True)
 class Placed:
-    """The series of a file, and how they become windows.
+    """The series of a file, and how they become windows."""
 
-    Attributes:
-        made: without scales.
-        every: the series.
-        source: what they were read from.
-        readings: a line on each way in which text was read.
-        left_out: columns that are no numbers.
-    """
-
-    made: SeriesPreprocessing
+    made: SeriesPreprocessing  # without scales
     every: list[OneSeries]
-    source: Source
-    readings: Sequence[str]
-    left_out: Sequence[str]
+    source: Source  # what they were read from
+    readings: Sequence[str]  # a line on each way in which text was read
+    left_out: Sequence[str]  # columns that are no numbers
 
 
 class Series(TextFile):
@@ -66,9 +58,6 @@ class Series(TextFile):
         window, horizon, steps, fill: see `SeriesPreprocessing`.
         synthetic: use the synthetic stand-in, whose columns have the names given.
         file: see `TextFile`.
-
-    Raises:
-        InputError: a value of another kind or range.
     """
 
     name = "series"

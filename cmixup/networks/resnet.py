@@ -43,9 +43,15 @@ class ResNet(Staged):
     draws = False
 
     def __init__(
-        self, in_shape: tuple[int, ...], out_features: int, depth: int = 18, weights: str | None = None,
-        width: int = WIDTH, *, channels_last: bool = False,
-    ):  # fmt: skip
+        self,
+        in_shape: tuple[int, ...],
+        out_features: int,
+        depth: int = 18,
+        weights: str | None = None,
+        width: int = WIDTH,
+        *,
+        channels_last: bool = False,
+    ):
         super().__init__()
         if len(in_shape) != 3:
             raise InputError(f"in_shape must be (channels, height, width) for ResNet, got {tuple(in_shape)}")
@@ -114,16 +120,24 @@ def _shortcuts_first(module: nn.Module) -> Iterator[Any]:
 
 
 def resnet18(
-    in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH, *,
+    in_shape: tuple[int, ...],
+    out_features: int,
+    weights: str | None = None,
+    width: int = WIDTH,
+    *,
     channels_last: bool = False,
-) -> ResNet:  # fmt: skip
+) -> ResNet:
     """Return a ResNet-18 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 18, weights, width, channels_last=channels_last)
 
 
 def resnet50(
-    in_shape: tuple[int, ...], out_features: int, weights: str | None = None, width: int = WIDTH, *,
+    in_shape: tuple[int, ...],
+    out_features: int,
+    weights: str | None = None,
+    width: int = WIDTH,
+    *,
     channels_last: bool = False,
-) -> ResNet:  # fmt: skip
+) -> ResNet:
     """Return a ResNet-50 (see `ResNet`)."""
     return ResNet(in_shape, out_features, 50, weights, width, channels_last=channels_last)

@@ -27,8 +27,6 @@ STRPTIME = (
 )
 ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of day", "duration"
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
-#: The form of text that is read as it stands.
-PLAIN = "1234.5"
 #: A column of so many words of one form, at least, is meant to have it.
 MANY_WORDS = 10
 

@@ -37,31 +37,21 @@ def encode(strings: Sequence[str], symbols: str, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PairTable:
-    """Drug-protein pairs as the files hold them, neither split nor encoded.
+    """Drug-protein pairs as the files hold them, neither split nor encoded."""
 
-    Args:
-        drugs, proteins: each different string once: SMILES, and amino acids.
-        drug, protein: `(N,)` the number of each pair's drug and protein in these lists.
-        y: `(N,)` affinities.
-        domain: `(N,)`.
-        checksums: of the files.
-    """
-
-    drugs: list[str]
-    proteins: list[str]
-    drug: np.ndarray
-    protein: np.ndarray
-    y: np.ndarray
-    domain: np.ndarray
+    drugs: list[str]  # SMILES, each once
+    proteins: list[str]  # amino acids, each string once
+    drug: np.ndarray  # (N,) the number of each pair's drug in its list, and
+    protein: np.ndarray  # of its protein
+    y: np.ndarray  # (N,) affinities
+    domain: np.ndarray  # (N,)
     checksums: dict[str, str]
 
 
 class DrugProteinInputs:
     """One-hot strings of drug-protein pairs, made when they are asked for: 129 kB a pair in place of 8 bytes.
 
-    Args:
-        drugs, proteins: `(., length)` uint8, see `encode`.
-        drug, protein: `(N,)` int32 rows of these.
+    `drugs` and `proteins` are `(., length)` uint8 of `encode`, `drug` and `protein` `(N,)` int32 rows of these.
     """
 
     def __init__(self, drugs: Tensor, proteins: Tensor, drug: Tensor, protein: Tensor):
@@ -187,13 +177,7 @@ class MatrixDrugTarget(DrugTarget):
 
 
 def balanced_groups(family: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a group `(N,)` for each of `N` pairs: whole families in random order, about as many pairs in each group.
-
-    Args:
-        family: `(N,)` which family the protein of a pair belongs to.
-        n_groups: number of groups.
-        rng: orders the families.
-    """
+    """Return a group for each pair: whole families (N,) in random order, about as many pairs in each group."""
     ids, inverse, counts = np.unique(family, return_inverse=True, return_counts=True)
     order = rng.permutation(len(ids))
     middle = np.cumsum(counts[order]) - counts[order] / 2

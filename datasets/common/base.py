@@ -27,36 +27,22 @@ class Dataset(ABC):
     it gives the same shapes and metadata from a formula, without any file. Its docstring is its card: origin, what y
     measures and its unit, shapes, counts per split, licence, citation. The attributes from `tasks` on are the card's
     figures, for programs and tests.
-
-    Attributes:
-        name: its spelling in files, configs, keys and results.
-        files: one tuple for each file it needs, holding the alternatives that will do, preferred first.
-        folders: the folders it needs that only a person can get.
-        place: where its rows are if it has neither files nor folders.
-        unit: what y measures.
-        metrics, selection, worst: see `cmixup.data.RegressionData`.
-        tasks: whether a row is a task, with a support and a query (`cmixup.data`).
-        domains: whether the training rows come from several domains, which the methods for several domains need.
-        x_shape: shape of one input with the default options; for tasks, of one view.
-        y_width: labels of a row.
-        rows: how many rows the files hold: examples, time steps of a series, pairs, images, videos; 0 if it depends.
-        split_sizes: rows of train, val and test with the default options; empty if they depend on the seed or preset.
     """
 
-    name: ClassVar[str]
-    files: ClassVar[Files] = ()
-    folders: ClassVar[tuple[RawFolder, ...]] = ()
-    place: ClassVar[str] = ""
-    unit: ClassVar[str]
-    metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")
+    name: ClassVar[str]  # in files, configs, keys and results
+    files: ClassVar[Files] = ()  # of each file it needs the alternatives that will do, preferred first
+    folders: ClassVar[tuple[RawFolder, ...]] = ()  # it needs that only a person can get
+    place: ClassVar[str] = ""  # where its rows are if it has neither files nor folders
+    unit: ClassVar[str]  # what y measures
+    metrics: ClassVar[tuple[str, ...]] = ("rmse", "mape", "r")  # these three: see `cmixup.data.RegressionData`
     selection: ClassVar[str] = "rmse"
     worst: ClassVar[tuple[str, ...]] = ()
-    tasks: ClassVar[bool] = False
-    domains: ClassVar[bool] = False
-    x_shape: ClassVar[tuple[int, ...]] = ()
-    y_width: ClassVar[int] = 1
-    rows: ClassVar[int] = 0
-    split_sizes: ClassVar[tuple[int, ...]] = ()
+    tasks: ClassVar[bool] = False  # whether a row is a task, with a support and a query (`cmixup.data.Tasks`)
+    domains: ClassVar[bool] = False  # whether training rows come from several, which methods for domains need
+    x_shape: ClassVar[tuple[int, ...]] = ()  # of one input with the default options; for tasks, of one view
+    y_width: ClassVar[int] = 1  # labels of a row
+    rows: ClassVar[int] = 0  # of the files: examples, time steps of a series, pairs, videos; 0 if it depends
+    split_sizes: ClassVar[tuple[int, ...]] = ()  # with the default options; empty if they depend on seed or preset
     user_files: ClassVar[tuple[str, ...]] = ()  # options that are files of the user's
     label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
     label_noise_val: bool = False
@@ -66,19 +52,10 @@ class Dataset(ABC):
 
     @abstractmethod
     def load(self, seed: int) -> RegressionData:
-        """Return the splits for run seed `seed`; fetches the files that are missing.
-
-        Raises:
-            FetchError: a file cannot be had.
-            InputError: the content is not what the card says.
-        """
+        """Return the splits for run seed `seed`; fetches the files that are missing, or raises `FetchError`."""
 
     def fetch(self) -> list[tuple[RawFile, Path]]:
-        """Return the verified files, one for each entry of `files`.
-
-        Raises:
-            FetchError: a file cannot be had, or a folder is not here.
-        """
+        """Return the verified files, one for each entry of `files`; without one, or a folder, it is a `FetchError`."""
         for folder in self.folders:
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
@@ -106,9 +83,7 @@ class Dataset(ABC):
     ) -> Self:
         """Set the options that every dataset takes beside the arguments of its constructor, and return the dataset.
 
-        Args:
-            label_noise, label_noise_per: noise on the labels of the training split, see `LabelNoise`.
-            label_noise_val: as much on those of the validation split, too.
+        They are noise on the labels of the training split (`LabelNoise`), and as much on those of validation, too.
         """
         self.label_noise, self.label_noise_val = LabelNoise(label_noise, label_noise_per), label_noise_val
         return self
@@ -122,10 +97,7 @@ class Dataset(ABC):
     def assemble(
         self, seed: int, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
     ) -> RegressionData:
-        """Return the splits of run seed `seed` with what this dataset says of itself, the noise on labels included.
-
-        Further `notes` are on the files at hand.
-        """
+        """Return the splits of a run with what this dataset says of itself, `notes` and noise on labels."""
         if self.label_noise.ratio:
             train, std = self.label_noise.add(train, seed)
             notes = (*notes, self.label_noise.note(std))
@@ -148,19 +120,12 @@ class Dataset(ABC):
 
 @dataclass(frozen=True)
 class RawTable:
-    """Rows as the files hold them, neither split nor scaled.
+    """Rows as the files hold them, neither split nor scaled."""
 
-    Args:
-        x: `(N, d)` features.
-        y: `(N, d_y)` labels.
-        domain: `(N,)` the domain of each row.
-        checksums: SHA-256 of each file they were read from.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    domain: np.ndarray
-    checksums: dict[str, str]
+    x: np.ndarray  # (N, d) features
+    y: np.ndarray  # (N, d_y) labels
+    domain: np.ndarray  # (N,)
+    checksums: dict[str, str]  # SHA-256 of each file they were read from
 
 
 class TabularDataset(Dataset):
@@ -173,17 +138,11 @@ class TabularDataset(Dataset):
             [0, 1], "all" fits them on every row, test rows too (released code). "standard" gives the training rows mean
             0 and standard deviation 1 instead.
         synthetic: use the synthetic stand-in.
-
-    Attributes:
-        may_miss: whether the file marks unknown features; they come as NaN, and get the mean of the known values of
-            their column over the rows that scaling is fitted on.
-        columns: names of the features, by which a run's predictor finds them in a new table; x1, x2, ... if empty.
-        label: name of the label in a table of predictions.
     """
 
-    may_miss: ClassVar[bool] = False
-    columns: ClassVar[tuple[str, ...]] = ()
-    label: ClassVar[str] = "y"
+    may_miss: ClassVar[bool] = False  # whether features may be NaN, which get their column's mean (`Scaling`)
+    columns: ClassVar[tuple[str, ...]] = ()  # by which a run's predictor finds them in a new table; x1, ... if empty
+    label: ClassVar[str] = "y"  # in a table of predictions
 
     def __init__(self, scaling: str = "train", synthetic: bool = False):
         super().__init__(synthetic)

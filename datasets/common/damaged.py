@@ -11,14 +11,10 @@ LONGEST_REASON = 200  # characters
 
 @contextlib.contextmanager
 def naming(path: Path | str, what: str) -> Iterator[None]:
-    """Turn whatever a parser raises inside the block into an `InputError`: the file is no such thing.
+    """Turn whatever a parser raises inside the block into an `InputError`: the file is not `what` it should be.
 
     Parsers of damaged files raise anything, memory errors of counts that cannot be among them. The block is to hold
     the parsing alone.
-
-    Args:
-        path: the file.
-        what: it should be, such as "a table of numbers".
     """
     try:
         yield

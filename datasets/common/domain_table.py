@@ -51,9 +51,6 @@ def split_by_domain(domain: np.ndarray) -> Indices:
 
     With c the cumulative rows of the sorted domains, validation starts at the first domain with c >= int(0.7 N), and
     test at the first with c >= c[start of validation] + int(0.1 N).
-
-    Raises:
-        InputError: too few domains for three parts.
     """
     ids, counts = np.unique(domain, return_counts=True)
     rows = np.cumsum(counts)
@@ -71,9 +68,6 @@ def leave_domains_out(rows: Indices, domain: np.ndarray, folds: int, seed: int) 
 
     The training domains are cut, by ascending id, into `folds` groups of as many domains, of which number
     `seed % folds` validates. As many folds as there are domains leave one out at a time.
-
-    Raises:
-        InputError: fewer than two folds, or more than there are training domains.
     """
     train = rows["train"]
     ids = np.unique(domain[train])

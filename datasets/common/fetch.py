@@ -31,23 +31,14 @@ class FetchError(InputError):
 
 @dataclass(frozen=True)
 class RawFile:
-    """One file as its publisher made it.
+    """One file as its publisher made it."""
 
-    Args:
-        path: where it lies below the data root and below a mirror.
-        sha256: checksum of its bytes; empty where none is known, for a file placed by hand.
-        size: its size in bytes; 0 where it is not known.
-        urls: addresses that give it, in order of preference; `a.zip#member` for a member of a zip archive.
-        page: the page a person would visit to get it.
-        licence: its licence, and "needs an agreement" where it cannot be fetched freely.
-    """
-
-    path: str
-    sha256: str = ""
-    size: int = 0
-    urls: tuple[str, ...] = ()
-    page: str = ""
-    licence: str = ""
+    path: str  # below the data root and below a mirror
+    sha256: str = ""  # empty where none is known, for a file placed by hand
+    size: int = 0  # in bytes; 0 where it is not known
+    urls: tuple[str, ...] = ()  # that give it, in order of preference; `a.zip#member` for a member of a zip archive
+    page: str = ""  # that a person would visit to get it
+    licence: str = ""  # and "needs an agreement" where it cannot be fetched freely
 
 
 #: Of each file that a dataset needs the alternatives that will do, preferred first.
@@ -59,22 +50,14 @@ class RawFolder:
     """A folder of files that only a person can get: under an agreement, very large, or without a published checksum.
 
     It is used where it lies. No checksum of it is public, so none is asked for.
-
-    Args:
-        path: the folder below the data root.
-        mirror: the folder below a mirror folder.
-        needs: what has to be in it.
-        page: where a person gets it.
-        licence: its licence.
-        how: commands that put it into the data root `{root}`; empty if a page is needed.
     """
 
-    path: str
-    mirror: str
-    needs: tuple[str, ...]
-    page: str
+    path: str  # below the data root
+    mirror: str  # below a mirror folder
+    needs: tuple[str, ...]  # what has to be in it
+    page: str  # where a person gets it
     licence: str
-    how: str = ""
+    how: str = ""  # commands that put it into the data root `{root}`; empty if a page is needed
 
     def places(self) -> list[Path]:
         """Return where it is looked for: the data root, then the mirror if that is a folder."""
@@ -89,11 +72,7 @@ class RawFolder:
         return any(not self.lacks(place) for place in self.places())
 
     def find(self) -> Path:
-        """Return where it is.
-
-        Raises:
-            FetchError: it is nowhere, or lacks something; the message says how to get it.
-        """
+        """Return where it is; if it is nowhere, or lacks something, the `FetchError` says how to get it."""
         places = self.places()
         for place in places:
             if not self.lacks(place):
@@ -144,9 +123,7 @@ def present(file: RawFile, root: Path | None = None) -> bool:
 def lacking(files: Sequence[Sequence[RawFile]], folders: Sequence[RawFolder], *, fetching: bool) -> str:
     """Return what of a dataset's raw files is not here and how it comes here, or nothing; no address is asked.
 
-    Args:
-        files, folders: as `datasets.common.base.Dataset` has them.
-        fetching: whether a file that an address may give counts as here.
+    With `fetching` a file that an address may give counts as here.
     """
     for folder in folders:
         if not folder.present():
@@ -164,9 +141,6 @@ def lacking(files: Sequence[Sequence[RawFile]], folders: Sequence[RawFolder], *,
 
 def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:
     """Return the first of `alternatives` that can be had, and its verified path in the data root.
-
-    Args:
-        alternatives: files any of which will do, in order of preference.
 
     Raises:
         FetchError: no source gave any of them with the right checksum, or the file in the data root is damaged.

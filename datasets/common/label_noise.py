@@ -26,9 +26,6 @@ class LabelNoise:
         per: "output" draws a number for every entry of a label; "example" adds one number to all outputs of a row, as
             the released helper does; "target" draws for every entry, by the spread of its own output. For labels of
             width 1 and on tasks all are the same.
-
-    Raises:
-        InputError: a ratio that is negative or not finite, or another word for `per`.
     """
 
     ratio: float = 0.0
@@ -39,15 +36,9 @@ class LabelNoise:
         check_choice("label_noise_per", self.per, ("output", "example", "target"))
 
     def add(self, split: Split, seed: int, std: np.ndarray | None = None) -> tuple[Split, np.ndarray]:
-        """Return a split with noise on its labels, and the standard deviation of the noise in their unit.
+        """Return a split with noise on its labels, and the noise's standard deviation `(1,)`, per="target" `(d_y,)`.
 
-        Args:
-            split: of training, or of validation.
-            seed: of the run.
-            std: of the noise on the training labels where `split` is of validation, which has a stream of its own.
-
-        Returns:
-            The split, and one number, or with `per="target"` one an output, `(1,)` or `(d_y,)`.
+        For the split of validation, which has a stream of its own, `std` is that of the training labels' noise.
         """
         rng = stream("label_noise" if std is None else "val_label_noise", seed)
         old = split.x if isinstance(split.x, Tasks) else None

@@ -24,14 +24,9 @@ def naive_forecasts(
 ) -> dict[str, dict[str, torch.Tensor]]:
     """Return forecasts that need no training, by name and part: the last value, and that at the same time before.
 
-    The latter is of the last period that ends before the forecast is made; it is left out where a series has none.
-
-    Args:
-        values: `(n, m)` targets of all series.
-        begins: the row at which each series begins.
-        after: the row after each window, by part.
-        ahead: the rows from there on that are forecast.
-        step: between two rows.
+    The latter is of the last period that ends before the forecast is made; it is left out where a series has none. The
+    series follow each other in the targets `(n, m)`, from the rows `begins` on, with a `step` between two rows; `ahead`
+    are the rows that are forecast, counted from the row `after` each window, by part.
     """
     naive, periods = {}, {"last_value": 1} | {f"{name}_before": rows for name, rows in periods_of(step).items()}
     firsts = {part: begins[np.searchsorted(begins, ends, side="right") - 1] for part, ends in after.items()}

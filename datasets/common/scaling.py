@@ -21,10 +21,8 @@ VANISH = 1e300  # what is divided by it is 0 in float32
 class Scaling:
     """How features are made of d columns: unknown values (NaN) get the mean, then `(x - shift) / scale`.
 
-    Attributes:
-        form: "minmax", to [0, 1], what lies outside clipped; or "standard", to mean 0 and standard deviation 1. A
-            constant column becomes 0.
-        mean, shift, scale: `(d,)`, fitted; the mean is that of the known values.
+    The form is "minmax", to [0, 1], what lies outside clipped; or "standard", to mean 0 and standard deviation 1. A
+    constant column becomes 0. Mean (of the known values), shift and scale are `(d,)`.
     """
 
     form: str
@@ -34,11 +32,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, x: np.ndarray, form: str) -> Self:
-        """Fit on the rows `x: (n, d)`.
-
-        Raises:
-            InputError: a column without any known value.
-        """
+        """Fit on the rows `x: (n, d)`, of which each column has a known value."""
         known = ~np.isnan(x)
         if not known.any(axis=0).all():
             column = int(np.argmin(known.any(axis=0)))

@@ -15,16 +15,7 @@ WINDOW = 168  # a week of hours; paper and released code
 
 
 class Windows:
-    """Windows of a series, gathered when they are asked for; nothing is copied before.
-
-    Args:
-        series: `(n, m)`, one row a time step. All windows read this tensor, wherever it lives.
-        starts: `(N,)` int64, the row at which each begins.
-        window: rows in each.
-
-    Raises:
-        InputError: windows that reach over an end of the series.
-    """
+    """Windows of a series `(n, m)` from the rows `starts: (N,)` on, gathered when they are asked for."""
 
     stackable: ClassVar[bool] = True
 
@@ -52,9 +43,6 @@ def target_rows(n: int, window: int, horizon: int, name: str = "the series") -> 
 
     The first target is the first row with a whole window before it; windows of val and test reach back into the split
     before. Row t is predicted from rows t - horizon - window + 1 to t - horizon.
-
-    Raises:
-        InputError: no target is left to train on.
     """
     check_count("window", window, 1)
     check_count("horizon", horizon, 1)
@@ -75,15 +63,11 @@ class SeriesDataset(Dataset):
         scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
             paper's RMSE is in these units); "train" over the first 60 % only.
         synthetic: use the synthetic stand-in: as many series, but fewer rows.
-
-    Attributes:
-        series: how many.
-        layout: where the numbers are in its file, as arguments of `np.loadtxt`.
     """
 
     rows: ClassVar[int]
-    series: ClassVar[int]
-    layout: ClassVar[Mapping[str, Any]] = {}
+    series: ClassVar[int]  # how many
+    layout: ClassVar[Mapping[str, Any]] = {}  # where the numbers are in its file, as arguments of `np.loadtxt`
     synthetic_steps: ClassVar[int] = 540  # leaves the stand-in one whole batch of 128 to train on, at horizon 24, too
 
     def __init__(self, window: int = WINDOW, horizon: int = 12, scaling: str = "all", synthetic: bool = False):

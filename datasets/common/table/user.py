@@ -78,9 +78,6 @@ class UserTable(Dataset):
         train_rows, val_rows: train, validate on so many at most, drawn by the run seed; the other parts stay.
         together: rows with equal features go to the same part of a split; where a group is given, its rows do.
         synthetic: use the synthetic stand-in; its target and group have the names given.
-
-    Raises:
-        InputError: a value of another kind or range.
     """
 
     reads_text: ClassVar[bool] = False  # the study's tables were published with dates as categories

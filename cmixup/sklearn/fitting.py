@@ -22,7 +22,6 @@ from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.held_out import Part
-from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
@@ -48,6 +47,99 @@ class Trained:
     losses: list[float]
 
 
+class Networks:
+    """Networks as one stack, which becomes smaller as they stop; those of a member share weights, batches and lambda.
+
+    Args:
+        rows, parts, nets, settings, pieces, effects, seed: see `train_networks`.
+
+    Attributes:
+        places: which of them are in the stack.
+        scored, shares: (E, k) the rows that each holds out, and what they count for.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        parts: Sequence[Part],
+        nets: Sequence[tuple[float, int]],
+        settings: Settings,
+        *,
+        pieces: Floats,
+        effects: Floats,
+        seed: int,
+    ) -> None:
+        self.rows, self.settings = rows, settings
+        self.mixed = any(bandwidth > 0 for bandwidth, _ in nets)
+        inputs = joined(rows.x, effects)
+        data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all without effects
+        self.data = [data[member % len(data)] for _, member in nets]
+        self.streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
+        self.trained_on = [parts[member].train for _, member in nets]
+        held = [parts[member].held for _, member in nets]
+        self.scored, self.shares = torch.from_numpy(padded(held)), torch.from_numpy(_shares(rows.weight, held))
+        encoding = Pieces(pieces, settings.device, torch.float32)
+        error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
+        sizes = (inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs)
+        self.models: list[MLP] = []
+        self.methods: list[Method] = []
+        for (bandwidth, _), run_data, streams, index in zip(
+            nets, self.data, self.streams, self.trained_on, strict=True
+        ):
+            with torch_seed(streams.init):
+                self.models.append(MLP(sizes, encoding))
+            pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
+            method = Mix(pairing, Beta(settings.alpha), settings.layer) if self.mixed else ERM()
+            method.error = error
+            method.fit(run_data, self.models[-1], streams)
+            self.methods.append(method)
+        self._build(list(range(len(nets))))
+        self.whole = self.stack
+
+    def run_epoch(self) -> Tensor:
+        """Train for an epoch and return the mean loss of each network in the stack, float64 on the CPU."""
+        orders, draws, length = [], [], max(map(len, self.trained_on))
+        for place in self.places:
+            index, streams = self.trained_on[place], self.streams[place]
+            order = epoch_batches(self.rows.weight[index], self.settings.batch_size, streams.order, length)
+            drawn = self.methods[place].draw(order, streams)
+            draws.append(drawn | ({"partner": index[drawn["partner"]]} if self.mixed else {}))
+            orders.append(EpochBatches(index[order.index], order.sizes))
+        self.stack.model.train()
+        steps = [self.method.step(self.stack, batch) for batch in self.loader.batches(orders, draws)]
+        return torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu()
+
+    def errors(self) -> Tensor:
+        """Return errors `(E, k)` float64 on the CPU of the rows held out, averaged over known outputs."""
+        self.stack.model.eval()
+        errors = []
+        with torch.no_grad():
+            for index in torch.split(self.scored[self.places].to(self.loader.index_device), EVAL_BATCH, dim=1):
+                batch = self.loader.fetch(index)
+                of_rows = self.settings.loss.of_rows(self.stack.model(batch.x).double(), batch.y.double())
+                errors.append(of_rows.reshape(len(index), -1).cpu())
+        return torch.cat(errors, dim=1)
+
+    def go_on_with(self, places: list[int]) -> None:
+        """Leave the others out of the stack, unless one alone would stay: a stack of one has another form."""
+        if 1 < len(places) < len(self.places):
+            self.whole.put_best(self.stack, self.places)
+            before, kept = self.stack, [self.places.index(place) for place in places]
+            self._build(places)
+            self.stack.take(before, kept)
+
+    def best_weights(self) -> list[dict[str, Tensor]]:
+        """Return the weights of each network that `stack.keep_best` kept."""
+        self.whole.put_best(self.stack, self.places)
+        return [self.whole.best_weights(place) for place in range(len(self.models))]
+
+    def _build(self, places: list[int]) -> None:
+        models, settings = [self.models[place] for place in places], self.settings
+        self.places, self.method = places, stack_modules([self.methods[place] for place in places])
+        self.stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
+        self.loader = BatchLoader([self.data[place].train for place in places], settings.device)
+
+
 def train_networks(
     rows: Rows,
     parts: Sequence[Part],
@@ -58,76 +150,56 @@ def train_networks(
     effects: Floats,
     seed: int,
 ) -> list[Trained]:
-    """Train networks on standardised rows as one stack; those of one member have the same weights, batches and lambda.
+    """Train networks on standardised rows as one stack.
 
     Args:
         rows: standardised rows.
         parts: the rows that each member is trained on, and those that it holds out: they choose the epoch, or score the
             last one where it is not chosen. Where members train on different numbers of rows, an epoch of each is as
             long as that of the largest.
-        nets: bandwidth, in units of the standardised labels, and member of each network.
+        nets: bandwidth, in units of the standardised labels, and member of each network. What mixes is given up if it
+            is not better by the time that the same member has stopped without mixing.
         settings: how to train.
         pieces: the table of `Pieces`.
         effects: (M, N, E) further columns of each member.
         seed: of all random streams.
     """
-    inputs, mixed = joined(rows.x, effects), any(bandwidth > 0 for bandwidth, _ in nets)
-    data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all where there are no effects
-    data_of = [data[member % len(data)] for _, member in nets]
-    error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
-    streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
-    trained_on = [parts[member].train for _, member in nets]
-    length = max(map(len, trained_on))
-    encoding = Pieces(pieces, settings.device, torch.float32)
-    models: list[MLP] = []
-    methods: list[Method] = []
-    for (bandwidth, _), run_data, run_streams, index in zip(nets, data_of, streams, trained_on, strict=True):
-        with torch_seed(run_streams.init):
-            models.append(MLP((inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs), encoding))
-        pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
-        methods.append(Mix(pairing, Beta(settings.alpha), settings.layer) if mixed else ERM())
-        methods[-1].error = error
-        methods[-1].fit(run_data, models[-1], run_streams)
-    stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
-    method = stack_modules(methods)
-    loader = BatchLoader([one.train for one in data_of], settings.device)
-    held = [parts[member].held for _, member in nets]
-    scored, weight = padded(held), torch.from_numpy(_shares(rows.weight, held))
-    score = torch.full((stack.size,), torch.inf, dtype=torch.float64)
-    kept = torch.full(scored.shape, torch.inf, dtype=torch.float64)
-    best_epoch, stopped = torch.zeros(stack.size, dtype=torch.int64), torch.zeros(stack.size, dtype=torch.bool)
+    networks = Networks(rows, parts, nets, settings, pieces=pieces, effects=effects, seed=seed)
+    size = len(nets)
+    rivals = [nets.index((0.0, member)) if (0.0, member) in nets else place for place, (_, member) in enumerate(nets)]
+    score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), networks.scored.shape))
+    best_epoch, stopped = torch.zeros(size, dtype=torch.int64), torch.zeros(size, dtype=torch.bool)
     losses: list[Tensor] = []
 
     with threads(settings.threads), torch.enable_grad():
         for epoch in range(1, settings.epochs + 1):
-            orders, draws = [], []
-            for run_method, run_streams, index in zip(methods, streams, trained_on, strict=True):
-                order = epoch_batches(rows.weight[index], settings.batch_size, run_streams.order, length)
-                drawn = run_method.draw(order, run_streams)
-                draws.append(drawn | ({"partner": index[drawn["partner"]]} if mixed else {}))
-                orders.append(EpochBatches(index[order.index], order.sizes))
-            stack.model.train()
-            steps = [method.step(stack, batch) for batch in loader.batches(orders, draws)]
-            losses.append(torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu())
+            places = networks.places
+            losses.append(torch.full((size,), torch.nan, dtype=torch.float64))
+            losses[-1][places] = networks.run_epoch()
             score_text = ""
             if settings.early_stopping or epoch == settings.epochs:
-                errors = _errors(stack, loader, torch.from_numpy(scored), settings.loss)
-                now = (errors * weight).sum(dim=1) if scored.size else losses[-1]
-                score_text = f", {now.mean():.4f} held out" if scored.size else ""
+                errors, now = networks.errors(), losses[-1][places]
+                if errors.numel():
+                    now = (errors * networks.shares[places]).sum(dim=1)
+                    score_text = f", {now.mean():.4f} held out"
                 # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
-                better = torch.isfinite(now) & ~stopped & ((now < score) | (not settings.early_stopping))
-                stack.keep_best(better.to(settings.device))
-                score, best_epoch = torch.where(better, now, score), torch.where(better, epoch, best_epoch)
-                kept = torch.where(better[:, None], errors, kept)
-                stopped |= epoch - best_epoch >= settings.patience
+                better = torch.isfinite(now) & ~stopped[places]
+                better &= (now < score[places]) | (not settings.early_stopping)
+                networks.stack.keep_best(better.to(settings.device))
+                improved = torch.tensor(places)[better]
+                score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
+                stopped |= epoch - best_epoch >= ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
+                stopped |= stopped[rivals] & (score >= score[rivals])
             if settings.verbose:
-                print(f"epoch {epoch}: {settings.loss.name} error {losses[-1].mean():.4f}{score_text}", flush=True)  # noqa: T201 - asked
+                mean = losses[-1].nanmean()
+                print(f"epoch {epoch}: {settings.loss.name} error {mean:.4f}{score_text}", flush=True)  # noqa: T201 - asked
             if bool(stopped.all()):
                 break
+            networks.go_on_with([place for place in places if not stopped[place]])
     curves = torch.stack(losses, dim=1).tolist()
     return [
-        Trained(stack.best_weights(e), kept[e, : len(held[e])].numpy(), int(best_epoch[e]), curves[e])
-        for e in range(stack.size)
+        Trained(weights, kept[e, : len(parts[member].held)].numpy(), int(best_epoch[e]), curves[e])
+        for e, (weights, (_, member)) in enumerate(zip(networks.best_weights(), nets, strict=True))
     ]
 
 
@@ -180,15 +252,3 @@ def _data(inputs: Floats, labels: Floats) -> RegressionData:
     split = Split(x, y.nan_to_num(), torch.zeros(len(x), dtype=torch.int64), "X")
     split.y.copy_(y)  # a data set has no gaps, so the labels that are missing come back behind its check
     return RegressionData("X", split, split, split, unit="standard deviations")
-
-
-def _errors(stack: ModelStack, loader: BatchLoader, index: Tensor, loss: Loss) -> Tensor:
-    """Return errors `(E, n)` float64 on the CPU of the rows `index: (E, n)`, averaged over known outputs."""
-    stack.model.eval()
-    errors = []
-    with torch.no_grad():
-        for part in torch.split(index.to(loader.index_device), EVAL_BATCH, dim=1):
-            batch = loader.fetch(part)
-            of_rows = loss.of_rows(stack.model(batch.x).double(), batch.y.double())
-            errors.append(of_rows.reshape(len(part), -1).cpu())
-    return torch.cat(errors, dim=1)

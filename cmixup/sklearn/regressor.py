@@ -74,7 +74,8 @@ class CMixupRegressor(MemberMean):
             fitted to the different labels (N, d_y) without weights. Predictions, quantiles and intervals are in label
             units. `predict` goes back from the fitted mean, so that of logarithms it is nearer to the median.
         bandwidth: s of the kernel. "validated" compares 0, 0.3 standard deviations and infinity on the rows that the
-            first member holds out, and takes another one than 0 only if it is better by a standard error. With
+            first member holds out, and takes another one than 0 only if it is better by a standard error; one that is
+            not better when the training with 0 has stopped is given up. With
             `blend=None` it compares 0, 0.1, 0.3, 1 and infinity on the rows of all members, up to 1,000 different rows.
             Else what `parse_bandwidth` takes: a number in label units (transformed ones, with `target_transform`),
             "auto", ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
@@ -86,8 +87,8 @@ class CMixupRegressor(MemberMean):
         lr: learning rate of Adam.
         weight_decay: L2 penalty on weights and biases.
         early_stopping: whether to hold out rows, keep the epoch that predicts them best, and stop after `patience`
-            epochs without a better one. Otherwise the last epoch is kept, and rows are held out for "validated" and
-            `blend` alone.
+            epochs without a better one, or after `(patience + best epoch) / 2` where that is less. Otherwise the last
+            epoch is kept, and rows are held out for "validated" and `blend` alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
         patience: see `early_stopping`.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, behind

@@ -156,10 +156,36 @@ def test_the_loss_curve_is_that_of_the_epochs(capsys: pytest.CaptureFixture[str]
 
 
 def test_of_equals_the_first_epoch_and_the_narrowest_bandwidth_are_kept() -> None:
-    """A rate too small to move a weight: no epoch is better than the first, and training ends after `patience` more."""
-    model = quick(bandwidth="validated", lr=1e-30, patience=3, epochs=9).fit(X, Y)
+    """A rate too small to move a weight: no epoch is better than the first; training ends (patience + 1) / 2 later."""
+    model = quick(bandwidth="validated", lr=1e-30, patience=5, epochs=9).fit(X, Y)
     assert len(set(model.validation_scores_.tolist())) == 1
     assert (model.best_epoch_, model.n_epochs_, model.bandwidth_) == ([1, 1], 4, 0.0)
+
+
+def test_networks_that_have_stopped_leave_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others come to what they come to beside them, and epochs are trained by fewer."""
+    options: dict[str, Any] = {"bandwidth": 0.3, "members": 5, "epochs": 30, "patience": 4, "lr": 0.05}
+    smaller = quick(**options).fit(X, Y)
+    monkeypatch.setattr(fitting.Networks, "go_on_with", lambda *_: None)
+    whole = quick(**options).fit(X, Y)
+    assert smaller.best_epoch_ == whole.best_epoch_
+    assert len(set(smaller.best_epoch_)) > 1
+    np.testing.assert_allclose(smaller.predict(X), whole.predict(X), rtol=1e-4)
+    assert smaller.loss_curve_[:3] == pytest.approx(whole.loss_curve_[:3])
+    assert smaller.loss_curve_[-1] != pytest.approx(whole.loss_curve_[-1])
+
+
+def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[fitting.Trained]] = []
+    original = regressor.train_networks
+    monkeypatch.setattr(regressor, "train_networks", lambda *a, **k: seen.append(original(*a, **k)) or seen[-1])
+    quick(bandwidth="validated", epochs=60, patience=4, blend="trees").fit(X, Y)
+    plain, *mixing = seen[0]
+    shares = [float(network.errors.mean() / plain.errors.mean()) for network in mixing]
+    end = plain.best_epoch + min(4, (5 + plain.best_epoch) // 2)
+    assert any(share > 1 for share in shares)
+    for share, network in zip(shares, mixing, strict=True):
+        assert share < 1 or network.best_epoch <= end
 
 
 def test_the_seed_decides_and_nothing_global_is_touched() -> None:

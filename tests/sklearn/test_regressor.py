@@ -1,5 +1,6 @@
 """`CMixupRegressor`: scikit-learn's own checks, and what it promises beyond them."""
 
+import itertools
 import random
 from typing import Any
 
@@ -176,16 +177,25 @@ def test_networks_that_have_stopped_leave_the_stack(monkeypatch: pytest.MonkeyPa
 
 
 def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[fitting.Trained]] = []
-    original = regressor.train_networks
-    monkeypatch.setattr(regressor, "train_networks", lambda *a, **k: seen.append(original(*a, **k)) or seen[-1])
-    quick(bandwidth="validated", epochs=60, patience=4, blend="trees").fit(X, Y)
-    plain, *mixing = seen[0]
-    shares = [float(network.errors.mean() / plain.errors.mean()) for network in mixing]
-    end = plain.best_epoch + min(4, (5 + plain.best_epoch) // 2)
-    assert any(share > 1 for share in shares)
-    for share, network in zip(shares, mixing, strict=True):
-        assert share < 1 or network.best_epoch <= end
+    """Errors are scripted: without mixing 1 from epoch 2 on, with 0.3 from 4.5 down, with inf below 1."""
+    seen: list[list[int]] = []
+    original, epoch = regressor.train_networks, itertools.count(1)
+
+    def scripted(networks: fitting.Networks) -> torch.Tensor:
+        now = next(epoch)
+        errors = torch.tensor([1.0 + (now < 2), 5 - 0.5 * now, 0.9 - 0.01 * now])
+        return errors[networks.places, None].double().expand(-1, networks.scored.shape[1])
+
+    monkeypatch.setattr(fitting.Networks, "errors", scripted)
+
+    def spied(*args: Any, **options: Any) -> list[fitting.Trained]:
+        trained = original(*args, **options)
+        seen.append([network.best_epoch for network in trained])
+        return trained
+
+    monkeypatch.setattr(regressor, "train_networks", spied)
+    quick(bandwidth="validated", members=1, epochs=20, patience=4, blend="trees").fit(X, Y)
+    assert seen == [[2, 5, 20]]
 
 
 def test_the_seed_decides_and_nothing_global_is_touched() -> None:

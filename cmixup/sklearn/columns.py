@@ -1,7 +1,5 @@
 """The columns of a table as numbers: one for each level of a category, and one that says where a number is missing."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence

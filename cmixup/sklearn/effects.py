@@ -6,8 +6,6 @@ unbiased prediction, Robinson 1991, Statistical Science 6(1)). Rows that a membe
 rows in other folds (target encoding, Micci-Barreca 2001, by cross-fitting): no row has its label among its inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

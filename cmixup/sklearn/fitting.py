@@ -1,7 +1,5 @@
 """Training the networks of `CMixupRegressor`, those of all members and bandwidths that are tried, as one stack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ scikit-learn's ecosystem reads frames the same way. What comes back is a frame o
 whole numbers, booleans, categories or objects.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection
 from typing import Any

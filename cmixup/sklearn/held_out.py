@@ -1,7 +1,5 @@
 """Which rows each member of `CMixupRegressor` trains on, and which it holds out: by chance, by group, or as asked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -8,8 +8,6 @@ label lies outside the lowest and the highest, below 0 inside (conformalised qua
 Candes 2019, NeurIPS), and the quantiles are the spread.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

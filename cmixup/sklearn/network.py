@@ -1,7 +1,5 @@
 """The network of `CMixupRegressor`: layers with ReLU, whose first also sees columns piecewise linearly encoded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The arguments of `CMixupRegressor`, checked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +17,7 @@ from cmixup.errors import (
 )
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
-from cmixup.sklearn.label_transform import check_transform
-from cmixup.sklearn.losses import Loss, check_loss
+from cmixup.sklearn.losses import Loss, check_loss, check_transform
 from cmixup.sklearn.network import mix_points
 
 #: What sets the random numbers of the estimator.

@@ -1,7 +1,5 @@
 """A fitted `CMixupRegressor` as a file of arrays and JSON that runs no code when it is read."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

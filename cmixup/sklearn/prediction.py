@@ -1,7 +1,5 @@
 """What a fitted ensemble predicts: the mean of its members, their spread, and intervals from what they held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,8 +17,7 @@ from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
 from cmixup.sklearn.intervals import check_coverage, residual_quantile, spread_of
-from cmixup.sklearn.label_transform import to_label_units
-from cmixup.sklearn.losses import Loss
+from cmixup.sklearn.losses import Loss, to_label_units
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
 from cmixup.sklearn.rows import Rows

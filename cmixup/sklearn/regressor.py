@@ -1,7 +1,5 @@
 """`CMixupRegressor`: networks beside gradient-boosted trees, with C-Mixup as an option, for scikit-learn."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace

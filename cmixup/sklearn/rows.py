@@ -4,9 +4,8 @@ Everything that `CMixupRegressor` draws and computes goes through these function
 as the row given twice, a row of weight 0 the same as no row, and the order of the rows changes nothing.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -41,10 +40,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def take(self, index: Ints) -> Rows:
+    def take(self, index: Ints) -> Self:
         """Return the rows `index`."""
-        apart, group = (None if codes is None else codes[index] for codes in (self.apart, self.group))
-        return Rows(self.x[index], self.y[index], self.weight[index], apart, group)
+        arrays = {name: values[index] for name, values in vars(self).items() if values is not None}
+        return replace(self, **arrays)
 
 
 def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None) -> Rows:

@@ -3,8 +3,6 @@
 What a table may hide is said as warnings: leaking columns, row numbers and labels far outside.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +26,7 @@ from cmixup.sklearn.columns import (
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import as_array, as_labels
-from cmixup.sklearn.label_transform import fit_transform, transformed
+from cmixup.sklearn.losses import fit_transform, transformed
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id

@@ -5,8 +5,6 @@ would hold out other rows than the member. Its `TreePredictor` runs the trees th
 nothing has to be unpickled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple

@@ -17,8 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Standar
 
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor
-from cmixup.sklearn.label_transform import fit_transform
-from cmixup.sklearn.losses import LOSSES, Loss, huber_delta
+from cmixup.sklearn.losses import LOSSES, Loss, fit_transform, huber_delta
 from cmixup.sklearn.trees import fit_trees, predict_trees, weigh_trees
 from tests.sklearn.test_regressor import X, Y, quick, table
 from tests.sklearn.test_trees import COLUMNS, LABELS, LEVELS, PARTS, N, Rows

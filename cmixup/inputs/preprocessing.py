@@ -48,12 +48,8 @@ class Preprocessing(ABC):
 
     def to_json(self) -> str:
         """Return it as JSON text."""
-        given = {"format": self.format, **self.to_dict()}
+        given = {"format": self.format, **asdict(self)}
         return json.dumps(given, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = PREPROCESSING) -> Self:

@@ -36,6 +36,9 @@ class ResNet(Staged):
         width: channels of layer 1; 64 is the published network.
         channels_last: keep the channels of a pixel next to each other in memory: the same numbers but for rounding, and
             of use for narrow networks on a CPU alone.
+
+    Raises:
+        InputError: inputs that are no images, an unknown depth, weights that cannot be read or do not fit.
     """
 
     layers = ("input", "stem", *STAGES)

@@ -8,7 +8,7 @@ from types import ModuleType
 import torch
 from torch import Tensor, nn
 
-from cmixup.backbone import Backbone, Blockwise
+from cmixup.backbone import Blockwise
 from cmixup.errors import InputError, nearest
 
 MISSING = "operator torchvision::nms does not exist"
@@ -36,7 +36,7 @@ class Staged(Blockwise):
         return self.fc(features)
 
 
-class Torchvision(Backbone):
+class Torchvision(Blockwise):
     """A classifier of torchvision's as a regressor: its last linear layer is replaced, whatever its size.
 
     Args:
@@ -45,6 +45,9 @@ class Torchvision(Backbone):
         network: its name, one of `torchvision.models.list_models(torchvision.models)` that ends in a linear layer.
         weights: a file of its weights, as torchvision publishes them, for everything but the last layer; None
             initialises at random.
+
+    Raises:
+        InputError: other inputs, no such network, weights that cannot be read or do not fit.
     """
 
     layers = ("input", "features")
@@ -74,17 +77,9 @@ class Torchvision(Backbone):
             path = Path(weights)
             self.notes = (f"{network} from {path.name} (SHA-256 {load_weights(self.trunk, path, name)})",)
 
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(B, 3, H, W)` to mix point `layer`."""
-        return self.features(x) if layer == "features" else super().encode(x, layer)
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from mix point `layer` to predictions `(B, d_y)`."""
-        return self.head(state) if layer == "features" else super().decode(state, layer)
-
-    def features(self, x: Tensor) -> Tensor:
-        """Return what the last layer reads, `(B, D)`."""
-        return self.trunk(x)
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        """Run inputs `(B, 3, H, W)` to what the last layer reads, `(B, D)`, if they are to be."""
+        return self.trunk(state) if first < last else state
 
     def head(self, features: Tensor) -> Tensor:
         """Return predictions `(B, d_y)`."""

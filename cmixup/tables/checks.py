@@ -96,15 +96,6 @@ def looks_like_id(values: Floats, *, named: bool = False) -> bool:
     return bool(named or dense or (steps >= 0).all() or (steps <= 0).all())
 
 
-def groups_of(columns: list[Any]) -> Ints:
-    """Return (N,) the number of each row's group; rows are in one group if all columns (N,) agree, NaN with NaN."""
-    group = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        codes = np.unique(column, return_inverse=True)[1]
-        group = np.unique(group * (codes.max() + 1) + codes, return_inverse=True)[1]
-    return group
-
-
 def far_labels(labels: Floats) -> Ints:
     """Return the rows, in order, of labels (N,) that lie far outside the others; of labels above 0 also by logarithm.
 

@@ -3,8 +3,8 @@
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ LARGEST = float(np.finfo(np.float32).max)
 class Number:
     """A numeric column: unknown values get the median, and the result is `(value - shift) / scale`."""
 
-    kind: ClassVar[str] = "number"
+    kind: str = field(default="number", kw_only=True)
     name: str
     median: float  # of the known training values
     shift: float  # as the scale, which is above 0, fitted on the training rows after these got the median
@@ -57,7 +57,7 @@ class Category:
     rows without a value (`missing`), such rows have zeros everywhere.
     """
 
-    kind: ClassVar[str] = "category"
+    kind: str = field(default="category", kw_only=True)
     name: str
     levels: tuple[str, ...]  # that training rows have often enough, sorted
     other: bool

@@ -1,7 +1,7 @@
 """How a table becomes features: fitted on training rows, kept as JSON, applied to any rows with the same columns."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from cmixup.files import TABLE_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
 from cmixup.tables.columns import Category, Number, checked_columns, fit_category, fit_number
 
-KINDS = {kind.kind: kind for kind in (Number, Category)}
+KINDS = {"number": Number, "category": Category}
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,11 @@ class TablePreprocessing(Preprocessing):
         values = np.exp(values.astype(np.float64)) if self.log_target else values
         return pd.DataFrame(values, index=frame.index, columns=list(self.targets))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields for JSON; each column has its kind."""
-        return {**super().to_dict(), "columns": [{"kind": column.kind, **asdict(column)} for column in self.columns]}
-
     @classmethod
     def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Return the fields as they stand in the JSON, whose columns have their kinds, and which may lack units."""
         read = super().read_fields
-        columns = tuple(KINDS[column.pop("kind")](**read(column)) for column in given.pop("columns"))
+        columns = tuple(KINDS[column["kind"]](**read(column)) for column in given.pop("columns"))
         return {"units": (), **read(given), "columns": columns}
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.tables.checks import far_labels, groups_of, leak_score, rank_correlation
-from datasets.common.table.problems import in_both
+from cmixup.tables.checks import far_labels, leak_score, rank_correlation
+from datasets.common.table.problems import groups_of, in_both
 from datasets.csv import Csv
 
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]

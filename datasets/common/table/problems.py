@@ -9,7 +9,7 @@ import pandas as pd
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.tables.checks import MIN_ROWS, far_rows, groups_of, leaks, looks_like_id
+from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, level_codes, numbers_rows
 from cmixup.tables.written import Reading
 from datasets.common.base import SPLITS
@@ -59,6 +59,12 @@ def equal_groups(features: pd.DataFrame, categorical: frozenset[str]) -> Ints:
         column for name, column in values.items() if name in categorical or not _is_id(name, column)
     ]
     return groups_of(features_without_ids) if features_without_ids else np.arange(len(features))
+
+
+def groups_of(columns: Sequence[Floats]) -> Ints:
+    """Return (N,) the number of each row's group; rows are in one group if all columns (N,) agree, NaN with NaN."""
+    frame = pd.DataFrame(np.column_stack(columns))
+    return np.asarray(frame.groupby(list(frame), dropna=False).ngroup())
 
 
 def _is_id(name: str, column: Floats) -> bool:

@@ -94,11 +94,7 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
     """Return column and value (m, 2) of what gets a column of its own: each level in use, and gaps (the value NaN).
 
-    Columns of many levels get none.
-
-    Args:
-        x: (N, d) the rows to learn from, coded.
-        levels: of the d columns.
+    Columns of many levels get none. `x: (N, d)` are the rows to learn from, coded.
     """
     indicators, many = [], many_levels(levels)
     for place, column_levels in enumerate(levels):
@@ -123,13 +119,8 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
     A column is cut at its quantiles, into `most` pieces, or fewer such that a piece has 48 rows, and that all pieces
     together are at most 500 and half as many as rows.
 
-    Args:
-        x: (N, d) standardised columns of numbers, NaN where one is missing.
-        weight: (N,) of the rows.
-        most: pieces of a column.
-
-    Returns:
-        (m, 5) float64: column, lower end, width, and the piece's mean and standard deviation over the rows.
+    Columns `x: (N, d)` are standardised, NaN where a number is missing. Of the m pieces (m, 5) are returned: column,
+    lower end, width, and the piece's mean and standard deviation over the rows by their weight (N,).
     """
     n, d = x.shape
     count = min(most, n // 48, min(500, n // 2) // max(d, 1))

@@ -46,13 +46,8 @@ def fit_effects(
 ) -> tuple[Floats, Floats]:
     """Return each member's table of effects `(M, S, 2 d_y)` and the effects in its rows `(M, N, E)`, of deviation 1.
 
-    Args:
-        raw: rows with the numbers of levels.
-        rows: the same with standardised columns and labels.
-        levels: of the columns.
-        parts: of the members. Rows trained on get effects from those in other folds, of other groups if there are
-            two or more; rows held out get those of the table.
-        seed: of the folds.
+    `raw` has the numbers of levels, `rows` standardised columns and labels. Rows that a member is trained on take effects
+    from those in other folds, of other groups if there are two or more, rows held out those of the table.
     """
     places, sizes = places_of_levels(raw.x, levels)
     tables = np.zeros((len(parts), int(sizes.sum()), 2 * rows.y.shape[1]))

@@ -30,30 +30,19 @@ EVAL_BATCH = 4096
 
 @dataclass(frozen=True)
 class Trained:
-    """What a network came to.
+    """What a network came to."""
 
-    Attributes:
-        weights: state of the `MLP`, of the epoch that was chosen.
-        errors: of the rows held out, by the loss of standardised labels; averaged over outputs.
-        best_epoch: the epoch that was chosen, from 1; 0 if training diverged.
-        losses: the mean training loss of each epoch.
-    """
-
-    weights: dict[str, Tensor]
-    errors: Floats
-    best_epoch: int
-    losses: list[float]
+    weights: dict[str, Tensor]  # state of the `MLP`, of the epoch that was chosen
+    errors: Floats  # of the rows held out, by the loss of standardised labels; averaged over outputs
+    best_epoch: int  # the epoch that was chosen, from 1; 0 if training diverged
+    losses: list[float]  # the mean training loss of each epoch; NaN where it was not trained any more
 
 
 class Networks:
     """Networks as one stack, which becomes smaller as they stop; those of a member share weights, batches and lambda.
 
-    Args:
-        rows, parts, nets, settings, pieces, effects, seed: see `train_networks`.
-
-    Attributes:
-        places: which of them are in the stack.
-        scored, shares: (E, k) the rows that each holds out, and what they count for.
+    `places` are those in the stack; `scored` and `shares` (E, k) the rows that each holds out, and what they count for.
+    Arguments are those of `train_networks`.
     """
 
     def __init__(
@@ -204,9 +193,7 @@ def train_networks(
 def choose(errors: Floats, weight: Floats) -> int:
     """Return the place of the bandwidth that wins: the first, unless another one is better by a standard error.
 
-    Args:
-        errors: (B, n) of each bandwidth on the same rows, infinite where training diverged.
-        weight: (n,) of these rows.
+    Errors (B, n) are of each bandwidth on the same rows of a weight (n,), infinite where training diverged.
     """
     means = np.average(errors, axis=1, weights=weight)
     if not np.isfinite(means[0]):

@@ -77,12 +77,7 @@ def as_array(name: str, values: Any) -> Any:
 def in_numbers(X: Any, categorical: Collection[int]) -> Any:
     """Return a table whose columns of dates, durations and times are days (`days_of`), NaN where one is missing.
 
-    Args:
-        X: an array or a frame of pandas (n, d).
-        categorical: positions of the columns that hold categories, which stay.
-
-    Raises:
-        InputError: a column of a frame holds text and is no category.
+    The columns at the positions `categorical` stay; another one of a frame that holds text raises `InputError`.
     """
     if isinstance(X, list | tuple) and np.ndim(X) == 2:
         X = np.asarray(X)
@@ -143,12 +138,7 @@ def _is_number(text: str) -> bool:
 
 
 def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
-    """Return labels as they came, durations as days.
-
-    Args:
-        name: how errors call them.
-        y: labels (n,) or (n, d_y).
-        warn: whether to warn that durations are days.
+    """Return labels (n,) or (n, d_y) as they came, durations as days, of which `warn` warns.
 
     Raises:
         InputError: they hold text, even if it reads as numbers, or dates.

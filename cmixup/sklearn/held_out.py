@@ -18,15 +18,10 @@ TRAIN, HELD = 1, 2
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one member.
+    """The rows of one member, both in rising order and apart."""
 
-    Attributes:
-        train: (n,) int64 rows that it is trained on, in rising order.
-        held: (k,) int64 rows that choose its epoch and score it, in rising order; none of `train`.
-    """
-
-    train: Ints
-    held: Ints
+    train: Ints  # (n,) that it is trained on
+    held: Ints  # (k,) that choose its epoch and score it
 
 
 def group_codes(groups: Any, n: int) -> Ints | None:
@@ -60,13 +55,7 @@ def parts_by_chance(n: int, members: int, share: float, seed: int) -> list[Part]
 
 
 def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed: int) -> list[Part]:
-    """Return whole groups for each member to hold out: about `share` of the weight, at least one group.
-
-    Args:
-        group: (n,) number of each row's group.
-        weight: (n,) of the rows.
-        members, share, seed: as in `CMixupRegressor`.
-    """
+    """Return whole groups (n,) for each member to hold out: about `share` of the weight, at least one group."""
     names, code = np.unique(group, return_inverse=True)
     sums = np.bincount(code, weights=weight)
     count = int(np.clip(round(1 / share), 2, len(names)))

@@ -29,12 +29,7 @@ COMPARED_AT = 0.9
 
 
 def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
-    """Return the rows (k,) that members held out, and the means (k, D) of what these predict for them.
-
-    Args:
-        parts: of the members.
-        held: for each member its predictions (k_m, D) of the rows that it holds out.
-    """
+    """Return the rows (k,) that members held out, and the means (k, D) of what these predict (k_m, D) for them."""
     index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
     sums = np.zeros((len(index), held[0].shape[1]))
     np.add.at(sums, place, np.concatenate(held))
@@ -45,12 +40,7 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
     """Return trees that predict the absolute residual of a row, and the spread (k, d_y) of rows by the other folds'.
 
     None, and 1, where one width for all rows has the lower interval score (Gneiting and Raftery 2007, section 6.2).
-
-    Args:
-        rows: of `spread_of`, with absolute residuals (k, d_y) for labels.
-        levels: of the columns.
-        threads: of scikit-learn; None leaves their number.
-        seed: of the folds, which hold whole groups.
+    The rows are those of `spread_of`, with absolute residuals (k, d_y) for labels; folds hold whole groups.
     """
     k, outputs = rows.y.shape
     even = np.ones(rows.y.shape)
@@ -73,11 +63,7 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
 def spread_of(trees: Trees, x: Floats, levels: Sequence[Levels], folds: Sequence[int]) -> Floats:
     """Return the spread (n, d_y) of rows, the mean of 1 and what the trees of folds predict: about 1 in the mean.
 
-    Args:
-        trees: see `fit_spread`.
-        x: (n, .) columns as trees take them, and the predictions behind them.
-        levels: of these.
-        folds: whose trees are averaged.
+    Inputs (n, .) are columns as trees take them, and the predictions behind them.
     """
     return (1 + predict_trees(trees, x, levels, folds, 1).mean(axis=0).clip(min=0)) / 2
 

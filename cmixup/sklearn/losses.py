@@ -20,17 +20,11 @@ LOSSES = ("squared", "absolute", "huber", "quantile")
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of standardised labels.
+    """A loss of standardised labels."""
 
-    Attributes:
-        name: one of `LOSSES`.
-        quantiles: (q,) the levels that are fitted, rising; () for other losses, which fit one number.
-        delta: (d_y,) the errors from which on Huber's loss is linear.
-    """
-
-    name: str = "squared"
-    quantiles: tuple[float, ...] = ()
-    delta: tuple[float, ...] = ()
+    name: str = "squared"  # one of `LOSSES`
+    quantiles: tuple[float, ...] = ()  # (q,) the levels that are fitted, rising; other losses fit one number
+    delta: tuple[float, ...] = ()  # (d_y,) the errors from which on Huber's loss is linear
 
     @property
     def outputs(self) -> int:
@@ -94,10 +88,7 @@ def check_loss(loss: Any, quantiles: Any) -> Loss:
 
 
 def huber_delta(labels: Floats, weight: Floats) -> tuple[float, ...]:
-    """Return half the interquartile range of standardised labels (N, d_y) for each output; 1 where that is 0.
-
-    Rows count by their weight (N,).
-    """
+    """Return half the interquartile range of standardised labels (N, d_y), by weight, of each output; 1 for 0."""
     delta = []
     for column in labels.T:
         known = ~np.isnan(column)
@@ -117,14 +108,10 @@ def check_transform(given: Any) -> None:
 
 
 def fit_transform(given: Any, labels: Floats) -> Any:
-    """Return what `transformed` takes: None, "log", or a fitted transformer.
+    """Return what `transformed` takes for labels (N, d_y) with gaps: None, "log", or a fitted transformer.
 
     "auto" is "log" where all labels are above 0 and their logarithms are less than half as skewed, in the mean over
     outputs; else None.
-
-    Args:
-        given: see `check_transform`.
-        labels: (N, d_y), NaN where one is missing.
     """
     if given is None or given == "log":
         return given

@@ -21,21 +21,13 @@ REFUSALS = 64
 
 @dataclass(frozen=True)
 class Rows:
-    """Different rows.
+    """N different rows."""
 
-    Attributes:
-        x: (N, d) float64 inputs.
-        y: (N, d_y) float64 labels.
-        weight: (N,) float64 above 0.
-        apart: (N,) int64, by which equal rows are kept apart: their group or place; None where they are not.
-        group: (N,) int64 their group, if there are any.
-    """
-
-    x: Floats
-    y: Floats
-    weight: Floats
-    apart: Ints | None = None
-    group: Ints | None = None
+    x: Floats  # (N, d) inputs
+    y: Floats  # (N, d_y) labels
+    weight: Floats  # (N,) above 0
+    apart: Ints | None = None  # (N,) by which equal rows are kept apart: their group or place
+    group: Ints | None = None  # (N,) their group, if there are any
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -49,12 +41,7 @@ class Rows:
 def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None) -> Rows:
     """Return the rows of weight above 0, in an order of their own, equal ones as one with the sum of their weights.
 
-    Args:
-        x: (N, d) float64.
-        y: (N, d_y) float64.
-        weight: (N,) float64, 0 or more.
-        apart: (N,) int64; rows that differ in it are different.
-        group: (N,) int64; of equal rows that of the first.
+    Rows that differ in `apart` are different; of equal ones the group is that of the first.
     """
     kept, d = weight > 0, x.shape[1]
     more = [] if apart is None else [apart[kept, None]]
@@ -97,12 +84,7 @@ def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, len
     """Return an epoch of M rows in random order, row i of N as often as its share M w_i / sum(w), up or down to whole.
 
     The expected number is the share itself (systematic sampling); with equal weights and M = N each row comes once.
-
-    Args:
-        weight: (N,) of the rows.
-        batch_size: rows a step.
-        rng: draws the order.
-        length: M, N where it is left out.
+    M is `length`, N where it is left out.
     """
     length = length or len(weight)
     epoch = shuffled(length, batch_size, rng)
@@ -114,13 +96,7 @@ def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, len
 
 
 class WeightedLabels(Pairing):
-    """Draws j for i with P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 s^2), exactly; with s = 0 every row is its own partner.
-
-    Args:
-        labels: (N, d_y) float64.
-        weight: (N,) above 0.
-        bandwidth: s, 0 and infinity allowed.
-    """
+    """Draws j for i with P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2 s^2), exactly; with s = 0 every row is its own partner."""
 
     def __init__(self, labels: Floats, weight: Floats, bandwidth: float):
         super().__init__()

@@ -37,17 +37,11 @@ MOST_LOOKS = 200
 
 
 class Inputs(NamedTuple):
-    """Rows without labels.
+    """Rows without labels."""
 
-    Attributes:
-        x: (n, .) columns as they came but for those of many levels, NaN for gaps and the numbers of levels.
-        z: (n, .) what networks take: standardised numbers and a column for each level and gap.
-        effects: (M, n, E) what each member takes for the columns of many levels.
-    """
-
-    x: Floats
-    z: Floats
-    effects: Floats
+    x: Floats  # (n, .) columns as they came but for those of many levels, NaN for gaps and the numbers of levels
+    z: Floats  # (n, .) what networks take: standardised numbers and a column for each level and gap
+    effects: Floats  # (M, n, E) what each member takes for the columns of many levels
 
 
 class TableEstimator(BaseEstimator):
@@ -175,14 +169,7 @@ def _check_gaps(labels: Floats, weight: Floats) -> None:
 
 
 def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object]) -> None:
-    """Warn of what `cmixup.tables.checks` finds, a line each; nothing is left out because of it.
-
-    Args:
-        x: (N, d) columns in the order of the table, NaN for gaps and the numbers of levels for categories.
-        y: (N, d_y) labels, NaN where one is missing.
-        levels: of the columns.
-        names: of the columns, or their positions.
-    """
+    """Warn of what `cmixup.tables.checks` finds in coded columns (N, d), a line each; nothing is left out for it."""
     n, d = x.shape
     if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
         return

@@ -68,14 +68,13 @@ def fit_trees(
     *,
     options: Sequence[Mapping[str, Any]],
 ) -> Trees:
-    """Train the trees of every member on the rows that its network is trained on.
+    """Train the trees of every member on the rows that its network is trained on; members of equal rows share them.
 
     Args:
         rows: columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
         levels: of the columns and of the effects behind them (`tree_levels`).
-        parts: of the members; equal ones are trained once.
+        parts, effects: of the members, and further columns of each, (M, N, E).
         threads: of scikit-learn in training; None leaves their number.
-        effects: (M, N, E) further columns of each member.
         options: (D,) further arguments of scikit-learn's trees for each output, those of a label behind one another.
     """
     by_rows: dict[bytes, Trees] = {}
@@ -148,13 +147,8 @@ def weigh_trees(
     """Return the weight of trees beside networks, (D,) in [0, 1]: that of least loss on the rows that members held out.
 
     Stacking (Wolpert 1992; Breiman 1996) of two predictors whose weights sum to 1. Of the squared loss it is exact, of
-    others the best hundredth.
-
-    Args:
-        held, trees: of each member, predictions (k_m, D) of its networks and trees for the rows that it holds out.
-        labels: their labels (k_m, d_y), NaN where one is missing.
-        weight: (sum of k_m,) of all these rows.
-        loss: by which both were fitted.
+    others the best hundredth. `held` and `trees` are of each member the predictions (k_m, D) for the rows that it holds
+    out, `labels` (k_m, d_y) theirs, NaN where one is missing; `weight` is of all these rows.
     """
     of_nets, of_trees, y = (np.concatenate(values) for values in (held, trees, labels))
     if loss.name != "squared":
@@ -197,13 +191,7 @@ def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: i
 
 
 def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
-    """Return columns (M, n, d) as the trees of members take them: categories first, as numbers among their levels.
-
-    Args:
-        x: columns and effects.
-        levels: of them.
-        codes: (M, L) see `Trees`.
-    """
+    """Return columns (M, n, d) as the trees of members take them: categories first, by the `codes` of `Trees`."""
     sets = level_sets(levels)
     counts = np.array([len(levels[place] or ()) for place in sets], dtype=np.int64)
     chosen = x[..., sets]

@@ -46,7 +46,7 @@ def fit_effects(
 ) -> tuple[Floats, Floats]:
     """Return each member's table of effects `(M, S, 2 d_y)` and the effects in its rows `(M, N, E)`, of deviation 1.
 
-    `raw` has the numbers of levels, `rows` standardised columns and labels. Rows that a member is trained on take effects
+    `raw` has the numbers of levels, `rows` standardised columns and labels. Rows a member is trained on get effects
     from those in other folds, of other groups if there are two or more, rows held out those of the table.
     """
     places, sizes = places_of_levels(raw.x, levels)

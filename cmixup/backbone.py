@@ -15,24 +15,17 @@ class Backbone(nn.Module):
     """A regressor that can stop at a mix point and go on from it.
 
     A subclass implements `encode` and `decode` for the points it lists in `layers`, and `features` and `head`. A hidden
-    state is a tensor or a tuple of tensors, each `(B, ...)`.
-
-    Attributes:
-        layers: names of the mix points, "input" first.
-        default_layer: the point that `layer="hidden"` stands for (the released code's), or None.
-        layer_choices: names that stand for several points, one of which is drawn for every batch; not for models that
-            are stackable.
-        draws: set to False in a class that draws from no generator of PyTorch's in training, which trains faster then
-            (`cmixup.seeding.may_draw`); dropout is `cmixup.seeding.dropout` there.
-        stackable: whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
-        notes: facts for a reader of its results (weights it started from).
+    state is a tensor or a tuple of tensors, each `(B, ...)`. A class that draws from no generator of PyTorch's in
+    training says `draws = False` and trains faster (`cmixup.seeding.may_draw`); it drops by `cmixup.seeding.dropout`.
     """
 
-    layers: ClassVar[tuple[str, ...]] = ("input",)
-    default_layer: ClassVar[str | None] = None
+    layers: ClassVar[tuple[str, ...]] = ("input",)  #: names of the mix points, "input" first
+    default_layer: ClassVar[str | None] = None  #: what `layer="hidden"` stands for (the released code's point)
+    #: Names that stand for several points, one of which is drawn for every batch; not for models that are stackable.
     layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: Whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.
     stackable: ClassVar[bool] = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: facts for a reader of its results (weights it started from)
 
     def encode(self, x: Tensor, layer: str) -> Any:
         """Run from the input `(B, ...)` to mix point `layer`; here "input" alone is known."""

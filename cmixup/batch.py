@@ -16,8 +16,6 @@ part that draws it:
 On tasks `lam` and `weight` are (M, Q).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,41 +127,31 @@ GATHER_KEYS = ("candidates", "seed", "view", *(key for name in PARTNERS.values()
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of the training split on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models.
+    """Rows of the training split on the device; `(B, ...)`, or `(E, B, ...)` for a stack of E models."""
 
-    Attributes:
-        x, y: inputs, and labels as the loss sees them (`train.label_scaling`); inputs of tasks are a
-            `cmixup.data.Episode`.
-        domain: `(..., B)` int64.
-        partner, other: the rows that the draws `partner` and `other_partner` point to, or None.
-        candidates: those of the draw `candidates`, `(C, ...)` or `(E, C, ...)` for the whole batch, or None.
-        draws: everything else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
-        rng: numbers of a shape that only the step knows, where the method drew a `seed`; else None.
-        labels: labels in their own unit, which pairings compare; `y` where nothing else is given.
-    """
-
-    x: Tensor
-    y: Tensor
-    domain: Tensor
-    partner: Batch | None = None
+    x: Tensor  #: inputs; those of tasks are a `cmixup.data.Episode`
+    y: Tensor  #: labels as the loss sees them (`train.label_scaling`)
+    domain: Tensor  #: `(..., B)` int64
+    partner: "Batch | None" = None  #: the rows that the draw `partner` points to
+    #: What else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     draws: Mapping[str, Tensor] = field(default_factory=dict)
-    other: Batch | None = None
-    candidates: Batch | None = None
-    rng: StepRandom | None = None
-    labels: Tensor = None  # type: ignore[assignment]
+    other: "Batch | None" = None  #: the rows that the draw `other_partner` points to
+    candidates: "Batch | None" = None  #: those of the draw `candidates`, `(..., C, ...)` for the whole batch
+    rng: StepRandom | None = None  #: numbers of a shape that only the step knows, where the method drew a `seed`
+    labels: Tensor = None  # type: ignore[assignment]  #: in their own unit, which pairings compare; else `y`
 
     def __post_init__(self) -> None:
         if self.labels is None:
             object.__setattr__(self, "labels", self.y)
 
-    def rows(self, name: str, part: str) -> Batch:
+    def rows(self, name: str, part: str) -> "Batch":
         """Return `partner`, `other` or `candidates`, or raise `InputError` that a part of the method has none."""
         rows: Batch | None = getattr(self, name)
         if rows is None:
             raise InputError(f"{part} needs the rows of the draw {PARTNERS.get(name, name)!r}, and the batch has none")
         return rows
 
-    def picked(self, pick: Callable[[Tensor], Tensor]) -> Batch:
+    def picked(self, pick: Callable[[Tensor], Tensor]) -> "Batch":
         """Return the rows that `pick` takes of inputs, labels and domains, without partners and draws."""
         return Batch(pick(self.x), pick(self.y), pick(self.domain), labels=pick(self.labels))
 

@@ -1,6 +1,8 @@
 """The data of the trainer: checked splits of (x, y, domain), of which a row may be a task, and how to score them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -8,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from cmixup.errors import InputError, check_choice
 from cmixup.metrics import METRICS
@@ -105,33 +108,21 @@ class Split:
 
 @dataclass(frozen=True)
 class RegressionData:
-    """A loaded dataset: its splits, and how results on it are scored.
+    """A loaded dataset: its splits, and how results on it are scored."""
 
-    Args:
-        name: the dataset's spelling.
-        train, val, test: its splits.
-        unit: unit of y, in words.
-        metrics: names in `cmixup.metrics.METRICS` to report.
-        selection: the metric on `val` that picks the checkpoint; `worst_<metric>` if that is among `worst`.
-        worst: metrics that are also reported over single domains, as `worst_<metric>` and `mean_<metric>`.
-        checksums: SHA-256 of every file it was read from; empty for synthetic data.
-        notes: facts for a reader of its results (a stand-in, a split of our own).
-        extras: texts that a run keeps beside its report, by file name (how features were made of a table).
-        naive: predictions that need no training, `(N, d_y)` by name and part, "val" or "test" (a series' last value);
-            their scores stand beside the run's, as `<metric>_naive_<name>`.
-    """
-
-    name: str
+    name: str  #: the dataset's spelling
     train: Split
     val: Split
     test: Split
-    unit: str
-    metrics: tuple[str, ...] = ("rmse", "mape", "r")
-    selection: str = "rmse"
-    worst: tuple[str, ...] = ()
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    extras: Mapping[str, str] = field(default_factory=dict)
+    unit: str  #: of y, in words
+    metrics: tuple[str, ...] = ("rmse", "mape", "r")  #: names in `cmixup.metrics.METRICS` to report
+    selection: str = "rmse"  #: the metric on `val` that picks the checkpoint; `worst_<metric>` of one in `worst`
+    worst: tuple[str, ...] = ()  #: metrics that are also reported as `worst_<metric>` and `mean_<metric>` over domains
+    checksums: Mapping[str, str] = field(default_factory=dict)  #: SHA-256 of every file it was read from
+    notes: tuple[str, ...] = ()  #: facts for a reader of its results (a stand-in, a split of our own)
+    extras: Mapping[str, str] = field(default_factory=dict)  #: texts to keep beside a run's report, by file name
+    #: Predictions that need no training, `(N, d_y)` by name and part, "val" or "test" (a series' last value); their
+    #: scores stand beside the run's, as `<metric>_naive_<name>`.
     naive: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -222,3 +213,25 @@ class Tasks:
             np.fill_diagonal(squared, 0.0)
             tables.append(np.sqrt(squared.clip(min=0.0)))
         return np.stack(tables)
+
+
+def core_count() -> int:
+    """Return how many cores this process may use; macOS and Windows only tell how many there are."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+N_CORES = min(8, core_count())
+WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for training, see `cmixup.training.loader`
+
+
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Return `function` of each item, computed by several threads where nothing else keeps the cores busy.
+
+    Unpacking an image lets other threads run. This is for those who read outside of training's batches, such as
+    measures of distance between inputs; a worker process of a `DataLoader` has its own core and reads in one thread.
+    """
+    if N_CORES == 1 or get_worker_info() is not None:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(N_CORES) as pool:
+        return list(pool.map(function, items))

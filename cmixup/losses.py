@@ -11,11 +11,9 @@ so a method stays what it is; bandwidths, predictions and scores are in the labe
 carries inputs to its output in the label's unit can lose by it, as LSTNet's highway does (`models/lstnet.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +41,7 @@ class LabelScaling:
         self.std = torch.ones(1, 1) if std is None else std
 
     @classmethod
-    def fit(cls, form: str, splits: Sequence[Split], device: torch.device | str = "cpu") -> LabelScaling:
+    def fit(cls, form: str, splits: Sequence[Split], device: torch.device | str = "cpu") -> Self:
         """Take mean and standard deviation (N in the denominator) from the training splits of a stack's runs.
 
         They are of each label dimension; `loss` pools the variance over dimensions, so that each keeps its share of the
@@ -158,7 +156,7 @@ class Loss:
         """Return the error of each row, averaged over label dimensions, `(..., B)`."""
         return self.of_labels(prediction, target).mean(dim=-1)
 
-    def for_labels(self, y: Tensor) -> Loss:
+    def for_labels(self, y: Tensor) -> "Loss":
         """Return the loss of labels `(N, d_y)`: with gaps in them (NaN) the known ones count, if errors are squared."""
         if not bool(y.isnan().any()):
             return self

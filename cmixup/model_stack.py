@@ -2,11 +2,9 @@
 
 # ruff: noqa: SLF001 - a module is copied with other tensors in it, for which PyTorch has no public function
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -50,7 +48,7 @@ class ModelStack:
         self.optimizer = make_optimizer(optimizer, self.model.parameters(), lr, weight_decay)
         self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
 
-    def seen_by_loss(self) -> ModelStack:
+    def seen_by_loss(self) -> Self:
         """Return the stack to take steps with: its model's outputs are in the loss's units; it shares all else."""
         view = copy.copy(self)
         view.model = self.labels.seen_by_loss(self.model)
@@ -70,7 +68,7 @@ class ModelStack:
         """Load the remembered weights into the model; the optimiser stays as it is."""
         self.model.load_state_dict(self._best)
 
-    def take(self, other: ModelStack, places: Sequence[int]) -> None:
+    def take(self, other: "ModelStack", places: Sequence[int]) -> None:
         """Go on with the weights, the remembered ones and the optimiser's state of E > 1 models of a larger stack."""
         index = torch.tensor(places, device=self.device)
         theirs = other.model.state_dict()
@@ -79,7 +77,7 @@ class ModelStack:
             self._best[name].copy_(other._best[name][index])
         self.optimizer.take(other.optimizer, index)
 
-    def put_best(self, other: ModelStack, places: Sequence[int]) -> None:
+    def put_best(self, other: "ModelStack", places: Sequence[int]) -> None:
         """Remember at `places` what another stack of as many models remembers, unless it is this one."""
         if other is not self:
             for name, value in self._best.items():

@@ -5,11 +5,9 @@ three seconds, and whose steps cost 0.2 ms of bookkeeping, as much as the arithm
 elementwise, so the models of a stack train as they would alone.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +68,7 @@ class Optimizer:
         for mine, given in zip(self._tensors(), state["state"], strict=True):
             mine.copy_(given)
 
-    def take(self, other: Optimizer, places: Tensor) -> None:
+    def take(self, other: Self, places: Tensor) -> None:
         """Go on with the state of some models of a stack, `places: (E,)` of an optimiser of the same kind."""
         for mine, given in zip(self._tensors(), other._tensors(), strict=True):
             mine.copy_(given if mine.shape == given.shape else given[places])

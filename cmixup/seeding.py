@@ -4,14 +4,12 @@ Each stream is seeded by a seed and its own name, so a method that draws more fr
 methods with the same seed see the same batches, and with the same pairing and lambda the same mixed data.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -129,7 +127,7 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._generators, self._state = {}, dict(state)
 
     @contextlib.contextmanager
-    def used(self, *, everywhere: bool = True) -> Iterator[Draws]:
+    def used(self, *, everywhere: bool = True) -> Iterator[Self]:
         """Let code of this thread draw from here inside the block, at a few microseconds an operation.
 
         With `everywhere=False`, which costs nothing, only `dropout` and what else asks for `generator_for` does.

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, in_threads
 from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
 from cmixup.files import PREPROCESSING, sha256_of
 from cmixup.inputs.images import (
@@ -28,7 +28,6 @@ from cmixup.inputs.images import (
 from cmixup.networks.vision import import_torchvision
 from cmixup.tables.columns import label_column, level_codes
 from cmixup.tables.written import unit_of
-from cmixup.threads import in_threads
 from datasets.common.base import SPLITS
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen

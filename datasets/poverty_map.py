@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.data import RegressionData, Split
+from cmixup.data import WORKERS, RegressionData, Split, in_threads
 from cmixup.errors import InputError, check_choice
 from cmixup.networks.vision import import_torchvision
-from cmixup.threads import WORKERS, in_threads
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import raw_folder, sha256_of

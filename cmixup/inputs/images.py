@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cmixup.data import WORKERS, in_threads
 from cmixup.errors import InputError, shortened
 from cmixup.files import IMAGES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.threads import WORKERS, in_threads
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
 CHANNELS = 3

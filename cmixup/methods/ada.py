@@ -6,7 +6,7 @@ one-hot anchors. Gammas are `a - i (a - 1) / n`, i = 0..n-1, and their reciproca
 batch is left out.
 
 Written from the formulas; the authors' code (NoraSchneider/anchordataaugmentation) has no licence of its own and was
-not used. Differences: k-means (`cmixup.groups`) takes at most `LLOYD_STEPS` steps from one k-means++ start, for all
+not used. Differences: k-means takes at most `LLOYD_STEPS` steps from one k-means++ start, for all
 batches of an epoch at once; where rows are clustered by inputs, too, these and labels are standardised first; at a
 hidden layer clusters are still those of labels (and inputs), and the layer is the backbone's own mix point.
 """
@@ -21,10 +21,12 @@ from cmixup.backbone import decode_from, encode_to
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
-from cmixup.groups import Means, k_means
+from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
+
+LLOYD_STEPS = 10  # of k-means, at most
 
 
 class ADA(ERM):
@@ -105,3 +107,31 @@ def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:
     flat = state.flatten(start_dim=gamma.ndim) if state.ndim > gamma.ndim + 1 else state
     _, mean = means.centred(flat)
     return torch.lerp(mean, flat, gamma.rsqrt().unsqueeze(-1)).reshape(state.shape)  # exact at gamma = 1
+
+
+def k_means(points: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the clusters `(G, B)` int64 of the points `(G, B, D)` of G batches, each by itself.
+
+    Centres start at k rows, each drawn with a probability in proportion to its squared distance to those drawn before
+    (k-means++); a cluster that loses its rows keeps its centre.
+    """
+    batch, level = np.arange(len(points)), rng.random((k, len(points), 1))
+    weight, start = np.ones(points.shape[:2]), np.empty((len(points), k), dtype=np.int64)
+    for step in range(k):
+        total = weight.cumsum(axis=1)
+        start[:, step] = (total <= level[step] * total[:, -1:]).sum(axis=1).clip(max=points.shape[1] - 1)
+        away = np.square(points - points[batch, start[:, step]][:, None]).sum(axis=2)
+        weight = away if step == 0 else np.minimum(weight, away)
+    centres = points[batch[:, None], start]
+    cluster = np.full(points.shape[:2], -1)
+    for _ in range(LLOYD_STEPS):
+        # Squared distances up to the point's own square, which is the same for every centre.
+        distance = np.square(centres).sum(axis=2)[:, None, :] - 2 * points @ centres.transpose(0, 2, 1)
+        nearest = distance.argmin(axis=2)
+        if np.array_equal(nearest, cluster):
+            break
+        cluster = nearest
+        member = (cluster[:, :, None] == np.arange(k)).astype(points.dtype)
+        count = member.sum(axis=1)[..., None]
+        centres = np.where(count > 0, member.transpose(0, 2, 1) @ points / np.maximum(count, 1), centres)
+    return cluster

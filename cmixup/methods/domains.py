@@ -77,3 +77,43 @@ class DomainBatchMethod(DomainMethod):
         """Return batches of `groups` domains; all are full, so `drop_last` has no effect."""
         self.check_batch(batch_size)
         return domain_batches(train.domain.numpy(), self.groups, batch_size // self.groups, streams.order)
+
+
+class Means:
+    """Takes means over the rows of a domain and over the domains of a batch, whatever their ids, sizes and order.
+
+    Args:
+        domain: `(..., B)` domain of each row; leading axes are models of a stack.
+        dtype: of the values that means are taken of.
+
+    Attributes:
+        same_domain: `(..., B, B)` float, 1 where two rows are of one domain.
+        domain_size: `(..., B)` rows of each row's domain.
+        weight: `(..., B)` 1 / (n_domains * domain_size); `sum_i weight_i v_i` is the mean of the domain means.
+        n_domains: `(...)` domains in the batch.
+    """
+
+    def __init__(self, domain: Tensor, dtype: torch.dtype = torch.float32):
+        self.same_domain = (domain.unsqueeze(-1) == domain.unsqueeze(-2)).to(dtype)
+        self.domain_size = self.same_domain.sum(dim=-1)
+        self.n_domains = self.domain_size.reciprocal().sum(dim=-1).round()
+        self.weight = 1 / (self.domain_size * self.n_domains.unsqueeze(-1))
+
+    def within(self, values: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Return for each row the mean over its domain of `values: (..., B)`, weighted by `weight: (..., B)`.
+
+        Where the weights of a domain are all 0 the mean is 0.
+        """
+        if weight is None:
+            return (self.same_domain @ values.unsqueeze(-1)).squeeze(-1) / self.domain_size
+        total = self.same_domain @ torch.stack([values * weight, weight], dim=-1)
+        return total[..., 0] / total[..., 1].clamp_min(1e-12)
+
+    def centred(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `values: (..., B, D)` minus the mean of their domain, and these means, `(..., B, D)`."""
+        mean = self.same_domain @ values / self.domain_size.unsqueeze(-1)
+        return values - mean, mean
+
+    def across(self, values: Tensor) -> Tensor:
+        """Return the mean over domains of the mean of `values: (..., B)` in each, `(...)`."""
+        return (self.weight * values).sum(dim=-1)

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative
-from cmixup.groups import Means
 from cmixup.methods.base import squared_errors
-from cmixup.methods.domains import DomainBatchMethod
+from cmixup.methods.domains import DomainBatchMethod, Means
 from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.seeding import Streams
 

@@ -18,21 +18,14 @@ FORMAT = 5  # of that file; one of another format is not gone on from
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where and how often a run's state is saved.
+    """Where and how often a run's state is saved."""
 
-    Args:
-        folder: gives the folder of a seed; a stack of seeds uses that of its first.
-        every: epochs between two savings, 1 or more.
-        key: identity of the run; a file with another key is not gone on from.
-        origin: other facts that its numbers depend on, beside the data's checksums, such as the commit.
-        any_origin: go on from a file of another origin, too; otherwise it is refused, and nothing is lost.
-    """
-
-    folder: Callable[[int], Path]
-    every: int
-    key: str
+    folder: Callable[[int], Path]  #: of a seed; a stack of seeds uses that of its first
+    every: int  #: epochs between two savings, 1 or more
+    key: str  #: identity of the run; a file with another key is not gone on from
+    #: Other facts that its numbers depend on, beside the data's checksums, such as the commit.
     origin: Mapping[str, str] = field(default_factory=dict)
-    any_origin: bool = False
+    any_origin: bool = False  #: go on from a file of another origin, too; otherwise it is refused, and nothing is lost
 
     def __post_init__(self) -> None:
         if self.every < 1:

@@ -13,49 +13,30 @@ LARGEST_LOG = 700.0  # of a learning rate: float64 ends at 709
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How to train.
+    """How to train. Scores, predictions and bandwidths are in the label's unit whatever the label scaling."""
 
-    Args:
-        epochs: passes over the training split.
-        batch_size: rows a step.
-        lr: learning rate.
-        optimizer: "adam" or "sgd".
-        weight_decay: L2 penalty.
-        drop_last: leave out a smaller last batch (released code).
-        shuffle: a new random order every epoch; otherwise the rows' own (released code, out of distribution). Methods
-            that draw rows by domain always draw.
-        eval_batch_size: rows predicted at once; where rows have many views, views.
-        track: splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not
-            mixed, in evaluation mode. Selection never looks at them.
-        lr_decay: the learning rate is multiplied by this ...
-        lr_decay_every: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`).
-        label_scaling: "none", "centre", "standard" or "loss", see `cmixup.losses.FORMS`. Scores, predictions and
-            bandwidths are in the label's unit with each; the training loss is not.
-        patience: a run ends after this many epochs without a better selection score; None trains all epochs.
-        select: which epoch's weights count: "best", the first with the best validation score, or "last".
-        domains_per_batch: batches hold as many rows of each of so many training domains (`order.domain_batches`), as
-            methods for several domains draw them; 0 draws rows whatever their domain. Methods for several domains have
-            an option of their own and ignore this one.
-        loss: "squared", or "gaussian": a mean and a variance for every label, fitted and selected by likelihood
-            (`cmixup.losses`).
-    """
-
-    epochs: int
-    batch_size: int
+    epochs: int  #: passes over the training split
+    batch_size: int  #: rows a step
     lr: float
-    optimizer: str = "adam"
-    weight_decay: float = 0.0
-    drop_last: bool = False
+    optimizer: str = "adam"  #: or "sgd"
+    weight_decay: float = 0.0  #: L2 penalty
+    drop_last: bool = False  #: leave out a smaller last batch (released code)
+    #: A new random order every epoch, else the rows' own (released code, out of distribution); rows that are drawn by
+    #: domain always are.
     shuffle: bool = True
-    eval_batch_size: int = 4096
+    eval_batch_size: int = 4096  #: rows predicted at once; where rows have many views, views
+    #: Splits besides "val" to score after every epoch, "train" or "test", for curves alone: whole splits, not mixed, in
+    #: evaluation mode. Selection never looks at them.
     track: list = field(default_factory=list)
-    lr_decay: float = 1.0
-    lr_decay_every: int = 1
-    label_scaling: str = "none"
-    patience: int | None = None
-    select: str = "best"
+    lr_decay: float = 1.0  #: the learning rate is multiplied by this ...
+    lr_decay_every: int = 1  #: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`)
+    label_scaling: str = "none"  #: "none", "centre", "standard" or "loss", see `cmixup.losses.FORMS`
+    patience: int | None = None  #: a run ends after this many epochs without a better selection score
+    select: str = "best"  #: the epoch whose weights count: the first with the best validation score, or the "last"
+    #: Batches hold as many rows of each of so many training domains (`domain_batches`), as methods for several domains,
+    #: which have an option of their own, draw them; 0 draws rows whatever their domain.
     domains_per_batch: int = 0
-    loss: str = SQUARED.name
+    loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.losses`)
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):

@@ -1,11 +1,9 @@
 """A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -49,7 +47,7 @@ class TrainState:
     stopped: list[int] = field(default_factory=list)  #: out of patience: nothing that follows is noted of them
 
     @classmethod
-    def start(cls, size: int, worst: float) -> TrainState:
+    def start(cls, size: int, worst: float) -> Self:
         """Return the state before the first epoch; `worst` is a score that every finite one beats."""
         best = torch.full((size,), worst, dtype=torch.float64)
         none = torch.zeros(size, dtype=torch.int64)
@@ -167,7 +165,7 @@ class StackTraining(Training):
         held = [*self.method.parameters(), *self.method.buffers()]
         return self.stack.size > 2 and not held and all(method.divisible for method in self.methods)
 
-    def part(self, places: Sequence[int]) -> StackTraining:
+    def part(self, places: Sequence[int]) -> "StackTraining":
         """Return the training of some of the runs, two or more, which goes on where they are."""
         part = StackTraining([self.runs[place] for place in places], self.settings, self.device, resumed=True)
         part.method.begin(part)

@@ -19,34 +19,25 @@ from cmixup.training.stack_training import Failure, Run, StackTraining, TrainSta
 
 @dataclass
 class RunResult:
-    """The result of training one run.
+    """The result of training one run."""
 
-    Attributes:
-        scores: metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's
-            other predictors, too, as `<metric>_<predictor>`. Empty if the run failed.
-        predictions: `(N, d_y)` float32 on the CPU, by split and the name of the predictor: "" is the method's own,
-            "std" of a loss that fits variances its standard deviations.
-        best_epoch: the selected epoch, counted from 1; 0 if the selection metric was never finite.
-        history: for each epoch `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>` and
-            for each tracked split.
-        seconds: wall-clock seconds of training and evaluation, divided by the size of the stack.
-        stack: how many runs were trained together.
-        diagnostics: the method's facts about itself, in numbers (`effective_fraction`) and words (`verdict`).
-        state_dict: the selected weights.
-        failure: why the run was given up, or None.
-        label_scaling: `mean` and `std` of the labels, `d_y` numbers each; empty where they are not scaled. With the
-            forms `centre` and `standard` an output of the weights is `output * std + mean` in label units.
-    """
-
+    #: Metric name to value, for "val" and "test", with the selected checkpoint; for "test" by the method's other
+    #: predictors, too, as `<metric>_<predictor>`. Empty if the run failed.
     scores: dict[str, dict[str, float]]
+    #: `(N, d_y)` float32 on the CPU, by split and predictor: "" is the method's own, "std" that of standard
+    #: deviations where the loss fits variances.
     predictions: dict[str, dict[str, Tensor]] = field(repr=False)
-    best_epoch: int
+    best_epoch: int  #: the selected epoch, counted from 1; 0 if the selection metric was never finite
+    #: Of each epoch `epoch`, `train_loss` in the loss's units, and the selection metric as `val_<name>` and for each
+    #: tracked split.
     history: list[dict[str, float]]
-    seconds: float
-    stack: int
-    diagnostics: dict[str, float | str]
-    state_dict: dict[str, Tensor] = field(repr=False)
-    failure: Failure | None
+    seconds: float  #: wall-clock seconds of training and evaluation, divided by the size of the stack
+    stack: int  #: how many runs were trained together
+    diagnostics: dict[str, float | str]  #: of the method, in numbers (`effective_fraction`) and words (`verdict`)
+    state_dict: dict[str, Tensor] = field(repr=False)  #: the selected weights
+    failure: Failure | None  #: why the run was given up
+    #: `mean` and `std` of the labels, `d_y` numbers each; empty where they are not scaled. With the forms `centre` and
+    #: `standard` an output of the weights is `output * std + mean` in label units.
     label_scaling: dict[str, list[float]] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import check_count
-from cmixup.groups import Means
+from cmixup.methods.domains import Means
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.base import Pairing

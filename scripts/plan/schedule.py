@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from cmixup.data import core_count
 from cmixup.errors import InputError
-from cmixup.threads import core_count
 from datasets.common.fetch import FetchError
 from scripts.config.compose import compose_train
 from scripts.driver.execute import Diverged, execute_together

@@ -22,10 +22,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, core_count
 from cmixup.errors import InputError
 from cmixup.losses import Loss
-from cmixup.threads import core_count
 from cmixup.training.trainer import RunResult, train
 from datasets.common.fetch import sha256_of
 from scripts.config.compose import compose_train

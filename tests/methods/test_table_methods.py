@@ -8,9 +8,9 @@ import pytest
 import torch
 from scipy.stats import beta
 
-from cmixup.groups import Means, k_means
-from cmixup.methods.ada import ADA, move_rows
+from cmixup.methods.ada import ADA, k_means, move_rows
 from cmixup.methods.base import squared_error
+from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA, shrink
 from cmixup.methods.input_noise import InputNoise

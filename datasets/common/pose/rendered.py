@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from cmixup.data import core_count
 from cmixup.errors import InputError
-from cmixup.threads import core_count
 from datasets.common.fetch import data_root
 from datasets.common.pose import rendering
 from datasets.common.pose.tasks import TaskDataset

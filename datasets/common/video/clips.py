@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cmixup.data import WORKERS, in_threads
 from cmixup.errors import InputError, check_count
-from cmixup.threads import WORKERS, in_threads
 from datasets.common.video.avi import CHANNELS, Avi
 
 BEAT = 25  # frames of a generated heart's

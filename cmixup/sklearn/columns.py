@@ -1,9 +1,7 @@
 """The columns of a table as numbers: one for each level of a category, and one that says where a number is missing."""
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from scipy.sparse import issparse
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.frames import as_frame, in_numbers
-from cmixup.tables.levels import Level, distinct, level_of, places_of, unknown_line
+from cmixup.tables.levels import Level, distinct, level_of, level_places
 
 #: The levels of a column of categories, or None for a column of numbers.
 Levels = list[Level] | None
@@ -77,12 +75,8 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
     for place, column_levels in enumerate(levels):
         if column_levels is None:
             continue
-        column, find = _levels(X, place), _places_of(tuple(column_levels))
-        counts = _counts(column)
-        places = {level: find(level) for level in counts}
-        name = X.columns[place] if hasattr(X, "columns") else place
-        if line := unknown_line(f"column {name} of X", counts, lambda v: places[v] >= 0, column_levels):  # noqa: B023
-            warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `predict`
+        column, name = _levels(X, place), X.columns[place] if hasattr(X, "columns") else place
+        places = level_places(f"column {name} of X", _counts(column), column_levels)
         codes = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
         if hasattr(X, "iloc"):
             X.isetitem(place, codes)
@@ -146,11 +140,6 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
 def _levels(X: Any, place: int) -> list[Level | None]:
     """Return the values of a column as levels, None where one is missing."""
     return [level_of(v) for v in (X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place])]
-
-
-@lru_cache(maxsize=32)  # of thousands of levels it takes longer than the prediction of a row
-def _places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
-    return places_of(levels)
 
 
 def _counts(column: Sequence[Level | None]) -> Counter[Level]:

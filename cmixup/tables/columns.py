@@ -1,7 +1,6 @@
 """Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 
 from cmixup.errors import MAX_TEXT, InputError, format_value, nearest, shortened
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
-from cmixup.tables.levels import LOGICAL, places_of, unknown_line
+from cmixup.tables.levels import LOGICAL, level_places
 from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
 
 #: Cells that stand for an unknown value.
@@ -77,10 +76,7 @@ class Category:
         """
         codes, words = as_words(values)
         n, every = len(self.levels), (*self.levels, *self.rare)
-        level_at = dict(zip(words, map(places_of(every), words), strict=True))
-        counts = level_counts(codes, words)
-        if line := unknown_line(f"{source}, column {self.name}", counts, lambda word: level_at[word] >= 0, every):
-            warnings.warn(line, UserWarning, stacklevel=4)  # of the caller of `SavedRun.predict`
+        level_at = level_places(f"{source}, column {self.name}", level_counts(codes, words), every)
         rest, unknown = (n if self.other else -1), (n + self.other if self.missing else -1)
         place = np.array([*(at if 0 <= at < n else rest for at in level_at.values()), unknown])[codes]
         rows = np.flatnonzero(place >= 0)

@@ -1,18 +1,20 @@
 """What a level of a category is: the same however it is spelled, for estimators, saved runs and datasets alike.
 
-`level_of` reads a value, `places_of` finds it among the levels of training, and `unknown_line` says where it cannot.
+`level_of` reads a value, `places_of` finds it among the levels of training, and `level_places` those of a column.
 Needs no pandas.
 """
 
 import math
 import unicodedata
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 #: A number or a text.
 Level = str | float
+AnyLevel = TypeVar("AnyLevel", str, Level)
 #: From here on float64 does not hold every whole number, so that IDs would become others.
 EXACT = 2.0**53
 LOGICAL = {"true": "1", "false": "0"}
@@ -52,7 +54,8 @@ def distinct(levels: Collection[Level]) -> list[Level]:
     return sorted(by_spelling.values(), key=lambda level: (isinstance(level, str), level))
 
 
-def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
+@lru_cache(maxsize=32)  # of thousands of levels it takes longer than the prediction of a row
+def places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
     """Return what finds the place of a level, -1 for one that training did not have.
 
     A spelling of its own decides. Another one ("01", "1.0" and "TRUE" for 1, composed and decomposed letters) means the
@@ -77,16 +80,19 @@ def places_of(levels: Sequence[Level]) -> Callable[[Level], int]:
     return find
 
 
-def unknown_line(name: str, counts: Mapping[Any, int], seen: Callable[[Any], bool], levels: Sequence[Level]) -> str:
-    """Return a line if more than half of the rows with a level have one that training did not have, else nothing."""
-    new = {level: count for level, count in counts.items() if not seen(level)}
+def level_places(name: str, counts: Mapping[AnyLevel, int], levels: Sequence[Level]) -> dict[AnyLevel, int]:
+    """Return the places of a column's levels among those of training, -1 for a level that training did not have.
+
+    If more than half of the rows, by their counts, have such a level, the caller of `predict` is warned.
+    """
+    find = places_of(tuple(levels))
+    places = {level: find(level) for level in counts}
+    new = {level: count for level, count in counts.items() if places[level] < 0}
     rows, every = sum(new.values()), sum(counts.values())
-    if 2 * rows <= every:
-        return ""
-    return (
-        f"{name}: {rows} of {every} rows have a level that training did not have, such as {_named(new)}; it had "
-        f"{_named(levels)}"
-    )
+    if 2 * rows > every:
+        line = f"{rows} of {every} rows have a level that training did not have, such as {_named(new)}"
+        warnings.warn(f"{name}: {line}; it had {_named(levels)}", UserWarning, stacklevel=5)
+    return places
 
 
 def _common(word: str) -> str:

@@ -66,9 +66,9 @@ def test_a_saved_column_knows_a_level_by_any_spelling(trained: list[Any], new: l
 
 
 def test_spellings_stay_apart_where_training_had_both() -> None:
-    find = places_of(["01", "1", "2", "7.0", "7.00"])
+    find = places_of(("01", "1", "2", "7.0", "7.00"))
     assert [find(level) for level in ("01", "1", 1.0, "1.0", "02", "7", "7.0", "8")] == [0, 1, 1, 1, 2, -1, 3, -1]
-    assert places_of(["12345678901234567890"])("12345678901234567891") == -1  # an ID that float64 does not hold
+    assert places_of(("12345678901234567890",))("12345678901234567891") == -1  # an ID that float64 does not hold
     rare = fit_category(pd.Series(["1"] * 20 + ["01"] * 2 + ["b"] * 20, name="k"), 0.1)
     out = np.zeros((3, 3))
     rare.encode(pd.Series(["1", "01", "b"]), out, "t.csv")  # type: ignore[union-attr]

@@ -26,10 +26,9 @@ from cmixup.adapters.labels import (
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
-from cmixup.sampling.sampler import PartnerSampler, SelfPairWarning
+from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import UniformRejection
 from cmixup.seeding import WorkerStreams

@@ -12,7 +12,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.losses import LOSSES
 from cmixup.methods.base import Method
-from cmixup.mixing.base import Mixing, Transform, printed_options
+from cmixup.mixing.base import Mixing, Transform
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
 from cmixup.model_stack import ModelStack, Training
@@ -124,8 +124,6 @@ class Mix(Method):
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()
-
-    extra_repr = printed_options
 
 
 def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> None:

@@ -38,32 +38,22 @@ BASELINE_STEPS = 20  # of the search, whose mean validation loss is the reward's
 
 @dataclass(frozen=True)
 class Search:
-    """How long MixRL searches, and how it trains the predictors and the policy of the search.
+    """How long MixRL searches, and how it trains the predictors and the policy of the search."""
 
-    Args:
-        outer: steps of the search; 0 leaves all options equally likely.
-        n_in: steps of each predictor inside the search.
-        n_policy: examples of a step of the search, at most all.
-        inner_batch: batch size of those predictors.
-        inner_lr: their learning rate (Adam).
-        policy_lr: learning rate of the policy (Adam).
-        entropy: weight of the entropy bonus.
-    """
-
-    outer: int = 25
-    n_in: int = 50
-    n_policy: int = 2000
-    inner_batch: int = 256
-    inner_lr: float = 0.01
-    policy_lr: float = 0.01
-    entropy: float = 0.01
+    outer: int = 25  # steps of the search; 0 leaves all options equally likely
+    n_in: int = 50  # steps of each predictor inside the search
+    n_policy: int = 2000  # examples of a step of the search, at most all
+    inner_batch: int = 256  # batch size of those predictors
+    inner_lr: float = 0.01  # their learning rate (Adam)
+    policy_lr: float = 0.01  # learning rate of the policy (Adam)
+    entropy: float = 0.01  # weight of the entropy bonus
 
     def __post_init__(self) -> None:
         check_count("outer", self.outer)
         for name in ("n_in", "n_policy", "inner_batch"):
             check_count(name, getattr(self, name), 1)
-        check_positive("inner_lr", self.inner_lr)
-        check_positive("policy_lr", self.policy_lr)
+        for name in ("inner_lr", "policy_lr"):
+            check_positive(name, getattr(self, name))
         check_nonnegative("entropy", self.entropy)
 
 

@@ -1,6 +1,5 @@
 """The contract of a mixing: how two examples become one."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -16,12 +15,6 @@ from cmixup.optim import descend
 from cmixup.seeding import StepRandom, Streams
 
 Loss = Callable[[nn.Module, Batch], Tensor]
-
-
-def printed_options(part: nn.Module) -> str:
-    """Return the constructor's arguments that the part keeps and Python can print, for the printed composition."""
-    kept = {name: value for name, value in vars(part).items() if not repr(value).startswith("<")}
-    return ", ".join(f"{name}={kept[name]!r}" for name in inspect.signature(type(part)).parameters if name in kept)
 
 
 class Transform(nn.Module, ABC):
@@ -91,8 +84,6 @@ class Mixing(nn.Module, ABC):
 
     def begin(self, training: Training) -> None:
         """Make optimisers of networks that the mixing owns; see `Method.begin`."""
-
-    extra_repr = printed_options
 
     def step(self, loss: Loss, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one optimiser step on `loss(stack.model, batch)` and return the detached loss.

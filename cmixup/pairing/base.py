@@ -9,7 +9,6 @@ from torch import nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.mixing.base import printed_options
 from cmixup.model_stack import Training
 
 
@@ -43,8 +42,6 @@ class Pairing(nn.Module, ABC):
         """Raise `InputError` if labels are missing, for a pairing that compares whole ones."""
         if bool(train.y.isnan().any()):
             raise InputError(f"pairing {type(self).__name__} takes no labels with gaps, which {train.name} has")
-
-    extra_repr = printed_options
 
     def check_model(self, model: nn.Module) -> None:
         """Raise `InputError` if the pairing needs something that the model does not offer."""

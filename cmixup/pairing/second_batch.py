@@ -9,8 +9,8 @@ from cmixup.data import Split
 from cmixup.errors import InputError, as_number
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.inputs import as_labels
+from cmixup.sampling.sampler import BatchPartnerSampler
 
 
 class SecondBatch(Pairing):

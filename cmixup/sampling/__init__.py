@@ -5,8 +5,7 @@
 """
 
 from cmixup.sampling.bandwidth import BandwidthReport, bandwidth_for_fraction, diagnose
-from cmixup.sampling.batch import BatchPartnerSampler
-from cmixup.sampling.sampler import PartnerSampler
+from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler
 from cmixup.sampling.space import LabelSpace
 
 __all__ = [

@@ -76,13 +76,8 @@ def _build(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
         raise InputError(f"method 'cells' needs one-dimensional labels, got shape {tuple(labels.shape)}")
     if name in ("uniform", "rows"):
         return (UniformRejection if name == "uniform" else StreamedSampler)(labels, kernel)
-    tabulated: dict[str, type[Cells | KDCells | CdfRows | SparseRows]] = {
-        "cells": Cells,
-        "kd": KDCells,
-        "cdf": CdfRows,
-        "sparse": SparseRows,
-    }
-    return tabulated[name](labels, kernel, budget)
+    kinds: tuple[type[Cells | KDCells | CdfRows | SparseRows], ...] = (Cells, KDCells, CdfRows, SparseRows)
+    return next(kind for kind in kinds if kind.name == name)(labels, kernel, budget)
 
 
 def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:

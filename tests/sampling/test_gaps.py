@@ -10,8 +10,8 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from cmixup import CMixup, InputError, PartnerSampler
 from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
-from cmixup.sampling.batch import BatchPartnerSampler
 from cmixup.sampling.distance import Kernel
+from cmixup.sampling.sampler import BatchPartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import UniformRejection
 

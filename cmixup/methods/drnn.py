@@ -48,13 +48,7 @@ class DRNN(KeepsState, DomainBatchMethod):
     kept_state = ("optimizer",)
 
     def __init__(
-        self,
-        groups: int,
-        weight: float = 0.1,
-        *,
-        reversal: float = 1.0,
-        width: int = 128,
-        classifier_lr: float = 1e-3,
+        self, groups: int, weight: float = 0.1, *, reversal: float = 1.0, width: int = 128, classifier_lr: float = 1e-3
     ):
         super().__init__(groups, reads_features=True)
         self.weight, self.reversal = check_nonnegative("weight", weight), check_nonnegative("reversal", reversal)

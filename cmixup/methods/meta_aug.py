@@ -41,8 +41,7 @@ class MetaAug(MAML):
         x: Any = batch.x
         offset = batch.draws["offset"]
         return super().loss(
-            model,
-            replace(batch, x=x._replace(labels=self.shift(x.labels, offset)), y=self.shift(batch.y, offset)),
+            model, replace(batch, x=x._replace(labels=self.shift(x.labels, offset)), y=self.shift(batch.y, offset))
         )
 
     def shift(self, labels: Tensor, offset: Tensor) -> Tensor:

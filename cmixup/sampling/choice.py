@@ -15,10 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from cmixup.errors import InputError
-from cmixup.sampling.cells import Cells
+from cmixup.sampling.cells import Cells, KDCells, bytes_needed, n_leaves
 from cmixup.sampling.distance import Kernel, pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
-from cmixup.sampling.kd import KDCells, bytes_needed, n_leaves
 from cmixup.sampling.stored_rows import CdfRows, SparseRows, sparse_acceptance
 from cmixup.sampling.stream import Rejection, Round, SamplingAlgorithm, StreamedSampler, UniformRejection, round_limit
 

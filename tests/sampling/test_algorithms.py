@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from cmixup import PartnerSampler
 from cmixup.sampling import stream
-from cmixup.sampling.cells import Cells
+from cmixup.sampling.cells import Cells, KDCells
 from cmixup.sampling.distance import Kernel
-from cmixup.sampling.kd import KDCells
 from tests.sampling.goodness import exact_row, label_sets, p_value, typical_spread
 
 SETS = label_sets()
@@ -36,16 +35,9 @@ def implied_row(table, row, order, point):
     return by_index / by_index.sum()
 
 
-def rows_of(built, labels):
-    """The table's row of each label."""
-    if isinstance(built, KDCells):
-        return built._leaf
-    return built._cell_of(np.arange(len(labels)), np.asarray(labels, np.float64))
-
-
 def check(build, labels, kernel):
     built = build(labels, kernel, 1 << 26)
-    rows = rows_of(built, labels)
+    rows = built._cells
     for anchor in range(0, len(labels), 1 + len(labels) // MOST):
         got = implied_row(built.table, rows[anchor], built.order, np.asarray(labels[anchor], np.float64))
         wanted = exact_row(labels, kernel.bandwidth, anchor)
@@ -80,7 +72,7 @@ def test_coarser_cells_are_taken_where_memory_is_short(bandwidth):
     assert coarse.table is None or coarse.table.nbytes <= 1.1 * (1 << 20)
     for built in (fine, coarse):
         if built.table is not None:
-            row = rows_of(built, labels)[77]
+            row = built._cells[77]
             got = implied_row(built.table, row, built.order, labels[77])
             np.testing.assert_allclose(got, exact_row(labels, bandwidth, 77), rtol=1e-7, atol=1e-12)
 

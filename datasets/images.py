@@ -26,9 +26,10 @@ from cmixup.inputs.images import (
     read_image,
 )
 from cmixup.networks.vision import import_torchvision
-from cmixup.tables.columns import label_column, level_codes
+from cmixup.tables.columns import level_codes
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
+from datasets.common.table.fitting import label_column
 from datasets.common.table.image_table import ImageTable, read_image_table
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.reading import columns_named

@@ -12,11 +12,12 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
 from cmixup.files import PREPROCESSING
-from cmixup.tables.columns import as_numbers, cell, numbers_rows, read_column
+from cmixup.tables.columns import as_numbers, cell, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, steps_ahead, text_of
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
+from datasets.common.table.fitting import numbers_rows
 from datasets.common.table.problems import reading_lines
 from datasets.common.table.reading import columns_named
 from datasets.common.table.text_file import TextFile

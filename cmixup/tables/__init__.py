@@ -1,1 +1,1 @@
-"""How a table's columns become features, fitted on training rows; pandas is imported here and nowhere below."""
+"""How the columns of tables and series become features; pandas is imported here and nowhere below."""

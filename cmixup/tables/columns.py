@@ -1,6 +1,5 @@
 """Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +14,6 @@ from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parse
 
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>", "NaT")
-#: Text that is meant as a number: one with another decimal sign, or with groups of thousands.
-NUMERAL = re.compile(r"[+-]?(?:\d*[.,]\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)")
-#: Whole numbers are looked at for row numbers, and a rare level is one of fewer rows than these.
-MIN_ID_ROWS, MIN_LEVEL_ROWS = 20, 5
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -98,19 +93,6 @@ def read_column(values: pd.Series) -> Reading:
     if plain and not any(THOUSANDS.get(thousands, "no sign") in word for word in words):
         return Reading("")
     return reading_of(words, thousands, decimal)
-
-
-def label_column(values: pd.Series, source: str) -> tuple[np.ndarray, Reading]:
-    """Return a column of labels as `(N,)` float64, NaN where nothing is known, and how it is written; no dates."""
-    reading = read_column(values)
-    _, wrong = as_numbers(values, reading.form)
-    if reading.form and reading.form[0] != "1" and reading.form not in (TIME, DURATION):
-        first = cell(values, int(np.argmax(values.notna())), source)
-        raise InputError(f"{first} is a date: a label must be a number, such as the days since the first one")
-    if wrong.any():
-        cure = "fix it, or say how numbers are written: thousands=, decimal=, missing=[...]"
-        raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is not a number; {cure}")
-    return checked_numbers(values, source, reading.form), reading
 
 
 def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -202,80 +184,3 @@ def cell(values: pd.Series, place: int, source: str) -> str:
     value = values.iloc[place]
     text = format_value(value) if isinstance(value, str) else str(value)[:MAX_TEXT]
     return f"{source}, row {values.index[place]}, column {format_value(str(values.name))}: {text}"
-
-
-def holds_categories(values: pd.Series, source: str) -> bool:
-    """Return whether a column holds categories: known values of which half or more are no numbers.
-
-    A few that are no numbers among many that are, and values that are meant as numbers, are refused.
-    """
-    numbers, wrong = as_numbers(values)
-    count = int(wrong.sum())
-    if not count:
-        return False
-    first, name = cell(values, int(np.argmax(wrong)), source), str(values.name)
-    if count < (~np.isnan(numbers)).sum():
-        cure = f"fix it, or give missing=[...] or categorical=[{shortened([name])}]"
-        raise InputError(f"{first} is not a number, as most of the column are; {cure}")
-    if sum(bool(NUMERAL.fullmatch(str(value).strip())) for value in values[wrong].iloc[:1000]) > min(count, 1000) / 2:
-        raise InputError(
-            f"{first} looks like a number, but others are written otherwise: fix them, or give thousands=, decimal= "
-            f"or categorical=[{shortened([name])}]"
-        )
-    return True
-
-
-def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: str = "") -> Number | str:
-    """Return a numeric column fitted on its training values, in the order of the file; or why it is dropped.
-
-    It is dropped if nothing is known, if it is constant, and, unless `keep`, if it numbers the rows (`numbers_rows`);
-    dates may well be in order, and stay. `scaling` is standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
-    """
-    numbers = checked_numbers(values, source, form)
-    known = numbers[~np.isnan(numbers)]
-    missing = len(known) < len(numbers)
-    if not len(known):
-        return "nothing known in training"
-    if known.min() == known.max() and not missing:
-        return "constant in training"
-    if not keep and form[:1] in ("", "1") and not missing and numbers_rows(known):
-        return "numbers the rows"
-    median = float(np.median(known))
-    filled = np.where(np.isnan(numbers), median, numbers)
-    shift, scale = 0.0, 1.0
-    if scaling == "standard":
-        shift, scale = float(filled.mean()), float(filled.std())
-    elif scaling == "minmax":
-        shift, scale = float(filled.min()), float(filled.max() - filled.min())
-    flat = filled.min() == filled.max()  # one value is known, and not everywhere
-    return Number(str(values.name), median, shift, 1.0 if flat else scale, missing, form)
-
-
-def numbers_rows(known: np.ndarray) -> bool:
-    """Return whether 20 or more whole numbers are all different, and in order or within a span of twice their count."""
-    if len(known) < MIN_ID_ROWS or not (known == np.floor(known)).all():
-        return False
-    steps = np.diff(known)
-    if (steps > 0).all() or (steps < 0).all():
-        return True
-    return bool(known.max() - known.min() < 2 * len(known) and len(np.unique(known)) == len(known))
-
-
-def fit_category(values: pd.Series, rare: float) -> Category | str:
-    """Return a column of categories fitted on its training values; or why it is dropped.
-
-    It is dropped if it has one level, and if every level is rare, as names and other identities are: levels with less
-    than the share `rare` of the rows, or fewer than 5 of them, become one.
-    """
-    codes, words = as_words(values)
-    counts = level_counts(codes, words)
-    levels = tuple(sorted(w for w, count in counts.items() if count >= max(MIN_LEVEL_ROWS, rare * len(values))))
-    missing = sum(counts.values()) < len(values)
-    if not counts:
-        return "nothing known in training"
-    if len(counts) == 1 and not missing:
-        return "constant in training"
-    if not levels:
-        return f"{len(counts)} levels, all rare"
-    rest = tuple(sorted(counts.keys() - set(levels)))
-    return Category(str(values.name), levels, bool(rest), missing, rest)

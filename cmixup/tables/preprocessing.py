@@ -1,16 +1,15 @@
 """How a table becomes features: fitted on training rows, kept as JSON, applied to any rows with the same columns."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError
 from cmixup.files import TABLE_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.tables.columns import Category, Number, checked_columns, fit_category, fit_number
+from cmixup.tables.columns import Category, Number, checked_columns
 
 KINDS = {"number": Number, "category": Category}
 
@@ -67,37 +66,3 @@ class TablePreprocessing(Preprocessing):
         read = super().read_fields
         columns = tuple(KINDS[column["kind"]](**read(column)) for column in given.pop("columns"))
         return {"units": (), **read(given), "columns": columns}
-
-
-def fit(
-    train: pd.DataFrame,
-    targets: tuple[str, ...],
-    group: str,
-    categorical: Collection[str],
-    *,
-    forms: Mapping[str, str] | None = None,
-    keep: Collection[str] = (),
-    log_target: bool = False,
-    rare: float = 0.01,
-    scaling: str = "standard",
-    units: tuple[str, ...] = (),
-    source: str = "table",
-) -> TablePreprocessing:
-    """Fit on training rows, in the order of the file: the columns to make features of, without targets and group.
-
-    `categorical` names the columns of categories, and `forms` says how those are written that are text but hold numbers
-    or times; see also `TablePreprocessing`, `fit_number` and `fit_category`.
-    """
-    fitted = {
-        str(name): fit_category(train[name], rare)
-        if name in categorical
-        else fit_number(train[name], scaling, name in keep, source, (forms or {}).get(str(name), ""))
-        for name in train
-    }
-    columns = tuple(column for column in fitted.values() if not isinstance(column, str))
-    dropped = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
-    if not columns:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
-        more = f" ({reasons})" if reasons else ""
-        raise InputError(f"{source} has no feature beside target {', '.join(targets)}{more}")
-    return TablePreprocessing(targets, units, group, log_target, scaling, columns, dropped)

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from cmixup.sklearn import CMixupRegressor
-from cmixup.tables.columns import Category, fit_category
+from cmixup.tables.columns import Category
 from cmixup.tables.levels import places_of
+from datasets.common.table.fitting import fit_category
 
 N = 60
 #: What training holds, and other spellings of it in new rows.

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.tables.columns import Category, Number, as_numbers, fit_category, fit_number, holds_categories, read_column
-from cmixup.tables.preprocessing import TablePreprocessing, fit
+from cmixup.tables.columns import Category, Number, as_numbers, read_column
+from cmixup.tables.preprocessing import TablePreprocessing
+from datasets.common.table.fitting import fit_category, fit_number, holds_categories
+from datasets.common.table.user import Source, UserTable
 
 NAN = float("nan")
 
@@ -28,8 +30,16 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame({"id": range(20), "size": size, "fuel": fuel, "here": 7}, index=range(1, 21))
 
 
+class Rows(UserTable):
+    name = "rows"
+
+    def read(self) -> Source:
+        return Source(frame().assign(price=range(1, 21)), "t.csv", {})
+
+
 def fitted(**changes: Any) -> TablePreprocessing:
-    return fit(frame(), ("price",), "", {"fuel"}, source="t.csv", **changes)
+    data = Rows(target="price", categorical="fuel", **changes)
+    return data._fit(data.table, data.table.features)
 
 
 # ---- numbers

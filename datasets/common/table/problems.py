@@ -10,9 +10,10 @@ import pandas as pd
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
-from cmixup.tables.columns import as_numbers, level_codes, numbers_rows
+from cmixup.tables.columns import as_numbers, level_codes
 from cmixup.tables.written import Reading
 from datasets.common.base import SPLITS
+from datasets.common.table.fitting import numbers_rows
 
 #: Names by which a column calls itself an ID.
 ID_NAME = re.compile(r"(^|[\W_])(id|ids|uuid|guid|nr|no|index|rownames?|rownumber)$", re.IGNORECASE)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cmixup.errors import InputError, format_value, nearest
-from cmixup.tables.columns import label_column
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from datasets.common.fetch import sha256_of
+from datasets.common.table.fitting import label_column
 from datasets.common.table.reading import Format, column_named, read_table
 from datasets.common.table.user import Source, as_names
 

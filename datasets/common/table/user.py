@@ -13,18 +13,11 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, shortened
 from cmixup.files import PREPROCESSING
-from cmixup.tables.columns import (
-    as_numbers,
-    cell,
-    checked_numbers,
-    holds_categories,
-    label_column,
-    level_codes,
-    read_column,
-)
-from cmixup.tables.preprocessing import fit
+from cmixup.tables.columns import as_numbers, cell, checked_numbers, level_codes, read_column
+from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
+from datasets.common.table.fitting import fit_category, fit_number, holds_categories, label_column
 from datasets.common.table.problems import equal_groups, find_problems, labels_seen, reading_lines
 from datasets.common.table.reading import columns_named
 from datasets.common.table.splits import split_own
@@ -63,7 +56,7 @@ class UserTable(Dataset):
     `reads_text` (`cmixup.tables.written`). Other columns of which half or more of the known values are no numbers hold
     categories. Rows without a target or group are left out and counted.
     All else is fitted on the training rows alone (medians, scales, levels, which columns are of no use:
-    `cmixup.tables.columns`), and the run keeps it as preprocessing.json.
+    `datasets.common.table.fitting`), and the run keeps it as preprocessing.json.
 
     Args:
         target: the label column, or a list of several.
@@ -139,28 +132,44 @@ class UserTable(Dataset):
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
         table = self._drawn(self.table, seed)
         rng, source = np.random.default_rng(seed), table.source.name
-        targets = self.targets or ("y",)  # the stand-in's
-        together = equal_groups(_in_numbers(table), table.categorical) if self.together else None
-        rows = split_own(len(table.y), rng, source, table.domain if self.group else together)
+        groups = table.domain if self.group else None
+        if self.together and not self.group:
+            groups = equal_groups(_in_numbers(table), table.categorical)
+        rows = split_own(len(table.y), rng, source, groups)
         for part, limit, stream in (("train", self.train_rows, 1), ("val", self.val_rows, 3)):  # 2 draws `max_rows`
             if limit is not None:
                 few = np.random.default_rng([seed, stream]).permutation(rows[part])[:limit]
                 rows[part] = np.sort(few) if self.group else few
-        made = fit(
-            table.features.iloc[np.sort(rows["train"])], targets, self.group, table.categorical,
-            forms=table.forms, keep=self.keep, log_target=self.log_target, rare=self.rare, scaling=self.scaling,
-            units=table.units, source=source,
-        )  # fmt: skip
+        made = self._fit(table, table.features.iloc[np.sort(rows["train"])])
         x = made.apply(table.features, source)
         train, val, test = (
             self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
             for part in SPLITS
         )
-        dropped = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
-        notes = (*table.notes, f"dropped: {dropped}") if dropped else table.notes
+        lines = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
+        notes = (*table.notes, f"dropped: {lines}") if lines else table.notes
         data = self.assemble(seed, train, val, test, table.source.checksums, *notes)
         unit = "log " * self.log_target + made.labels
         return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
+
+    def _fit(self, table: Table, training: pd.DataFrame) -> TablePreprocessing:
+        """Fit on the training rows of a table, in the order of the file."""
+        fitted = {
+            name: fit_category(training[name], self.rare)
+            if name in table.categorical
+            else fit_number(
+                training[name], self.scaling, name in self.keep, table.source.name, table.forms.get(name, "")
+            )
+            for name in map(str, training)
+        }
+        columns = tuple(column for column in fitted.values() if not isinstance(column, str))
+        dropped = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
+        targets = self.targets or ("y",)  # the stand-in's
+        if not columns:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
+            what = f"no feature beside target {', '.join(targets)}{f' ({reasons})' if reasons else ''}"
+            raise InputError(f"{table.source.name} has {what}")
+        return TablePreprocessing(targets, table.units, self.group, self.log_target, self.scaling, columns, dropped)
 
     def _drawn(self, table: Table, seed: int) -> Table:
         """Return the table, or `max_rows` of its rows, in their order."""

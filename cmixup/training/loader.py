@@ -68,8 +68,8 @@ class BatchLoader:
         """Return the rows `index: (E, B)` int64 at `index_device`, of inputs that are `Sampled` in these views."""
         flat = (index + self._start).reshape(-1)
         if isinstance(self._x, Tensor):
-            return self._batch(index, self._x.index_select(0, flat))
-        return self._batch(index, _read(self._x, flat, None if view is None else view.reshape(-1)))
+            return self._batch(flat, self._x.index_select(0, flat))
+        return self._batch(flat, _read(self._x, flat, None if view is None else view.reshape(-1)))
 
     def fetch_batches(self, keys: Sequence[Key]) -> Iterator[Batch]:
         """Yield `fetch(*key)` for each of `keys`; worker processes read ahead where the inputs ask for them."""
@@ -89,7 +89,7 @@ class BatchLoader:
         for (index, _), x in zip(keys, loader, strict=True):
             if isinstance(x, InputError):
                 raise x
-            yield self._batch(index, x)
+            yield self._batch((index + self._start).reshape(-1), x)
 
     def in_order(self, batch_size: int) -> Iterator[Any]:
         """Yield the inputs of all rows, from first to last, `batch_size` at once."""
@@ -97,13 +97,12 @@ class BatchLoader:
         for batch in self.fetch_batches([(index, None) for index in torch.split(every, batch_size, dim=1)]):
             yield batch.x
 
-    def _batch(self, index: Tensor, x: Any) -> Batch:
-        """Return inputs `(E * B, ...)` that were read for `index`, with their labels and domains."""
-        count, flat = index.shape[1], (index + self._start).reshape(-1).to(self.device)
-        y, domain = self._y.index_select(0, flat), self._domain.index_select(0, flat)
-        x = _map_tensors(lambda part: self._shaped(part.to(self.device, non_blocking=True), count), x)
-        y = self._shaped(y, count)
-        return Batch(self.labels.scale_support(x), self.labels.scale(y), self._shaped(domain, count), labels=y)
+    def _batch(self, flat: Tensor, x: Any) -> Batch:
+        """Return inputs `(E * B, ...)` that were read for the rows `flat: (E * B,)`, with their labels and domains."""
+        flat = flat.to(self.device)
+        y, domain = (self._shaped(rows.index_select(0, flat)) for rows in (self._y, self._domain))
+        x = _map_tensors(lambda part: self._shaped(part.to(self.device, non_blocking=True)), x)
+        return Batch(self.labels.scale_support(x), self.labels.scale(y), domain, labels=y)
 
     def all_views(self, size: int) -> Iterator[Iterator[Tensor]] | None:
         """Return for each row an iterator of all its views, in blocks `(b, ...)` of at most `size`, if it has many."""
@@ -122,51 +121,40 @@ class BatchLoader:
             raise InputError("all runs of a stack need batches of the same sizes")
         if any(d.keys() != draws[0].keys() for d in draws):
             raise InputError(f"all runs of a stack need the same draws, got {[sorted(d) for d in draws]}")
-        index = self._aligned([order.index for order in orders], self.index_device)
         devices = dict.fromkeys(draws[0], self.device) | dict.fromkeys(GATHER_KEYS, self.index_device)
         drawn = {name: self._aligned([d[name] for d in draws], devices[name]) for name in draws[0]}
         which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
-        partners = {name: rows_of for name, key in PARTNERS.items() if (rows_of := which[key]) is not None}
-        views = [which["view"], *(which[f"{PARTNERS[name]}_view"] for name in partners)]
-        to_read = list(zip([index, *partners.values()], views, strict=True))
-        candidates = which["candidates"]
-        per_row = 0 if candidates is None else candidates.shape[2]
-        chunks = list(self._chunks(sizes, max(2, len(to_read) + per_row)))
-        keys: list[Key] = []
-        for rows, _ in chunks:
-            keys += [(of[:, rows], None if view is None else view[:, rows]) for of, view in to_read]
-            if candidates is not None:
-                keys.append((candidates[:, rows].flatten(1), None))
+        read = {"": self._aligned([order.index for order in orders], self.index_device)}
+        draw_of = {**PARTNERS, "candidates": "candidates"}
+        read |= {name: rows for name, key in draw_of.items() if (rows := which[key]) is not None}
+        views = {name: which.get(f"{draw_of[name]}_view" if name else "view") for name in read}
+        each = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
+        chunks = self._chunks(sizes, max(2, sum(each.values())))
+        keys = [
+            (of[:, rows].flatten(1), None if (view := views[name]) is None else view[:, rows])
+            for rows, _ in chunks
+            for name, of in read.items()
+        ]
         fetched = self.fetch_batches(keys)
-        last = np.cumsum(sizes) - 1
-        seeds = zip(*(d["seed"][last].tolist() for d in draws if "seed" in d), strict=True)
+        seeds = zip(*(d["seed"][np.cumsum(sizes) - 1].tolist() for d in draws if "seed" in d), strict=True)
         for rows, group in chunks:
-            mine = self._split(next(fetched), group)
-            theirs = {name: self._split(next(fetched), group) for name in partners}
-            if candidates is not None:
-                theirs["candidates"] = self._split(next(fetched), [per_row * size for size in group])
-            extra = {name: self._pieces(value[:, rows].reshape(*self._lead(sum(group)), *value.shape[2:]), group)
-                     for name, value in drawn.items()}  # fmt: skip
-            for b, batch in enumerate(mine):
-                draws_of = {name: pieces[b] for name, pieces in extra.items()}
-                with_rows: dict[str, Any] = {name: parts[b] for name, parts in theirs.items()}
+            parts = {name: self._split(next(fetched), [each[name] * size for size in group]) for name in read}
+            extra = {name: self._pieces(self._shaped(of[:, rows].flatten(0, 1)), group) for name, of in drawn.items()}
+            for b, batch in enumerate(parts.pop("")):
+                with_rows: dict[str, Any] = {name: theirs[b] for name, theirs in parts.items()}
                 if which["seed"] is not None:
                     with_rows["rng"] = StepRandom(next(seeds), self.device)
-                yield replace(batch, draws=draws_of, **with_rows)
+                yield replace(batch, draws={name: pieces[b] for name, pieces in extra.items()}, **with_rows)
 
     def _aligned(self, arrays: list[np.ndarray], device: torch.device) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(device)
 
-    def _lead(self, count: int) -> tuple[int, ...]:
-        return (count,) if self.size == 1 else (self.size, count)
-
-    def _shaped(self, rows: Tensor, count: int) -> Tensor:
-        return rows.reshape(*self._lead(count), *rows.shape[1:])
+    def _shaped(self, rows: Tensor) -> Tensor:
+        """Return rows of all runs, `(E * B, ...)`, as `(E, B, ...)`, or as they are where E is 1."""
+        return rows if self.size == 1 else rows.unflatten(0, (self.size, -1))
 
     def _every(self, rows: Tensor) -> Tensor:
-        if len(rows) < self.size * self.n_rows:
-            return rows.expand(self.size, *rows.shape)
-        return self._shaped(rows, self.n_rows)
+        return self._shaped(rows) if len(rows) == self.size * self.n_rows else rows.expand(self.size, *rows.shape)
 
     def _pieces(self, value: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
         return torch.split(value, sizes, dim=0 if self.size == 1 else 1)
@@ -177,18 +165,13 @@ class BatchLoader:
         columns = (self._pieces(value, sizes) for value in (rows.x, rows.y, rows.domain, rows.labels))
         return [Batch(x, y, domain, labels=labels) for x, y, domain, labels in zip(*columns, strict=True)]
 
-    def _chunks(self, sizes: list[int], reads: int) -> Iterator[tuple[slice, list[int]]]:
-        """Yield rows that are gathered at once, within `CHUNK_BYTES`, and the sizes of the batches they make."""
+    def _chunks(self, sizes: list[int], reads: int) -> list[tuple[slice, list[int]]]:
+        """Return rows that are gathered at once, within `CHUNK_BYTES`, and the sizes of the batches they make."""
         row_bytes = 4 * (self._x[0].numel() + self._y[0].numel()) if isinstance(self._x, Tensor) else CHUNK_BYTES
-        rows_per_chunk = CHUNK_BYTES // (reads * row_bytes * self.size)
-        start, group = 0, list[int]()
-        for size in sizes:
-            if group and sum(group) + size > rows_per_chunk:
-                yield slice(start, start + sum(group)), group
-                start, group = start + sum(group), []
-            group.append(size)
-        if group:
-            yield slice(start, start + sum(group)), group
+        n = max(1, CHUNK_BYTES // (reads * row_bytes * self.size * max(sizes)))
+        groups = [sizes[k : k + n] for k in range(0, len(sizes), n)]
+        ends = np.cumsum([sum(group) for group in groups])
+        return [(slice(end - sum(group), end), group) for group, end in zip(groups, ends, strict=True)]
 
 
 def predict(

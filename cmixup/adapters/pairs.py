@@ -7,14 +7,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset, Sampler, TensorDataset
 
-from cmixup.adapters.labels import (
-    LabelsGetter,
-    Mix,
-    check_entries,
-    collated,
-    find_labels,
-    mix_rows,
-)
+from cmixup.adapters.labels import LabelsGetter, Mix, check_entries, collated, find_labels, mix_rows
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth

@@ -202,11 +202,10 @@ def may_draw(model: nn.Module) -> bool:
     no dropout or that of this file.
     """
     kind = type(model)
-    if (draws := vars(kind).get("draws")) is not None:  # what it inherits need not hold for its own code
-        return bool(draws)
-    if not kind.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup.")):
-        return True
-    return has_dropout(model) or any(map(may_draw, model.children()))
+    if "draws" in vars(kind):  # what it inherits need not hold for its own code
+        return bool(vars(kind)["draws"])
+    foreign = not kind.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup."))
+    return foreign or has_dropout(model) or any(map(may_draw, model.children()))
 
 
 def distributed_place() -> tuple[int, int]:

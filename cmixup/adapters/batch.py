@@ -109,6 +109,7 @@ class CMixup(nn.Module):
         self._seen: np.ndarray | None = None
         self._fitted_to = 0
         self._final = labels is not None
+        self._state_bytes = STATE_BYTES + LABEL_BYTES * (self._needs_labels and not self._final)
         if labels is not None:
             given = as_labels("labels", labels, gaps=True).astype(np.float64)
             check_common("labels", given)
@@ -120,11 +121,6 @@ class CMixup(nn.Module):
         if self._fitted_to:
             return self._sampler.bandwidth
         return self._given_bandwidth if isinstance(self._given_bandwidth, float) else None
-
-    @property
-    def off(self) -> bool:
-        """Return whether `off_epoch` is reached, so that rows come back as they are."""
-        return self.off_epoch is not None and self.epoch >= self.off_epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the epoch, 0 or more, for `off_epoch`, before its first batch is asked for."""
@@ -164,9 +160,9 @@ class CMixup(nn.Module):
         return (*tree, mixed) if len(batch) > 1 else (tree, mixed)
 
     def draw(self, labels: Any) -> Mix:
-        """Draw a partner and a weight for every row of labels `(B, ...)`: row itself and 1 after `.eval()` or if `off`.
+        """Draw a partner and a weight for every row of labels `(B, ...)`, on their device.
 
-        They are on the device of the labels. Under `torch.compile` the graph breaks here.
+        After `.eval()`, or from `off_epoch` on, each row itself and 1. Under `torch.compile` the graph breaks here.
         """
         if torch.compiler.is_dynamo_compiling():
             # A decorator would import the compiler with cmixup.
@@ -178,7 +174,7 @@ class CMixup(nn.Module):
                 "before each",
                 stacklevel=2,
             )
-        if not self.training or self.off:
+        if not self.training or (self.off_epoch is not None and self.epoch >= self.off_epoch):
             return no_mix(labels)
         values = label_matrix(labels)
         bad = (np.abs(values) > MAX_LABEL).any(axis=1) | np.isnan(values).all(axis=1)
@@ -235,10 +231,6 @@ class CMixup(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
         missing = args[2]
         missing[:] = [key for key in missing if key != f"{prefix}_extra_state"]
-
-    @property
-    def _state_bytes(self) -> int:
-        return STATE_BYTES + (LABEL_BYTES if self._needs_labels and not self._final else 0)
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""

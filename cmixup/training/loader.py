@@ -126,7 +126,7 @@ class BatchLoader:
         which = {name: drawn.pop(name, None) for name in GATHER_KEYS}
         read = {"": self._aligned([order.index for order in orders], self.index_device)}
         draw_of = {**PARTNERS, "candidates": "candidates"}
-        read |= {name: rows for name, key in draw_of.items() if (rows := which[key]) is not None}
+        read |= {name: drawn_rows for name, key in draw_of.items() if (drawn_rows := which[key]) is not None}
         views = {name: which.get(f"{draw_of[name]}_view" if name else "view") for name in read}
         each = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
         chunks = self._chunks(sizes, max(2, sum(each.values())))
@@ -151,7 +151,7 @@ class BatchLoader:
 
     def _shaped(self, rows: Tensor) -> Tensor:
         """Return rows of all runs, `(E * B, ...)`, as `(E, B, ...)`, or as they are where E is 1."""
-        return rows if self.size == 1 else rows.unflatten(0, (self.size, -1))
+        return rows if self.size == 1 else rows.reshape(self.size, -1, *rows.shape[1:])
 
     def _every(self, rows: Tensor) -> Tensor:
         return self._shaped(rows) if len(rows) == self.size * self.n_rows else rows.expand(self.size, *rows.shape)

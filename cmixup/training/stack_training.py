@@ -56,7 +56,7 @@ class TrainState:
     def begin_epoch(self, epoch: int, selects_from: int, worst: float) -> None:
         """Forget the best scores, not their weights, where `epoch` is the first whose weights may be selected."""
         if epoch == selects_from:
-            self.best = torch.full_like(self.best, worst)
+            self.best.fill_(worst)
 
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
         """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation."""
@@ -79,10 +79,8 @@ class TrainState:
                 row = {"epoch": epoch, **{name: float(values[k]) for name, values in columns.items()}}
                 self.history[place].append(row)
 
-    def end_impatient(self, patience: int | None, selects_from: int) -> None:
+    def end_impatient(self, patience: float, selects_from: int) -> None:
         """End the runs without a better score in `patience` epochs, of those that may be selected."""
-        if patience is None:
-            return
         waited = self.epoch - self.best_epoch.clamp_min(selects_from - 1)
         late = [place for place in self.going if waited[place] >= patience]
         self.stopped += [place for place in late if place not in self.stopped]
@@ -91,11 +89,6 @@ class TrainState:
     def left(self) -> list[int]:
         """The places of the runs that have neither failed nor ended."""
         return [place for place in self.going if place not in self.failed and place not in self.stopped]
-
-    @property
-    def open(self) -> Tensor:
-        """Which of the runs that the stack has left may still have a better epoch, `(len(going),)` bool."""
-        return torch.tensor([place not in self.stopped for place in self.going])
 
     def failure(self, place: int, selection: str) -> Failure | None:
         """Return why the run at `place` has failed, if so; a run without any finite `selection` score has, too."""

@@ -1,5 +1,6 @@
 """The training engine: one loop for every method, dataset and backbone, and for a stack of seeds at once."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -156,12 +157,12 @@ def _train_stack(
                     state.note_failures(epoch, losses, prediction)
                 scores[name] = training.score(name, prediction)
             better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
-            better &= state.open
+            better &= torch.tensor([place not in state.stopped for place in state.going])
             training.models.keep_best(better.to(device))
             curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
             state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
             training.end_epoch(epoch, scores["val"])
-            state.end_impatient(settings.patience, training.method.selects_from)
+            state.end_impatient(settings.patience or math.inf, training.method.selects_from)
             state.seconds = time.perf_counter() - started
             if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
                 checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, checksums)

@@ -6,7 +6,7 @@ The differences of `cmixup.methods.irm`, whose penalty it has; the bottleneck is
 
 from torch import Tensor
 
-from cmixup.methods.irm import irm_term
+from cmixup.methods.irm import irm_penalty
 from cmixup.methods.penalised import Outputs, Penalised, Term
 
 
@@ -28,5 +28,6 @@ def ib_irm(
         ib_weight: weight of the variance after its annealing.
         ib_anneal: optimiser steps without it.
     """
-    terms = [irm_term(weight, anneal), Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
+    of_irm = Term("weight", irm_penalty, weight, anneal, before=1.0)
+    terms = [of_irm, Term("ib_weight", bottleneck_penalty, ib_weight, ib_anneal)]
     return Penalised(groups, terms, divide=True, min_rows=2, reads_features=True)

@@ -36,9 +36,4 @@ def irm(groups: int, weight: float = 100.0, anneal: int = 500) -> Penalised:
         weight: lambda, of the penalty after the annealing.
         anneal: optimiser steps with weight 1 before that.
     """
-    return Penalised(groups, [irm_term(weight, anneal)], divide=True, min_rows=2)
-
-
-def irm_term(weight: float, anneal: int) -> Term:
-    """Return IRM's penalty as a term."""
-    return Term("weight", irm_penalty, weight, anneal, before=1.0)
+    return Penalised(groups, [Term("weight", irm_penalty, weight, anneal, before=1.0)], divide=True, min_rows=2)

@@ -14,7 +14,7 @@ from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
 from cmixup.mixing.lam import Lam
 from cmixup.model_stack import KeepsState
-from cmixup.pairing.decay import DistanceDecay
+from cmixup.pairing.decay import Exponential, Threshold
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
 
@@ -29,7 +29,9 @@ class LocalMetaMix(KeepsState, MetaMix):
 
     kept_state = ("_pairs", "_weight")
 
-    def __init__(self, form: DistanceDecay, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"):
+    def __init__(
+        self, form: Threshold | Exponential, pairing: SupportPairing, lam: Lam, inner: InnerLoop, layer: str = "input"
+    ):
         super().__init__(pairing, lam, inner, layer)
         self.form = form
         self._pairs, self._weight = 0, 0.0

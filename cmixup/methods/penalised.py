@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from cmixup.batch import Batch
-from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative
 from cmixup.methods.base import squared_errors
 from cmixup.methods.domains import DomainBatchMethod, Means
 from cmixup.model_stack import KeepsState, ModelStack
-from cmixup.seeding import Streams
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,6 @@ class Penalised(KeepsState, DomainBatchMethod):
     ):
         super().__init__(groups, min_rows=min_rows, reads_features=reads_features)
         self.terms, self.divide = tuple(terms), divide
-        self.steps = 0
-
-    def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Set the step counter of the annealing to 0."""
-        super().fit(data, model, streams)
         self.steps = 0
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

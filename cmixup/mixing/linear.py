@@ -74,8 +74,9 @@ def check_lam(lam: Lambda) -> Tensor | float:
     if not isinstance(lam, Tensor):
         return check_between("lam", lam, 0, 1)
     check_floating("lam", lam)
-    # A compiled or vectorised weight has no values yet.
-    if lam.device.type == "cpu" and not (torch.compiler.is_compiling() or _is_wrapped(lam)):
+    if lam.device.type != "cpu" or torch.compiler.is_compiling():  # a compiled or vectorised weight has no values yet
+        return lam
+    if not torch._C._functorch.is_functorch_wrapped_tensor(lam):  # noqa: SLF001 - PyTorch has no public name for it
         inside = (lam >= 0) & (lam <= 1)  # NaN is neither
         if not bool(inside.all()):
             raise InputError(f"lam must lie in [0, 1], got {float(lam[~inside].reshape(-1)[0])!r}")
@@ -96,10 +97,6 @@ def check_floating(name: str, value: Any) -> Tensor:
 
 def _describe(tensor: Tensor) -> str:
     return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"
-
-
-def _is_wrapped(tensor: Tensor) -> bool:
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # noqa: SLF001 - PyTorch has no public name for it
 
 
 class Linear(Mixing):

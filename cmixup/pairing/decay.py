@@ -21,15 +21,7 @@ class Decay(ABC):
         """Return weights `(M,)` of pairs with first rows `rows: (M,)` at `distance: (M,)`."""
 
 
-class DistanceDecay(Decay):
-    """A decay by distance alone, which fits views of objects as well as rows of a table."""
-
-    @abstractmethod
-    def fit(self, inputs: Standardised | Tasks) -> None:
-        """Take the scale from distances of training pairs."""
-
-
-class Threshold(DistanceDecay):
+class Threshold(Decay):
     """Weighs 1 up to a quantile, in [0, 1], of the distances of all training pairs, self pairs included; else 0."""
 
     def __init__(self, quantile: float = 0.25):
@@ -44,7 +36,7 @@ class Threshold(DistanceDecay):
         return distance <= self.eps
 
 
-class Exponential(DistanceDecay):
+class Exponential(Decay):
     """Weighs exp(-a d / median(d)), with the median over all training pairs and a of 0 (every weight 1) or more."""
 
     def __init__(self, a: float = 1.0):

@@ -50,7 +50,7 @@ class Cells(Rejection):
         lowest = float(labels.min())
         extent = float(labels.max()) - lowest
 
-        def numbers(values: Labels, width: float) -> Floats:
+        def numbers(values: Labels, width: float) -> Labels:
             """Return the cell numbers of labels; with bandwidth 0 cells are groups of equal labels."""
             return np.floor((np.asarray(values, dtype=np.float64) - lowest) * (1 / (width * s))) if s else values
 

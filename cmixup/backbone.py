@@ -80,13 +80,9 @@ class Blockwise(Backbone):
 
 
 class TableNetwork(Blockwise):
-    """A network of rows of numbers, whose hidden layers are its blocks; it stacks.
+    """A network of rows `(d,)` whose `depth` hidden layers of `width` units are its blocks; it stacks.
 
-    Args:
-        in_shape: shape of one input, `(d,)`.
-        width: units of a hidden layer.
-        depth: hidden layers; mix points are `input` and `block1` to `block{depth}`.
-        dropout: share of hidden units that are dropped in training, from 0 to below 1.
+    Mix points are `input` and `block1` to `block{depth}`; `dropout` is the share of hidden units dropped in training.
     """
 
     default_layer: ClassVar[str | None] = "block1"

@@ -63,21 +63,15 @@ class ManyViews(Indexable, Protocol):
 class Split:
     """One named part of a dataset.
 
-    Args:
-        x: inputs, a `(N, ...)` float32 tensor, or an `Indexable` that reads them on demand; a training split's may
-            be `Sampled`, an evaluated one's may have `ManyViews`.
-        y: labels in their own unit, `(N, d_y)` float32, always two-dimensional; NaN is a gap in a row that has others.
-        domain: domain of each row, `(N,)` int64 (all 0 where there are none).
-        name: how errors call this split.
-
     Raises:
         InputError: an empty split, a label of the wrong rank, lengths that differ, values that are not finite.
     """
 
+    #: `(N, ...)` float32, or inputs read on demand; those of training may be `Sampled`, others may have `ManyViews`.
     x: Tensor | Indexable
-    y: Tensor
-    domain: Tensor
-    name: str = "split"
+    y: Tensor  #: labels in their own unit, always `(N, d_y)` float32; NaN is a gap in a row that has others
+    domain: Tensor  #: of each row, `(N,)` int64 (all 0 where there are none)
+    name: str = "split"  #: how errors call it
 
     def __post_init__(self) -> None:
         if self.y.ndim != 2:
@@ -226,10 +220,9 @@ WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for trainin
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """Return `function` of each item, computed by several threads where nothing else keeps the cores busy.
+    """Return `function` of each item, such as unpacking an image, which lets other threads run, by several threads.
 
-    Unpacking an image lets other threads run. This is for those who read outside of training's batches, such as
-    measures of distance between inputs; a worker process of a `DataLoader` has its own core and reads in one thread.
+    A worker process of a `DataLoader` has a core to itself, and reads in one thread.
     """
     if N_CORES == 1 or get_worker_info() is not None:
         return [function(item) for item in items]

@@ -75,10 +75,7 @@ def sync(path: Path) -> None:
 def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """Give a new file beside `path`, to be written and then `put` there; it is removed unless it was put.
 
-    Files of processes that were killed are removed, too: the file's name says whose it is.
-
-    Raises:
-        OSError: it could not be written; the message names `path`.
+    Its name says whose it is, so that those of killed processes are removed, too. An `OSError` inside names `path`.
     """
     make_folder(path.parent)
     remove_stale(path)

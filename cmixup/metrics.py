@@ -172,9 +172,6 @@ def score(name: str, prediction: Tensor, target: Tensor, domain: Tensor) -> Tens
             are NaN if that of one domain is.
         prediction, target: `(..., N, d_y)`.
         domain: `(..., N)` int64.
-
-    Raises:
-        InputError: there is no such metric, or the shapes of prediction and target differ.
     """
     prefix, pooled, _ = parse_score(name)
     metric = METRICS[pooled]
@@ -207,9 +204,6 @@ def parse_score(score: str) -> tuple[str, str, str]:
     """Return the prefix, the metric and the predictor of a reported score.
 
     "worst_r" is ("worst_", "r", ""), and "mse_ci95_20_steps" is ("", "mse_ci95", "20_steps").
-
-    Raises:
-        InputError: no metric begins the score's name.
     """
     prefix = next((over for over in OVER_DOMAINS if score.startswith(over)), "")
     base = score.removeprefix(prefix)

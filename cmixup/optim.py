@@ -18,13 +18,10 @@ Rate = float | Sequence[float]
 
 
 class Optimizer:
-    """The base of both; a subclass has `_tensors` and `_update`.
+    """The base of both, over floating-point parameters of one device; a subclass has `_tensors` and `_update`.
 
-    Args:
-        params: floating-point parameters, all on one device.
-        lr: learning rate, above 0, or one for each model of a stack, along the first axis of every parameter; may be
-            changed between steps.
-        weight_decay: L2 penalty added to the gradient, 0 or more, or one for each model.
+    The learning rate `lr`, which may be changed between steps, and `weight_decay`, an L2 penalty added to the gradient,
+    are numbers, or one for each model of a stack, along the first axis of every parameter.
     """
 
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):

@@ -33,22 +33,13 @@ def stream(name: str, *keys: int) -> np.random.Generator:
 
 
 class Streams:
-    """The named random streams of one run.
-
-    Args:
-        seed: a whole number, 0 or more.
+    """The named random streams of one run, by its seed, a whole number, 0 or more.
 
     Attributes:
-        order: generator for the order of the rows.
-        partners: generator for the partners that rows are mixed with.
-        lam: generator for the mixing weights lambda.
+        order, partners, lam: generators for the order of the rows, for their partners, and for mixing weights.
         mixing: generator for other draws of a mixing, such as boxes, masks and layers.
         views: generator for the view of every input that has several.
-        init: a whole-number seed, used with `torch_seed` while a model is initialised.
-        training: the same while a model trains (dropout).
-
-    Raises:
-        InputError: `seed` is no whole number, 0 or more.
+        init, training: seeds for `torch_seed` while a model is initialised, and while it trains (dropout).
     """
 
     def __init__(self, seed: int):

@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from cmixup.errors import (
-    InputError,
-    as_number,
-    check_bandwidth,
-    check_count,
-    check_positive,
-)
+from cmixup.errors import InputError, as_number, check_bandwidth, check_count, check_positive
 
 
 @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.array(3.0), 1e-150])

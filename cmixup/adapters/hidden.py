@@ -1,6 +1,5 @@
 """Mixing in a hidden layer of any module (Manifold Mixup, Verma et al. 2019), by a forward hook."""
 
-import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.adapters.batch import CMixup
-from cmixup.adapters.labels import LABEL_KEYS, Mix, mix_rows, no_mix, refuse_packed, with_partners
-from cmixup.errors import InputError, format_value, not_dense
+from cmixup.adapters.labels import Mix, mix_rows, no_mix, refuse_packed, with_partners
+from cmixup.errors import InputError, format_value, nearest, not_dense
 from cmixup.tree import Entry, leaves, map_leaves
 
 
@@ -110,7 +109,10 @@ class _Hooks:
 
     def hand_over(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
         """Put mixed labels and mask in the place of those that the model is given by keyword."""
-        labels_and_mask = {key: value for key, value in kwargs.items() if value is self.mask or _is_for_labels(key)}
+        labels_and_mask = {
+            key: value for key, value in kwargs.items()
+            if value is self.mask or key == "y" or "label" in key or "target" in key
+        }  # fmt: skip
         return args, {**kwargs, **map_leaves(lambda _, leaf: self.done.get(id(leaf), leaf), "input", labels_and_mask)}
 
     def _count(self) -> None:
@@ -123,10 +125,6 @@ def _block_value(mixing: CMixup, labels: Any, mask: Tensor | None, mixed: Mix | 
     """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
     entries = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
     return tuple(entries) if len(entries) > 1 else labels
-
-
-def _is_for_labels(key: str) -> bool:
-    return key in LABEL_KEYS or "label" in key or "target" in key
 
 
 def _either(mask: Tensor, mixed: Mix) -> Tensor:
@@ -151,11 +149,8 @@ def _find(model: nn.Module, layer: str | None) -> nn.Module:
         holders.append(module)
         module = dict(_unwrapped(module).named_children()).get(name)  # type: ignore[assignment]
         if module is None:
-            names = [name for name, _ in _unwrapped(model).named_modules() if name]
-            near = difflib.get_close_matches(str(layer), names, 3, 0.3) or names[:3]
-            raise InputError(
-                f"layer must be a module of {type(model).__name__} ({', '.join(near)}, ...), got {format_value(layer)}"
-            )
+            near = nearest(str(layer), [name for name, _ in _unwrapped(model).named_modules() if name])
+            raise InputError(f"layer must be a module of {type(model).__name__}, got {format_value(layer)}{near}")
     compiled = any(_unwrapped(holder) is not holder or _compiles_its_call(holder) for holder in holders)
     if compiled or _compiles_its_call(module):
         raise InputError(

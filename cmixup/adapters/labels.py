@@ -154,9 +154,6 @@ def mix_rows(
         batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
         labels: those of its leaves that are labels. Whole numbers and booleans among them become
             `torch.get_default_dtype()`, as in a true division.
-        mixed: partners and weights.
-        keep: entries that stay as they are.
-        path: name of the batch in messages.
         done: what stands in the place of leaves that are mixed already, by their `id`.
         rows: see `with_partners`.
     """

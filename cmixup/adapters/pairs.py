@@ -181,6 +181,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.batch_size = check_count("batch_size", batch_size, 1)
         self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.seed, self.epoch, self._first, self._place = seed_or_random(seed), 0, 0, (0, 0)
+        self._rows = -(-len(pairs) // self.world)  # on each rank
         if len(self) == 0:
             raise InputError(f"batch_size must leave a whole batch with drop_last, got {format_value(batch_size)}")
 
@@ -217,7 +218,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.seed, self.epoch, self._first, self._place = seed, epoch, batch, (epoch, batch)
 
     def __len__(self) -> int:
-        full, rest = divmod(self._rows_a_rank(), self.batch_size)
+        full, rest = divmod(self._rows, self.batch_size)
         return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[list[Pair]]:
@@ -229,16 +230,13 @@ class PairBatchSampler(Sampler[list[Pair]]):
         lam = self.pairs.lam.draw(np.array([len(order)]), stream("lam", self.seed, epoch))
         if self.off_epoch is not None and epoch >= self.off_epoch:
             partners, lam = order, np.ones_like(lam)
-        mine = np.resize(np.arange(n), self._rows_a_rank() * self.world)[self.rank :: self.world]
+        mine = np.resize(np.arange(n), self._rows * self.world)[self.rank :: self.world]
         order, partners, lam = order[mine], partners[mine], lam[mine]
         for number in range(first, len(self)):
             self._place = (epoch, number + 1)
             part = slice(number * self.batch_size, (number + 1) * self.batch_size)
             yield list(map(Pair, *(column[part].tolist() for column in (order, partners, lam))))
         self._place = (epoch + 1, 0)
-
-    def _rows_a_rank(self) -> int:
-        return -(-len(self.pairs) // self.world)
 
 
 def _row_numbers(indices: Sequence[Any], n: int) -> np.ndarray:

@@ -27,11 +27,6 @@ class BatchLoader:
     costs more than it saves where reading is cheap, or, where the inputs have an attribute `workers` above 0, by so
     many processes of a `DataLoader`, which read ahead into pinned memory. Then row numbers live on the CPU
     (`index_device`), so that reading the next batch does not wait until the device is done with this one.
-
-    Args:
-        splits: one split a run, all of one shape.
-        device: where batches go.
-        labels: how labels of batches are scaled; not at all by default.
     """
 
     def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling | None = None):
@@ -128,8 +123,8 @@ class BatchLoader:
         draw_of = {**PARTNERS, "candidates": "candidates"}
         read |= {name: drawn_rows for name, key in draw_of.items() if (drawn_rows := which[key]) is not None}
         views = {name: which.get(f"{draw_of[name]}_view" if name else "view") for name in read}
-        each = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
-        chunks = self._chunks(sizes, max(2, sum(each.values())))
+        per_row = {name: rows[0, 0].numel() for name, rows in read.items()}  # rows that are read for one
+        chunks = self._chunks(sizes, max(2, sum(per_row.values())))
         keys = [
             (of[:, rows].flatten(1), None if (view := views[name]) is None else view[:, rows])
             for rows, _ in chunks
@@ -138,7 +133,7 @@ class BatchLoader:
         fetched = self.fetch_batches(keys)
         seeds = zip(*(d["seed"][np.cumsum(sizes) - 1].tolist() for d in draws if "seed" in d), strict=True)
         for rows, group in chunks:
-            parts = {name: self._split(next(fetched), [each[name] * size for size in group]) for name in read}
+            parts = {name: self._split(next(fetched), [per_row[name] * size for size in group]) for name in read}
             extra = {name: self._pieces(self._shaped(of[:, rows].flatten(0, 1)), group) for name, of in drawn.items()}
             for b, batch in enumerate(parts.pop("")):
                 with_rows: dict[str, Any] = {name: theirs[b] for name, theirs in parts.items()}

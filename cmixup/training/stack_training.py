@@ -114,11 +114,7 @@ class Run:
 class StackTraining(Training):
     """The training of some runs, whose methods are fitted, as one stack.
 
-    Attributes:
-        models: the stack as predictions take it; the outputs of `stack` are in the loss's units.
-        method: the stack of the methods.
-        rates: the learning rate of each run.
-        rows: the rows of each split that is read, by name.
+    Predictions are of its `models`; the outputs of its `stack` are in the loss's units.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ def train(
     on_end: Callable[[list[RunResult]], None] | None = None,
     on_search: SearchCallback | None = None,
 ) -> list[RunResult]:
-    """Train every run and score its best checkpoint.
+    """Train every run, score its best checkpoint, and return one result a run, in order.
 
     Runs whose method and model allow it and whose splits have the same shapes train as one stack, with the same numbers
     as alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack. A run whose
@@ -66,8 +66,6 @@ def train(
     Args:
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
             options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
-        settings: how to train.
-        device: where.
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
         checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
             that was never interrupted.
@@ -75,9 +73,6 @@ def train(
         on_end: called with the results of a stack once it has ended, before the next stack starts.
         on_search: called after each step of a method's search before its first epoch, with its number (from 1) and how
             many there are.
-
-    Returns:
-        One result a run, in order.
     """
     for run in runs:
         check_data(run.method, run.data)

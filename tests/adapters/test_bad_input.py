@@ -101,10 +101,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),
     "batch: weights of whole numbers": (lambda: CMixup(1.0)({"x": X, "y": Y, "w": Y.long()}), r"as in keep=\(2,\)"),
-    "batch: nested inputs": (
-        lambda: CMixup(1.0)(NESTED, Y),
-        r"batch\[0\] must be a dense .* nested .*padded_tensor",
-    ),
+    "batch: nested inputs": (lambda: CMixup(1.0)(NESTED, Y), r"batch\[0\] must be a dense .* nested .*padded_tensor"),
     "batch: sparse labels": (lambda: CMixup(1.0)(X, X.to_sparse()), r"labels .* got torch.sparse_coo, .*to_dense\(\)"),
     "batch: labels of the device meta": (lambda: CMixup(1.0)(X, Y.to("meta")), "labels .* with values, got a .* meta"),
     "batch: packed inputs": (lambda: CMixup(1.0)({"x": PACKED, "y": Y}), r"batch\['x'\] .*pad_packed_sequence"),
@@ -112,7 +109,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "layer: packed output": (lambda: at("0", nn.Sequential(nn.Identity()), x=PACKED), "output of layer '0' .*padded"),
     "layer: nested mask": (lambda: at("0", mask=NESTED), "mask must be a tensor of 4 rows .* got a nested"),
     # a hidden layer
-    "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential .* got '1'"),
+    "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential, got '1'; there are 0"),
     "layer: model a function": (lambda: at("0", model=lambda x: x), "model must be a torch.nn.Module"),
     "layer: mixing a number": (lambda: at("0", mixing=0.5), "mixing must be a CMixup"),
     "layer: did not run": (lambda: at("0"), "got no run: nothing was mixed"),

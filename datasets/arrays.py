@@ -12,7 +12,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import PREPROCESSING, sha256_of
-from cmixup.inputs.arrays import ArrayPreprocessing, chunks, read_arrays
+from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.splits import split_own
@@ -145,3 +145,24 @@ class Arrays(Dataset):
 def label_names(y: np.ndarray) -> tuple[str, ...]:
     """Return the names of labels (N, d_y): y, or y1, y2 and so on."""
     return ("y",) if y.shape[1] == 1 else tuple(f"y{k + 1}" for k in range(y.shape[1]))
+
+
+def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
+    """Return the arrays of a file by their names; that of a .npy file is called x.
+
+    Those of .npy and .h5 files stay in the file until rows are asked for; an .npz file is read whole.
+    """
+    if not path.is_file():
+        raise InputError(f"{word}: no such file {path}")
+    try:
+        if path.suffix.lower() in (".h5", ".hdf5"):
+            import h5py
+
+            return {name: one for name, one in h5py.File(path).items() if isinstance(one, h5py.Dataset)}
+        read = np.load(path, mmap_mode="r", allow_pickle=False)
+        return {"x": read} if isinstance(read, np.ndarray) else {name: read[name] for name in read.files}
+    except Exception as error:  # a damaged file can raise anything
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if "allow_pickle" in reason:  # NumPy's advice runs code of the file
+            reason = "it is of another kind, or an array in it holds objects"
+        raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None

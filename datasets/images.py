@@ -17,11 +17,11 @@ from cmixup.errors import InputError, check_choice, check_count, check_positive,
 from cmixup.files import PREPROCESSING, sha256_of
 from cmixup.inputs.images import (
     CHANNELS,
+    DEEP_MODES,
     IMAGENET,
     ImageFiles,
     ImagePreprocessing,
     ImageRows,
-    is_deep,
     list_images,
     read_image,
 )
@@ -285,3 +285,14 @@ def _moments(one: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[
     variance = one.square[rows].mean(axis=0) - mean**2
     std = np.sqrt(np.where(variance > 1e-10, variance, 1.0))
     return tuple(mean.tolist()), tuple(std.tolist())
+
+
+def is_deep(path: Path) -> bool:
+    """Return whether an image has 16 bits a pixel, by its header; one that cannot be read has not."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return image.mode in DEEP_MODES
+    except Exception:  # a damaged file can raise anything; `read_image` names it
+        return False

@@ -20,9 +20,9 @@ import yaml
 
 from cmixup.errors import InputError, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
-from cmixup.inputs.arrays import read_arrays
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
+from datasets.arrays import read_arrays
 from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
 from scripts.config.arguments import Args, parse_args

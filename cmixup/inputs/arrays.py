@@ -1,8 +1,7 @@
-"""Arrays in files, and how they become inputs, for training and for `load_run(folder).predict(array)`."""
+"""Arrays as inputs, for training and for `load_run(folder).predict(array)`; they may lie in a file."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,27 +13,6 @@ from cmixup.files import ARRAYS_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
 
 CHUNK = 4096  # rows that are read at a time
-
-
-def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
-    """Return the arrays of a file by their names; that of a .npy file is called x.
-
-    Those of .npy and .h5 files stay in the file until rows are asked for; an .npz file is read whole.
-    """
-    if not path.is_file():
-        raise InputError(f"{word}: no such file {path}")
-    try:
-        if path.suffix.lower() in (".h5", ".hdf5"):
-            import h5py
-
-            return {name: one for name, one in h5py.File(path).items() if isinstance(one, h5py.Dataset)}
-        read = np.load(path, mmap_mode="r", allow_pickle=False)
-        return {"x": read} if isinstance(read, np.ndarray) else {name: read[name] for name in read.files}
-    except Exception as error:  # a damaged file can raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        if "allow_pickle" in reason:  # NumPy's advice runs code of the file
-            reason = "it is of another kind, or an array in it holds objects"
-        raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
 
 
 def chunks(array: Any, source: str) -> Iterator[tuple[int, np.ndarray]]:

@@ -37,17 +37,6 @@ def list_images(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def is_deep(path: Path) -> bool:
-    """Return whether an image has 16 bits a pixel, by its header; one that cannot be read has not."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as image:
-            return image.mode in DEEP_MODES
-    except Exception:  # a damaged file can raise anything; `read_image` names it
-        return False
-
-
 def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
     """Return an image as `(3, size, size)`: its shorter side becomes `size`, and the centre is cut out.
 

@@ -1,7 +1,6 @@
 """Arrays of your own: inputs x, labels y, and domains or parts if there are any."""
 
 import math
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
-from cmixup.files import PREPROCESSING, sha256_of
+from cmixup.files import sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import labels_seen
@@ -109,12 +108,13 @@ class Arrays(Dataset):
         made = ArrayPreprocessing(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
         lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
         fits = 4 * math.prod(x.shape) <= self.memory * GB
-        train, val, test = (
+        splits = (
             self.make_split(part, of[torch.arange(len(of))] if fits else of, y[rows[part]], numbers[rows[part]])
             for part, of in lazy.items()
         )
-        data = self.assemble(seed, train, val, test, {} if self.synthetic else self.checksums)
-        return replace(data, worst=() if domain is None else ("rmse",), extras={PREPROCESSING: made.to_json()})
+        worst = () if domain is None else ("rmse",)
+        checksums = {} if self.synthetic else self.checksums
+        return self.assemble(seed, splits, checksums, preprocessing=made.to_json(), worst=worst)
 
     def _words(self, name: str) -> np.ndarray | None:
         """Return an array of texts or numbers (N,), if it is there."""

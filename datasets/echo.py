@@ -86,11 +86,11 @@ class Echo(Dataset):
         sample = rng.permutation(len(videos["train"]))[:STATS_SAMPLE]
         stats = measure_channels(videos["train"], self.spec, where["train"], sample)
         kinds: dict[str, type[Clips]] = {"train": RandomClips, "val": Clips, "test": EveryClip}
-        train, val, test = (
+        splits = (
             self.make_split(part, kinds[part](videos[part], self.spec, stats, where[part]), np.array(labels[part]))
             for part in SPLITS
         )
-        return self.assemble(seed, train, val, test, checksums, *notes)
+        return self.assemble(seed, splits, checksums, notes)
 
     def _list(self) -> tuple[Listing, Path]:
         """Return the videos of every split, and their folder."""

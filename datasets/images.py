@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cmixup.data import RegressionData, in_threads
 from cmixup.errors import InputError, check_choice, check_count, check_positive, format_value, nearest
-from cmixup.files import PREPROCESSING, sha256_of
+from cmixup.files import sha256_of
 from cmixup.inputs.images import (
     CHANNELS,
     DEEP_MODES,
@@ -156,12 +156,9 @@ class Images(TextFile):
         }
         if self.augment != "none":
             inputs["train"] = AugmentedRows(inputs["train"], crops="crop" in self.augment)
-        train, val, test = (
-            self.make_split(part, inputs[part], one.y[rows[part]], one.domain[rows[part]]) for part in SPLITS
-        )
-        data = self.assemble(seed, train, val, test, one.checksums, *one.notes)
-        worst = ("rmse",) if self.group else ()
-        return replace(data, unit=made.labels, worst=worst, extras={PREPROCESSING: made.to_json()})
+        splits = (self.make_split(part, inputs[part], one.y[rows[part]], one.domain[rows[part]]) for part in SPLITS)
+        more = {"unit": made.labels, "worst": ("rmse",) if self.group else ()}
+        return self.assemble(seed, splits, one.checksums, one.notes, preprocessing=made.to_json(), **more)
 
     def _read(self) -> Labelled:
         """Read the table, decode all images, and leave out rows without a label or, if asked, without an image."""

@@ -57,9 +57,9 @@ class PovertyMap(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Read labels and domains; images are read when a batch asks for them."""
         fold = self.fold or FOLDS[seed % len(FOLDS)]
-        train, val, test = self._synthetic(FOLDS.index(fold)) if self.synthetic else self._read(fold)
+        splits = self._synthetic(FOLDS.index(fold)) if self.synthetic else self._read(fold)
         checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}
-        return self.assemble(seed, train, val, test, checksums)
+        return self.assemble(seed, splits, checksums)
 
     def _read(self, fold: str) -> list[Split]:
         path = FOLDER.find()

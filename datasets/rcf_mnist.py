@@ -59,7 +59,7 @@ class RCFMNIST(Dataset):
         self.ratio, self.split_seed = ratio, check_seed("split_seed", split_seed)
         self.test_color = check_choice("test_color", test_color, ("reversed", "same"))
         self.scaling = check_choice("scaling", scaling, ("centred", "unit"))
-        self._built: tuple[tuple[Split, Split, Split], dict[str, str]] | None = None
+        self._built: tuple[list[Split], dict[str, str]] | None = None
 
     def notes(self) -> tuple[str, ...]:
         """Say that the images are ours."""
@@ -68,10 +68,9 @@ class RCFMNIST(Dataset):
     def load(self, seed: int) -> RegressionData:
         """Read, rotate, colour and split; every run seed gets the same images, which are built once."""
         self._built = self._built or self._build()
-        splits, checksums = self._built
-        return self.assemble(seed, *splits, checksums)
+        return self.assemble(seed, *self._built)
 
-    def _build(self) -> tuple[tuple[Split, Split, Split], dict[str, str]]:
+    def _build(self) -> tuple[list[Split], dict[str, str]]:
         rng = np.random.default_rng([self.split_seed, 28])
         sizes, checksums = (SYNTHETIC_SIZES if self.synthetic else self.split_sizes), dict[str, str]()
         if self.synthetic:
@@ -96,8 +95,7 @@ class RCFMNIST(Dataset):
             order = mixed if part == "train" else np.arange(size)
             x = Coloured(grey[rows[order]], torch.from_numpy(rho[order]), centred=self.scaling == "centred")
             splits.append(self.make_split(part, x, g[order], domain[order]))
-        train, val, test = splits
-        return (train, val, test), checksums
+        return splits, checksums
 
 
 class Coloured:

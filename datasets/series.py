@@ -11,7 +11,6 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
-from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import as_numbers, cell, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, steps_ahead, text_of
 from cmixup.tables.written import unit_of
@@ -194,18 +193,18 @@ class Series(TextFile):
                 )
         values = np.concatenate([one.values[:, :m] for one in every])
         ahead = np.array(made.ahead) - 1
-        train, val, test = (
+        splits = (
             self.make_split(
                 part, Windows(x, torch.from_numpy(after[part] - self.window), self.window),
                 values[after[part][:, None] + ahead].reshape(len(after[part]), -1),
             )
             for part in SPLITS
         )  # fmt: skip
-        data = self.assemble(seed, train, val, test, placed.source.checksums, *self._notes(cuts, after))
-        naive = naive_forecasts(
-            values, begins[:-1], {part: after[part] for part in SPLITS[1:]}, ahead, every[0].times.freq
-        )
-        return replace(data, unit=made.labels, extras={PREPROCESSING: made.to_json()}, naive=naive)
+        parts = {part: after[part] for part in SPLITS[1:]}
+        naive = naive_forecasts(values, begins[:-1], parts, ahead, every[0].times.freq)
+        checksums, notes = placed.source.checksums, self._notes(cuts, after)
+        more = {"unit": made.labels, "naive": naive}
+        return self.assemble(seed, splits, checksums, notes, preprocessing=made.to_json(), **more)
 
     def _split(self, one: OneSeries, cuts: Sequence[np.datetime64]) -> dict[str, np.ndarray]:
         """Return the row after each window, by part: all that it forecasts lies there."""

@@ -119,8 +119,7 @@ class DrugTarget(Dataset):
             drug, protein = (torch.from_numpy(which[rows].astype(np.int32)) for which in (table.drug, table.protein))
             x = DrugProteinInputs(drugs, proteins, drug, protein)
             splits.append(self.make_split(part, x, table.y[rows], table.domain[rows]))
-        train, val, test = splits
-        return self.assemble(seed, train, val, test, table.checksums)
+        return self.assemble(seed, splits, table.checksums)
 
 
 class MatrixDrugTarget(DrugTarget):

@@ -1,8 +1,8 @@
 """The contract of every dataset, and what the tabular ones share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -95,27 +95,30 @@ class Dataset(ABC):
         return Split(x, labels, torch.from_numpy(domains.astype(np.int64)), f"{self.name}/{part}")
 
     def assemble(
-        self, seed: int, train: Split, val: Split, test: Split, checksums: Mapping[str, str], *notes: str
+        self,
+        seed: int,
+        splits: Iterable[Split],
+        checksums: Mapping[str, str],
+        notes: Sequence[str] = (),
+        *,
+        preprocessing: str = "",
+        **more: Any,
     ) -> RegressionData:
-        """Return the splits of a run with what this dataset says of itself, `notes` and noise on labels."""
+        """Return train, val and test with what this dataset says of itself, `notes`, and noise on labels.
+
+        A run keeps `preprocessing`, and `more` are other fields of `RegressionData`.
+        """
+        train, val, test = splits
         if self.label_noise.ratio:
             train, std = self.label_noise.add(train, seed)
             notes = (*notes, self.label_noise.note(std))
             if self.label_noise_val:
                 val, _ = self.label_noise.add(val, seed, std)
                 notes = (*notes, "the validation labels have as much")
-        return RegressionData(
-            self.name,
-            train,
-            val,
-            test,
-            unit=self.unit,
-            metrics=self.metrics,
-            selection=self.selection,
-            worst=self.worst,
-            checksums=checksums,
-            notes=(*self.notes(), *notes),
-        )
+        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | more
+        extras = {PREPROCESSING: preprocessing} if preprocessing else {}
+        notes = (*self.notes(), *notes)
+        return RegressionData(self.name, train, val, test, checksums=checksums, notes=notes, extras=extras, **given)
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ class TabularDataset(Dataset):
         fitted = table.x if self.scaling == "all" else table.x[rows["train"]]
         scaling = Scaling.fit(fitted, "standard" if self.scaling == "standard" else "minmax")
         x = scaling.apply(table.x)
-        train, val, test = (
+        splits = (
             self.make_split(
                 part, torch.from_numpy(x[rows[part]].astype(np.float32)), table.y[rows[part]], table.domain[rows[part]]
             )
@@ -181,8 +184,7 @@ class TabularDataset(Dataset):
         names = self.columns or tuple(f"x{k + 1}" for k in range(x.shape[1]))
         width = table.y.shape[1]
         labels = (self.label,) if width == 1 else tuple(f"{self.label}{k + 1}" for k in range(width))
-        data = self.assemble(seed, train, val, test, table.checksums)
-        return replace(data, extras={PREPROCESSING: scaling.to_json(names, labels)})
+        return self.assemble(seed, splits, table.checksums, preprocessing=scaling.to_json(names, labels))
 
 
 def permuted(permutation: np.ndarray, sizes: tuple[int, ...]) -> Indices:

@@ -95,8 +95,7 @@ class SeriesDataset(Dataset):
         targets = target_rows(len(values), self.window, self.horizon, self.name)
         scale = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)
         series = torch.from_numpy((values / np.where(scale > 0, scale, 1.0)).astype(np.float32))
-        train, val, test = (self._split(series, part, targets[part]) for part in SPLITS)
-        return self.assemble(seed, train, val, test, checksums)
+        return self.assemble(seed, (self._split(series, part, targets[part]) for part in SPLITS), checksums)
 
     def _split(self, series: Tensor, part: str, targets: range) -> Split:
         first = targets.start - self.horizon - self.window + 1

@@ -88,13 +88,12 @@ class TaskDataset(Dataset):
         val = train.select(held) if self.val_objects else train
         train = train.select(fitted) if self.val_objects else train
         n_train, n_val, n_test = self.n_tasks
-        return self.assemble(
-            seed,
+        splits = (
             self._split("train", train, n_train, [seed, 0]),
             self._split("val", val, n_val, [seed, 1]),
             self._split("test", test, n_test, [self.task_seed, 3]),
-            checksums,
         )
+        return self.assemble(seed, splits, checksums)
 
     def _split(self, part: str, views: Views, n: int, seed: list[int]) -> Split:
         tasks = draw_tasks(views, n, np.random.default_rng(seed))

@@ -12,7 +12,6 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, shortened
-from cmixup.files import PREPROCESSING
 from cmixup.tables.columns import as_numbers, cell, checked_numbers, level_codes, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import Reading, unit_of
@@ -142,15 +141,14 @@ class UserTable(Dataset):
                 rows[part] = np.sort(few) if self.group else few
         made = self._fit(table, table.features.iloc[np.sort(rows["train"])])
         x = made.apply(table.features, source)
-        train, val, test = (
+        splits = (
             self.make_split(part, torch.from_numpy(x[rows[part]]), table.y[rows[part]], table.domain[rows[part]])
             for part in SPLITS
         )
         lines = ", ".join(f"{name} ({reason})" for name, reason in made.dropped.items())
         notes = (*table.notes, f"dropped: {lines}") if lines else table.notes
-        data = self.assemble(seed, train, val, test, table.source.checksums, *notes)
-        unit = "log " * self.log_target + made.labels
-        return replace(data, unit=unit, worst=("rmse",) if self.group else (), extras={PREPROCESSING: made.to_json()})
+        more = {"unit": "log " * self.log_target + made.labels, "worst": ("rmse",) if self.group else ()}
+        return self.assemble(seed, splits, table.source.checksums, notes, preprocessing=made.to_json(), **more)
 
     def _fit(self, table: Table, training: pd.DataFrame) -> TablePreprocessing:
         """Fit on the training rows of a table, in the order of the file."""

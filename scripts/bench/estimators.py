@@ -74,11 +74,15 @@ def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
 
 
-def table_halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-    """Return a table's features and labels to train on, and those to test on."""
+#: Features and labels to train on, and those to test on.
+Halves = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
+
+
+def table_halves(name: str, split: int, most: int = ROWS) -> Halves:
+    """Return rows of a table to train on, three quarters or `most`, and to test on, a quarter or `most`."""
     x, y = read_table(name)
     order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
-    train, test = order[: min(ROWS, len(x) * 3 // 4)], order[max(-ROWS, -(len(x) // 4)) :]
+    train, test = order[: min(most, len(x) * 3 // 4)], order[max(-most, -(len(x) // 4)) :]
     return x.iloc[train], y[train], x.iloc[test], y[test]
 
 
@@ -105,14 +109,14 @@ def without_gaps(x: pd.DataFrame, test: pd.DataFrame) -> list[pd.DataFrame]:
     ]
 
 
-def score_model(name: str, split: int, model: str) -> dict[str, Any]:
-    """Return a row: the mean over outputs of the log of the test error in standard deviations, and fit seconds.
+def fit_model(model: str, halves: Halves, seed: int) -> tuple[Any, Any, float, float]:
+    """Return the fitted estimator, its test features, the log of its test error, and its fit's process seconds.
 
-    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+    The log is that of the test RMSE in standard deviations, the mean over outputs.
     """
-    x, y, test, target = table_halves(name, split)
+    x, y, test, target = halves
     module, kind, options = MODELS[model]
-    estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options)
+    estimator = getattr(importlib.import_module(module), kind)(random_state=seed, **options)
     fit_options = {}
     if model == BASE:
         fit_options = {"cat_features": list(x.select_dtypes("category"))}
@@ -124,12 +128,22 @@ def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     labels = y if y.shape[1] > 1 else y[:, 0]
     seconds = measured_seconds(lambda: estimator.fit(x, labels, **fit_options))
     errors = np.sqrt(np.mean((estimator.predict(test).reshape(len(target), -1) - target) ** 2, axis=0))
-    log_error = float(np.log(errors / target.std(axis=0)).mean())
-    package = module.partition(".")[0]
+    return estimator, test, float(np.log(errors / target.std(axis=0)).mean()), seconds
+
+
+def score_model(name: str, split: int, model: str) -> dict[str, Any]:
+    """Return a row: log error, fit seconds and version of a model.
+
+    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+    """
+    halves = table_halves(name, split)
+    estimator, test, log_error, seconds = fit_model(model, halves, split)
+    package = MODELS[model][0].partition(".")[0]
     version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
     more: tuple[Any, ...] = ("", "", "")
     if model == "cmixup":
-        more = (int(estimator.bandwidth_ > 0), *interval_coverage(estimator.predict_interval(test, COVERAGE), target))
+        intervals = estimator.predict_interval(test, COVERAGE)
+        more = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, halves[3]))
     values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *more)
     return {column: str(value) for column, value in zip(COLUMNS, values, strict=True)}
 

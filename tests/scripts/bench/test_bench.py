@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.bench import clock, estimators
+from scripts.bench import clock, estimators, scale
 from scripts.bench.clock import stored_rows
 from scripts.config.arguments import parse_args
 
@@ -83,3 +83,17 @@ def test_a_loss_is_compared_by_the_ratio_on_each_table() -> None:
     ]
     lines = estimators.loss_table(rows).splitlines()[2:]
     assert lines == ["| absolute | mae | 2 of 3 | -37.0 % |", "| quantile | pinball | 2 of 3 | -37.0 % |"]
+
+
+def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is missing, or a table without the base, leaves a gap."""
+    row = {"data": "tables", "name": "loan_interest", "rows": "7500", "columns": "41"}
+    fits = {"catboost": ("-0.5", "10.4", "400"), "cmixup": ("-0.48", "20.6", "1250"), "xgboost": ("-0.53", "1", "300")}
+    rows = [row | {"model": m, **dict(zip(scale.COLUMNS[5:], values, strict=True))} for m, values in fits.items()]
+    rows += [rows[1] | {"name": "film_ratings"}, rows[0] | {"data": "grid", "name": "1000 x 10"}]
+    monkeypatch.setattr(scale, "stored_rows", lambda _: rows)
+    monkeypatch.setattr(scale, "with_machine", lambda table, _: table)
+    *_, line = scale.scale_table()["results/benchmarks.md"]["scale"].splitlines()
+    assert line == "| loan_interest, 7,500 x 41 | +2.0 |  | -3.0 | 21 / 10 / - | 1.2 / 0.4 |"
+    x, y, test, target = scale.grid_halves("50 x 7")
+    assert (x.shape, y.shape, test.shape, target.shape) == ((50, 7), (50, 1), (4000, 7), (4000, 1))

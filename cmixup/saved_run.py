@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from cmixup.seeding import torch_seed
 
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 BATCH_SIZE = 4096  # rows that are predicted at a time
-FORMAT = "cmixup model 1"  # first key of MODEL
+MODEL_FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
 IN_THE_WHEEL = {
     "models.fcn3.FCN3": "cmixup.networks.fcn3.FCN3",
@@ -179,28 +179,6 @@ def _read_model(folder: Path, given: Mapping[str, Any], *, trust: bool) -> Saved
     return SavedRun(folder, model, in_shape, None, shift, scale, width)
 
 
-def model_json(
-    node: Mapping[str, Any],
-    in_shape: Sequence[int],
-    out_features: int,
-    *,
-    tasks: bool,
-    label_scaling: Mapping[str, Sequence[float]] | None = None,
-    outputs: int = 1,
-) -> str:
-    """Return the description of a model for `load_run`, as JSON.
-
-    The node of the configuration has `_target_`, which takes `in_shape` and `out_features` first, and its options.
-    `label_scaling` has `mean` and `std` of the `out_features` labels, if outputs become labels by them; the network has
-    so many `outputs` for each label dimension (`cmixup.losses`).
-    """
-    # What it started from is in the weights' past, and the file need not be here.
-    options = {key: None if key == "weights" else value for key, value in node.items()}
-    given = {"model": options, "in_shape": list(in_shape), "out_features": out_features, "tasks": tasks,
-             "label_scaling": dict(label_scaling or {}), **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
-    return json.dumps({"format": FORMAT, **given}, indent=1) + "\n"
-
-
 def _make_model(given: Mapping[str, Any], folder: Path, trust: bool) -> nn.Module:
     options = {key: value for key, value in given["model"].items() if key not in ("_target_", "name")}
     function = _imported(given["model"]["_target_"], folder / MODEL, trust=trust)
@@ -238,7 +216,7 @@ def _read_json(path: Path, *formats: str) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
-    formats = formats or (FORMAT,)
+    formats = formats or (MODEL_FORMAT,)
     if not isinstance(given, dict) or given.get("format") not in formats:
         raise InputError(f"{path} does not hold what a run keeps there ({', '.join(formats)})")
     return given

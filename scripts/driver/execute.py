@@ -19,7 +19,7 @@ from cmixup.files import DONE, FORMAT
 from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
 from cmixup.model_stack import SearchCallback
-from cmixup.saved_run import MODEL, model_json
+from cmixup.saved_run import MODEL, MODEL_FORMAT
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
@@ -137,17 +137,24 @@ def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, ma
     if result.failure:
         (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
     else:
-        x: Any = run.data.train.x
-        scaling = result.label_scaling if config["train"]["label_scaling"] in ("centre", "standard") else {}
-        outputs, width = LOSSES[config["train"].get("loss", SQUARED.name)].outputs, run.data.train.y.shape[1]
-        model = model_json(
-            config["model"], x.shape[1:], width, tasks=run.method.tasks, label_scaling=scaling, outputs=outputs
-        )
         files["state"] = result.state_dict if config["weights"] else None
         files["predictions"] = scored_predictions(run.data, result)
-        files["texts"] = {**run.data.extras, MODEL: model}
+        files["texts"] = {**run.data.extras, MODEL: _model_json(config, run, result)}
     report = make_report(jobs, job, run, result) | made_by
     write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
+
+
+def _model_json(config: Mapping[str, Any], run: Run, result: RunResult) -> str:
+    """Return what `cmixup.load_run` needs of a model beside its weights, as JSON."""
+    x: Any = run.data.train.x
+    # What it started from is in the weights' past, and the file need not be here.
+    options = {key: None if key == "weights" else value for key, value in config["model"].items()}
+    scaled = config["train"]["label_scaling"] in ("centre", "standard")
+    outputs = LOSSES[config["train"].get("loss", SQUARED.name)].outputs
+    given = {"model": options, "in_shape": list(x.shape[1:]), "out_features": run.data.train.y.shape[1],
+             "tasks": run.method.tasks, "label_scaling": dict(result.label_scaling) if scaled else {},
+             **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
+    return json.dumps({"format": MODEL_FORMAT, **given}, indent=1) + "\n"
 
 
 def _what_diverged(job: Job, lines: Sequence[str]) -> str:

@@ -3,19 +3,16 @@
 # ruff: noqa: SLF001 - a module is copied with other tensors in it, for which PyTorch has no public function
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
-from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.losses import LabelScaling
 from cmixup.optim import Optimizer, Rate, make_optimizer
-from cmixup.seeding import Streams
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -142,44 +139,6 @@ def _stacked(name: str, modules: Sequence[nn.Module]) -> Tensor:
     if values[0].ndim == 2 and values[0].is_floating_point():
         return torch.stack([value.mT for value in values]).mT
     return torch.stack(values)
-
-
-#: Told how many of how many steps of a search are done.
-SearchCallback = Callable[[int, int], None]
-
-
-class Training(Protocol):
-    """The training of E runs as one stack; tensors have a leading axis of E, or none where E is 1."""
-
-    stack: ModelStack  #: The models with their optimiser, freshly initialised when training begins.
-    data: Sequence[RegressionData]  #: Of each run; the test split must not be read.
-    methods: Sequence[Any]  #: The fitted method of each run.
-    streams: Sequence[Streams]  #: Of each run.
-    resumed: bool  #: Whether runs go on from a checkpoint, which holds the findings of a search before training.
-    on_search: SearchCallback | None  #: Told of the steps of such a search.
-
-    def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
-        """Return rows of "train" or "val" as a step gets them: on the device, labels as the loss sees them.
-
-        Rows are `(E, B)` int64, or `(B,)` for the same rows of every run.
-        """
-        ...
-
-    def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
-        """Yield the batches of an epoch from the order and the draws of each run; see `Method.draw`."""
-        ...
-
-    def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
-        """Take the method's step on each of these batches and return the losses, `(n_batches,)` or `(n_batches, E)`."""
-        ...
-
-    def predict(self, split: str) -> Tensor:
-        """Return the current predictions for a whole split, `(..., N, d_y)` in label units, in evaluation mode."""
-        ...
-
-    def validate(self) -> Tensor:
-        """Return the current selection score of each run on its validation split, `(E,)` float64 on the CPU."""
-        ...
 
 
 class KeepsState(nn.Module):

@@ -17,15 +17,15 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.loader import BatchLoader
 from cmixup.methods.base import Method
 from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
+from cmixup.settings import TrainSettings
+from cmixup.stack_training import Training
 from cmixup.training.checkpoint import Checkpoints
-from cmixup.training.loader import BatchLoader
-from cmixup.training.settings import TrainSettings
-from cmixup.training.stack_training import StackTraining
 from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from scripts.config.compose import compose_train, option_names, part_file
@@ -216,11 +216,11 @@ def epoch_batches(run: Run, batch_size: int = 16) -> tuple[EpochBatches, list[Ba
     return order, list(BatchLoader([run.data.train], CPU).batches([order], [drawn]))
 
 
-def make_training(runs: Sequence[Run], *, resumed: bool = False, **changes: Any) -> StackTraining:
+def make_training(runs: Sequence[Run], *, resumed: bool = False, **changes: Any) -> Training:
     """The training of some runs as one stack, ready for its first step."""
     for run in runs:
         run.method.fit(run.data, run.model, None if resumed else run.streams)
-    training = StackTraining(runs, settings(**{"lr": 1e-3, **changes}), CPU, resumed=resumed)
+    training = Training(runs, settings(**{"lr": 1e-3, **changes}), CPU, resumed=resumed)
     training.method.begin(training)
     return training
 

@@ -22,9 +22,10 @@ from cmixup.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
 from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
 from cmixup.losses import SQUARED, Loss, squared_error, squared_errors
-from cmixup.model_stack import ModelStack, Training
+from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.seeding import Streams
+from cmixup.stack_training import Training
 
 
 class Method(nn.Module):

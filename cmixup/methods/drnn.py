@@ -16,9 +16,10 @@ from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative, check_positive
 from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.model_stack import KeepsState, ModelStack, Training
+from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
+from cmixup.stack_training import Training
 
 
 def reverse(x: Tensor, c: float) -> Tensor:

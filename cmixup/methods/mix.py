@@ -15,9 +15,10 @@ from cmixup.methods.base import Method
 from cmixup.mixing.base import Mixing, Transform
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
-from cmixup.model_stack import ModelStack, Training
+from cmixup.model_stack import ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
+from cmixup.stack_training import Training
 
 
 class Mix(Method):

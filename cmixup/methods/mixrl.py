@@ -27,10 +27,11 @@ from cmixup.losses import SQUARED
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import Training, stack_modules
+from cmixup.model_stack import stack_modules
 from cmixup.optim import Adam, descend
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Draws, may_draw
+from cmixup.stack_training import Training
 
 POLICY_WIDTH = 100  # of the policy's hidden layers
 BASELINE_STEPS = 20  # of the search, whose mean validation loss is the reward's baseline

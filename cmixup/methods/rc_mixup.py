@@ -32,10 +32,10 @@ from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import Training
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, drawn_again
+from cmixup.stack_training import Training
 
 
 class RCMixup(Mix):

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.model_stack import ModelStack, Training
+from cmixup.model_stack import ModelStack
 from cmixup.optim import descend
 from cmixup.seeding import StepRandom, Streams
+from cmixup.stack_training import Training
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 

@@ -9,7 +9,7 @@ from torch import nn
 from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.model_stack import Training
+from cmixup.stack_training import Training
 
 
 class Pairing(nn.Module, ABC):

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from cmixup.batch import Batch, EpochBatches, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
-from cmixup.model_stack import Training
 from cmixup.pairing.flat import weights_of
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
+from cmixup.stack_training import Training
 
 BLOCK = 1024  # rows encoded at once
 MAX_BYTES = 2**31  # of the inputs of all rows

@@ -11,6 +11,7 @@ from torch import Tensor
 from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_count
+from cmixup.loader import BatchLoader
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
@@ -23,7 +24,6 @@ from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
-from cmixup.training.loader import BatchLoader
 
 EVAL_BATCH = 4096
 

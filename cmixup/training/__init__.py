@@ -1,1 +1,1 @@
-"""The training loop, its batches and its checkpoints."""
+"""The training loop and its checkpoints."""

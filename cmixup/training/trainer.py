@@ -5,17 +5,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.data import RegressionData, Split
+from cmixup.batch import EpochBatches, domain_batches, join_draws
+from cmixup.data import RegressionData, Sampled, Split
+from cmixup.errors import InputError
 from cmixup.losses import check_label_scaling, joined, mean_names
-from cmixup.methods.base import check_alike, check_data
+from cmixup.methods.base import Method, check_alike, check_data
 from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
-from cmixup.model_stack import SearchCallback, unstack_modules
+from cmixup.model_stack import unstack_modules
+from cmixup.settings import TrainSettings
+from cmixup.stack_training import Failure, Run, SearchCallback, Training, TrainState
 from cmixup.training.checkpoint import Checkpoints
-from cmixup.training.settings import TrainSettings
-from cmixup.training.stack_training import Failure, Run, StackTraining, TrainState, draw_epoch
 
 
 @dataclass
@@ -128,7 +131,7 @@ def _train_stack(
         run.method.fit(run.data, run.model, None if saved else run.streams)
     if on_start:
         on_start(seeds)
-    whole = training = StackTraining(runs, settings, device, resumed=saved is not None, on_search=on_search)
+    whole = training = Training(runs, settings, device, resumed=saved is not None, on_search=on_search)
     training.method.begin(training)
     metric = metric_of(training.selection)
     state = TrainState.start(len(runs), metric.worst)
@@ -192,7 +195,34 @@ def _train_stack(
     ]
 
 
-def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainState, *, saves: bool) -> StackTraining:
+def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
+    """Return the rows of the next epoch and the draws for them; batches are the method's own, or of domains."""
+    method, train, size, domains = run.method, run.data.train, settings.batch_size, settings.domains_per_batch
+    if not domains or method.domains:
+        order = method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)
+    elif type(method).order is not Method.order:
+        raise InputError(f"domains_per_batch must be 0 for {type(method).__name__}, which makes batches of its own")
+    else:
+        order = domain_batches(train.domain.numpy(), domains, size // domains, run.streams.order)
+    return order, draws_of(run, order)
+
+
+def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
+    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
+
+    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
+    """
+    drawn = run.method.draw(order, run.streams)
+    if not isinstance(run.data.train.x, Sampled):
+        return drawn
+    view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
+    views = {"view": view, "partner_view": partner_view}
+    if "other_partner" in drawn:
+        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
+    return join_draws({f"method {type(run.method).__name__}": drawn, "the trainer": views})
+
+
+def _smaller_stack(training: Training, whole: Training, state: TrainState, *, saves: bool) -> Training:
     """Return the training of the runs left, once they are half of the stack; a checkpoint is of a whole one."""
     left = state.left
     if saves or not 1 < len(left) <= len(state.going) // 2 or not training.divisible:
@@ -203,7 +233,7 @@ def _smaller_stack(training: StackTraining, whole: StackTraining, state: TrainSt
     return part
 
 
-def _predict_all(training: StackTraining) -> list[dict[str, dict[str, Tensor]]]:
+def _predict_all(training: Training) -> list[dict[str, dict[str, Tensor]]]:
     """Return the `RunResult.predictions` of each run."""
     training.load("test")
     predictions: list[dict[str, dict[str, Tensor]]] = [{"val": {}, "test": {}} for _ in training.data]

@@ -18,9 +18,9 @@ from cmixup.errors import InputError
 from cmixup.files import DONE, FORMAT
 from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
-from cmixup.model_stack import SearchCallback
 from cmixup.saved_run import MODEL, MODEL_FORMAT
 from cmixup.seeding import Streams, torch_seed
+from cmixup.stack_training import SearchCallback
 from cmixup.training.checkpoint import RESUME_FILE, Checkpoints
 from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
 from scripts.config.parts import GROUPS

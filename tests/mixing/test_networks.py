@@ -15,9 +15,10 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack, Training
+from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.stack_training import Training
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,

@@ -12,10 +12,10 @@ from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.model_stack import Training
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
+from cmixup.stack_training import Training
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,

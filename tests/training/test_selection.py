@@ -11,9 +11,8 @@ from cmixup.batch import EpochBatches
 from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.model_stack import Training
-from cmixup.training.stack_training import Run, StackTraining, draw_epoch
-from cmixup.training.trainer import RunResult, train
+from cmixup.stack_training import Run, Training
+from cmixup.training.trainer import RunResult, draw_epoch, train
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,
@@ -109,13 +108,13 @@ def ends(values: list[float], patience: int) -> int:
 
 @pytest.mark.parametrize("name", ["erm", "cmixup"])
 def test_every_run_is_the_beginning_of_the_run_with_all_epochs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, part = list[int](), StackTraining.part
+    sizes, part = list[int](), Training.part
 
-    def counted(self: StackTraining, places: list[int]) -> StackTraining:
+    def counted(self: Training, places: list[int]) -> Training:
         sizes.append(len(places))
         return part(self, places)
 
-    monkeypatch.setattr(StackTraining, "part", counted)
+    monkeypatch.setattr(Training, "part", counted)
     short, whole = stack(name, patience=PATIENCE), stack(name)
     for ours, full in zip(short, whole, strict=True):
         values = [row["val_rmse"] for row in full.history]
@@ -147,6 +146,6 @@ class Begins(ERM):
 
 
 def test_a_method_that_holds_something_for_the_whole_stack_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StackTraining, "part", lambda *_: pytest.fail("a part was taken"))
+    monkeypatch.setattr(Training, "part", lambda *_: pytest.fail("a part was taken"))
     results = train(rated([Begins() for _ in RATES]), settings(epochs=EPOCHS, patience=PATIENCE))
     assert len({len(result.history) for result in results}) > 1

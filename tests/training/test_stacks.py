@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError
+from cmixup.loader import BatchLoader
 from cmixup.methods.base import Method, check_alike, per_run
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
@@ -21,7 +22,6 @@ from cmixup.mixing.lam import Beta
 from cmixup.model_stack import stack_modules
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.pairing.uniform import Uniform
-from cmixup.training.loader import BatchLoader
 from cmixup.training.trainer import train
 from tests.helpers import (
     METHODS,

@@ -1,6 +1,6 @@
 """A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, domain_batches, join_draws
-from cmixup.data import RegressionData, Sampled
+from cmixup.batch import Batch, EpochBatches
+from cmixup.data import RegressionData
 from cmixup.errors import InputError
+from cmixup.loader import BatchLoader, predict
 from cmixup.losses import LabelScaling
-from cmixup.methods.base import Method
 from cmixup.metrics import metric_of, score
-from cmixup.model_stack import ModelStack, SearchCallback, Training, stack_modules
+from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.seeding import Draws, Streams, has_dropout, may_draw
-from cmixup.training.loader import BatchLoader, predict
-from cmixup.training.settings import TrainSettings
+from cmixup.settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -104,17 +103,31 @@ class Run:
     """One run of a stack; `lr` and `weight_decay` replace those of the settings."""
 
     data: RegressionData
-    method: Method
+    method: Any  #: a `cmixup.methods.base.Method`
     model: nn.Module  #: freshly initialised
     streams: Streams
     lr: float | None = None
     weight_decay: float | None = None
 
 
-class StackTraining(Training):
-    """The training of some runs, whose methods are fitted, as one stack.
+#: Told how many of how many steps of a search are done.
+SearchCallback = Callable[[int, int], None]
 
-    Predictions are of its `models`; the outputs of its `stack` are in the loss's units.
+
+class Training:
+    """The training of E runs, whose methods are fitted, as one stack.
+
+    Tensors have a leading axis of E, or none where E is 1. A method that is given it reads these and calls `read`,
+    `batches`, `run_epoch`, `predict` and `validate`:
+
+    Attributes:
+        stack: the models with their optimiser, freshly initialised when training begins, with outputs in the loss's
+            units; `models`, which predict, have them in the network's.
+        data: of each run; the test split must not be read.
+        methods: the fitted method of each run.
+        streams: of each run.
+        resumed: whether runs go on from a checkpoint, which holds the findings of a search before training.
+        on_search: told of the steps of such a search.
     """
 
     def __init__(
@@ -154,9 +167,9 @@ class StackTraining(Training):
         held = [*self.method.parameters(), *self.method.buffers()]
         return self.stack.size > 2 and not held and all(method.divisible for method in self.methods)
 
-    def part(self, places: Sequence[int]) -> "StackTraining":
+    def part(self, places: Sequence[int]) -> "Training":
         """Return the training of some of the runs, two or more, which goes on where they are."""
-        part = StackTraining([self.runs[place] for place in places], self.settings, self.device, resumed=True)
+        part = Training([self.runs[place] for place in places], self.settings, self.device, resumed=True)
         part.method.begin(part)
         part.models.take(self.models, places)
         return part
@@ -168,16 +181,19 @@ class StackTraining(Training):
             self.rows[split] = BatchLoader(splits, self.stack.device, self.stack.labels)
 
     def read(self, split: str, rows: np.ndarray | Tensor) -> Batch:
-        """See `Training`."""
+        """Return rows of "train" or "val" as a step gets them: on the device, labels as the loss sees them.
+
+        Rows are `(E, B)` int64, or `(B,)` for the same rows of every run.
+        """
         source = self.rows[split]
         return source.fetch(torch.as_tensor(rows).to(source.index_device).expand(self.stack.size, -1))
 
     def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
-        """See `Training`."""
+        """Yield the batches of an epoch from the order and the draws of each run; see `Method.draw`."""
         return self.rows["train"].batches(orders, draws)
 
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
-        """See `Training`."""
+        """Take the method's step on each of these batches and return the losses, `(n_batches,)` or `(n_batches, E)`."""
         self.models.model.train()
         try:
             return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
@@ -188,7 +204,7 @@ class StackTraining(Training):
             raise InputError(f"{what}: give another batch_size, or drop_last") from None
 
     def predict(self, split: str, predictor: str = "") -> Tensor:
-        """Return the predictions for a split by one of the method's predictors; see `Training`."""
+        """Return the current predictions for a whole split, `(..., N, d_y)` in label units, in evaluation mode."""
         how, size = self.method.predictors()[predictor], self.settings.eval_batch_size
         return predict(how, self.models.model, self.rows[split], size, self.fitted_by)
 
@@ -198,7 +214,7 @@ class StackTraining(Training):
         return score(self.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
 
     def validate(self) -> Tensor:
-        """See `Training`."""
+        """Return the current selection score of each run on its validation split, `(E,)` float64 on the CPU."""
         return self.score("val", self.predict("val"))
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
@@ -226,30 +242,3 @@ class StackTraining(Training):
         self.method.load_state_dict(saved["stacked_method"])
         self.models.load_state_dict(saved["models"])
         self._random.load_state_dict(saved["random"])
-
-
-def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:
-    """Return the rows of the next epoch and the draws for them; batches are the method's own, or of domains."""
-    method, train, size, domains = run.method, run.data.train, settings.batch_size, settings.domains_per_batch
-    if not domains or method.domains:
-        order = method.order(train, size, run.streams, drop_last=settings.drop_last, shuffle=settings.shuffle)
-    elif type(method).order is not Method.order:
-        raise InputError(f"domains_per_batch must be 0 for {type(method).__name__}, which makes batches of its own")
-    else:
-        order = domain_batches(train.domain.numpy(), domains, size // domains, run.streams.order)
-    return order, draws_of(run, order)
-
-
-def draws_of(run: Run, order: EpochBatches) -> dict[str, np.ndarray]:
-    """Return the method's draws, and which view of every row and partner is read, where inputs have several.
-
-    Views have a stream of their own, and partners' are drawn even if there are none: every method sees the same views.
-    """
-    drawn = run.method.draw(order, run.streams)
-    if not isinstance(run.data.train.x, Sampled):
-        return drawn
-    view, partner_view = run.streams.views.integers(2**63, size=(2, len(order.index)))
-    views = {"view": view, "partner_view": partner_view}
-    if "other_partner" in drawn:
-        views["other_partner_view"] = run.streams.views.integers(2**63, size=len(order.index))
-    return join_draws({f"method {type(run.method).__name__}": drawn, "the trainer": views})

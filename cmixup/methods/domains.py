@@ -82,15 +82,9 @@ class DomainBatchMethod(DomainMethod):
 class Means:
     """Takes means over the rows of a domain and over the domains of a batch, whatever their ids, sizes and order.
 
-    Args:
-        domain: `(..., B)` domain of each row; leading axes are models of a stack.
-        dtype: of the values that means are taken of.
-
-    Attributes:
-        same_domain: `(..., B, B)` float, 1 where two rows are of one domain.
-        domain_size: `(..., B)` rows of each row's domain.
-        weight: `(..., B)` 1 / (n_domains * domain_size); `sum_i weight_i v_i` is the mean of the domain means.
-        n_domains: `(...)` domains in the batch.
+    The domain of each row is `(..., B)`, of which leading axes are models of a stack; `same_domain: (..., B, B)` is 1
+    where two rows are of one domain, and `domain_size: (..., B)` counts the rows of a row's domain. With
+    `weight: (..., B)`, 1 / (n_domains * domain_size), `sum_i weight_i v_i` is the mean of the domain means.
     """
 
     def __init__(self, domain: Tensor, dtype: torch.dtype = torch.float32):

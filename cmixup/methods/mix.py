@@ -69,12 +69,20 @@ class Mix(Method):
         if self.mixing.inputs and self.layers != ("input",):
             name = type(self.mixing).__name__
             raise InputError(f"mixing {name} is of inputs: layer must be input, got {self.layer!r}")
-        if self.mixing.images:
-            for layer in self.layers:
-                check_images(self.mixing, model, data.train, layer)
+        for layer in self.layers if self.mixing.images else ():
+            self._check_images(model, data.train, layer)
         self.pairing.check_model(model)
         self.pairing.fit(data.train)
         self.mixing.fit(data.train, model, streams)
+
+    def _check_images(self, model: nn.Module, train: Split, layer: str) -> None:
+        """Refuse states that are neither images `(B, C, H, W)` nor clips; of a single pixel no part could be mixed."""
+        with evaluating(model):
+            state = encode_to(model, train.x[torch.arange(min(2, len(train)))], layer)
+        if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
+            kind = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
+            wanted = f"images (B, C, H, W) at layer {layer!r}, got {kind} of {train.name}"
+            raise InputError(f"mixing {type(self.mixing).__name__} needs {wanted}")
 
     def check_partners(self, who: str) -> None:
         """Raise `InputError` unless partners are known before the step, where the method called `who` reads them."""
@@ -125,18 +133,3 @@ class Mix(Method):
     def diagnostics(self) -> dict[str, float | str]:
         """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()
-
-
-def check_images(mixing: Mixing, model: nn.Module, train: Split, layer: str) -> None:
-    """Raise `InputError` unless the states of `layer` are images `(B, C, H, W)`, or clips `(B, C, T, H, W)`.
-
-    A single pixel is no image: no part of it could be mixed.
-    """
-    x = train.x[torch.arange(min(2, len(train)))]
-    with evaluating(model):
-        state = encode_to(model, x, layer)
-    if not isinstance(state, Tensor) or state.ndim < 4 or max(state.shape[-2:]) < 2:
-        kind = tuple(state.shape) if isinstance(state, Tensor) else type(state).__name__
-        raise InputError(
-            f"mixing {type(mixing).__name__} needs images (B, C, H, W) at layer {layer!r}, got {kind} of {train.name}"
-        )

@@ -13,7 +13,7 @@ optimiser. Every run draws from its own stream, with the same draws as alone.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,9 +66,6 @@ class MixRL(Mix):
         lam, layer, mixing: see `Mix`.
         final: train with k_i drawn from the policy ("sample") or its most probable option ("argmax").
         search: how the policy is learned.
-
-    Attributes:
-        history: validation loss of each step of the search.
     """
 
     pairing: Neighbours
@@ -88,7 +85,6 @@ class MixRL(Mix):
         super().__init__(pairing, lam, layer, mixing)
         self.final = check_choice("final", final, ("sample", "argmax"))
         self.search = search or Search()
-        self.history: list[float] = []
 
     def begin(self, training: Training) -> None:
         """Learn the policies of all runs at once; runs that go on have them in their state."""
@@ -96,9 +92,7 @@ class MixRL(Mix):
         if training.resumed:
             return
         if self.search.outer and len(self.pairing.options) > 1:
-            histories = PolicySearch(self.search, self, training).run()
-            for method, history in zip(training.methods, histories, strict=True):
-                method.history = history
+            PolicySearch(self.search, self, training).run()
         if self.final == "argmax":
             for method in training.methods:
                 best = method.pairing.probabilities.argmax(axis=1)
@@ -122,8 +116,8 @@ class PolicySearch:
         self.start = copy.deepcopy(self.predictor.state_dict())
         self.optimizer = Adam(self.predictor.parameters(), options.inner_lr)
 
-    def run(self) -> list[list[float]]:
-        """Learn the probabilities of every run's pairing; return each run's validation loss after every step.
+    def run(self) -> None:
+        """Learn the probabilities of every run's pairing.
 
         A step trains freshly initialised predictors on pairs drawn from the policies and scores them on validation.
         """
@@ -144,7 +138,11 @@ class PolicySearch:
                 features = self.features.take_along_dim(self._tensor(rows).unsqueeze(-1), dim=-2)
                 log_pi = policy(features).log_softmax(dim=-1)
                 drawn, orders, draws = self._draw(rows, log_pi.detach())
-                self._train(orders, draws)
+                self.predictor.load_state_dict(self.start)
+                self.predictor.train()
+                self.optimizer.reset()
+                for batch in self.training.batches(orders, draws):
+                    descend(self.method.loss(self.predictor, batch), self.optimizer)
                 for place, loss in enumerate(self.score()):
                     rewards[place].append(float(np.mean(losses[place][-BASELINE_STEPS:] or [loss])) - loss)
                     losses[place].append(loss)
@@ -157,7 +155,6 @@ class PolicySearch:
                 learned = self._by_run(policy(self.features).double().softmax(dim=-1))
         for pairing, pi in zip(self.pairings, learned, strict=True):
             pairing.probabilities = pi
-        return losses
 
     def score(self) -> list[float]:
         """Return the mean squared error of each run's predictor on its validation split, in the loss's units."""
@@ -189,14 +186,6 @@ class PolicySearch:
             lam = method.lam.draw(order.sizes, rng)
             draws.append({"partner": partners[places], "lam": lam, **method.mixing.draw(order, rng)})
         return chosen, orders, draws
-
-    def _train(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Train the predictors on these batches, from their first weights."""
-        self.predictor.load_state_dict(self.start)
-        self.predictor.train()
-        self.optimizer.reset()
-        for batch in self.training.batches(orders, draws):
-            descend(self.method.loss(self.predictor, batch), self.optimizer)
 
     def _tensor(self, arrays: Sequence[np.ndarray]) -> Tensor:
         """Return one array a run as one tensor on the device, with an axis of runs where there are several."""

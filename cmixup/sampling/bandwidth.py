@@ -50,7 +50,7 @@ class BandwidthReport:
         self_probability: median of P(i|i).
         equal_label_probability: median probability that the partner has the same label.
         pair_gap, uniform_gap: mean label distance of drawn and of uniform pairs (label units).
-        verdict: the same in words, see `in_words` below.
+        verdict: the same in words.
     """
 
     bandwidth: float
@@ -93,7 +93,7 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
         equal_label_probability=ties,
         pair_gap=float(np.mean(gap / mass)),
         uniform_gap=float(np.mean(uniform)) / n,
-        verdict=in_words(fraction, to_self, ties),
+        verdict=_in_words(fraction, to_self, ties),
     )
 
 
@@ -113,8 +113,7 @@ def _standing_for(data: Labels, count: int, rng: np.random.Generator) -> Ints:
     return np.sort(ascending[(2 * np.arange(count) + 1) * len(rows) // (2 * count)])
 
 
-def in_words(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
-    """Return the meaning of the medians of a `BandwidthReport` in words."""
+def _in_words(effective_fraction: float, self_probability: float, equal_label_probability: float) -> str:
     if self_probability >= 0.99:
         return "self-pairing only: this is ERM"
     if effective_fraction >= 0.99:
@@ -123,9 +122,7 @@ def in_words(effective_fraction: float, self_probability: float, equal_label_pro
         return "equal labels only"
     if effective_fraction >= 0.9:
         return "close to mixup"
-    if effective_fraction >= 0.4:
-        return "moderately local"
-    return "local"
+    return "moderately local" if effective_fraction >= 0.4 else "local"
 
 
 def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
@@ -148,7 +145,10 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
     if isinstance(bandwidth, (tuple, list)) and len(bandwidth) == 2:
         form, value = bandwidth
         if form == "fraction":
-            return "fraction", _check_fraction(value)
+            fraction = as_number("fraction", value)
+            if not 0 < fraction <= 1:
+                raise InputError(f"fraction must be above 0 and at most 1, got {fraction!r}")
+            return "fraction", fraction
         if form in ("std", "median"):
             return form, check_positive("c", value)
     if isinstance(bandwidth, (str, tuple, list)):
@@ -194,13 +194,10 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, spa
 
     Returns:
         The bandwidth in label units, to one part in ten thousand. Labels nearer than `MIN_BANDWIDTH` count as equal.
-
-    Raises:
-        InputError: `fraction` lies outside (0, 1], or another argument cannot be used.
     """
-    fraction = _check_fraction(fraction)
+    parse_bandwidth(("fraction", fraction))  # refuses a bad value before any work
     data, period = _compared(labels, space)
-    return _search(data, fraction, check_count("seed", seed), period)
+    return _search(data, float(fraction), check_count("seed", seed), period)
 
 
 def _compared(labels: Given, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
@@ -258,10 +255,3 @@ def median_squared_distance(labels: Given, *, seed: int = 0) -> float:
     norm = np.einsum("nd,nd->n", points, points)
     squared = (norm[:, None] + norm - 2 * points @ points.T)[np.triu_indices(len(rows), 1)]
     return float(np.median(squared.clip(min=0))) if squared.size else 0.0
-
-
-def _check_fraction(fraction: float) -> float:
-    fraction = as_number("fraction", fraction)
-    if not 0 < fraction <= 1:
-        raise InputError(f"fraction must be above 0 and at most 1, got {fraction!r}")
-    return fraction

@@ -78,6 +78,3 @@ class Constant(Lam):
     def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return `value` for every example."""
         return np.full(int(sizes.sum()), self.value, dtype=np.float32)
-
-    def __repr__(self) -> str:
-        return f"Constant({self.value:g})"

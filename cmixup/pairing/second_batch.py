@@ -39,7 +39,6 @@ class SecondBatch(Pairing):
     def fit(self, train: Split) -> None:
         """Keep the training labels."""
         self._labels = train.y.numpy()
-        self._outside = np.ones(len(train), dtype=bool)
         bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
         self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
@@ -62,10 +61,7 @@ class SecondBatch(Pairing):
             return rng.integers(n, size=math.ceil(size))
         # So many distinct rows in random order that enough are left without those of B1.
         drawn = rng.choice(n, min(n, math.ceil(size) + len(first)), replace=False)
-        self._outside[first] = False
-        second = drawn[self._outside[drawn]][: math.ceil(size)]
-        self._outside[first] = True
-        return second
+        return drawn[~np.isin(drawn, first)][: math.ceil(size)]
 
     def diagnostics(self) -> dict[str, float | str]:
         """Return the bandwidth in use, and its effective fraction over the whole training set."""

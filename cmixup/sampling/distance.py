@@ -4,7 +4,6 @@ A weight is exp(-energy(d)) with the energy d^2 / (2 s^2), C-Mixup Eq. 6 (Yao et
 squared distance is 2 (1 - cos): the kernel then compares angles.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,10 +42,6 @@ class Kernel:
         excess *= distance + nearest
         excess *= 0.5 / s
         return excess
-
-    def cutoff(self, n: int) -> float:
-        """Return the distance beyond which `n` points together weigh less than 1e-3 of the anchor itself."""
-        return self.bandwidth * math.sqrt(2 * math.log(n / 1e-3))
 
 
 def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *, gaps: bool = False) -> Floats:

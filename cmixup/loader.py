@@ -1,6 +1,6 @@
 """The rows of a split on the device, gathered into batches for one model or a stack of models, and predictions."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
-from cmixup.data import Indexable, ManyViews, Sampled, Split, Together
+from cmixup.data import Episode, Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
 from cmixup.losses import SQUARED, LabelScaling, Loss
 from cmixup.seeding import StepRandom
@@ -61,10 +61,8 @@ class BatchLoader:
 
     def fetch(self, index: Tensor, view: Tensor | None = None) -> Batch:
         """Return the rows `index: (E, B)` int64 at `index_device`, of inputs that are `Sampled` in these views."""
-        flat = (index + self._start).reshape(-1)
-        if isinstance(self._x, Tensor):
-            return self._batch(flat, self._x.index_select(0, flat))
-        return self._batch(flat, _read(self._x, flat, None if view is None else view.reshape(-1)))
+        flat, views = self._flat(index, view)
+        return self._batch(flat, _read(self._x, flat, views))
 
     def fetch_batches(self, keys: Sequence[Key]) -> Iterator[Batch]:
         """Yield `fetch(*key)` for each of `keys`; worker processes read ahead where the inputs ask for them."""
@@ -74,17 +72,17 @@ class BatchLoader:
                 yield self.fetch(*key)
             return
         loader: DataLoader[Any] = DataLoader(
-            keys,  # type: ignore[arg-type]  # a list will do
+            flat_keys := [self._flat(*key) for key in keys],  # type: ignore[arg-type]  # a list will do
             batch_size=None,  # a key is a whole batch
             collate_fn=partial(_read_or_error, self._x),
             num_workers=workers,
             pin_memory=self.device.type == "cuda",
             generator=torch.Generator(),  # it draws a seed for its workers, which must not come from the global stream
         )
-        for (index, _), x in zip(keys, loader, strict=True):
+        for (flat, _), x in zip(flat_keys, loader, strict=True):
             if isinstance(x, InputError):
                 raise x
-            yield self._batch((index + self._start).reshape(-1), x)
+            yield self._batch(flat, x)
 
     def in_order(self, batch_size: int) -> Iterator[Any]:
         """Yield the inputs of all rows, from first to last, `batch_size` at once."""
@@ -96,8 +94,15 @@ class BatchLoader:
         """Return inputs `(E * B, ...)` that were read for the rows `flat: (E * B,)`, with their labels and domains."""
         flat = flat.to(self.device)
         y, domain = (self._shaped(rows.index_select(0, flat)) for rows in (self._y, self._domain))
-        x = _map_tensors(lambda part: self._shaped(part.to(self.device, non_blocking=True)), x)
-        return Batch(self.labels.scale_support(x), self.labels.scale(y), domain, labels=y)
+        single = isinstance(x, Tensor)  # or a named tuple
+        parts = [self._shaped(part.to(self.device, non_blocking=True)) for part in ([x] if single else x)]
+        x = parts[0] if single else type(x)(*parts)
+        if isinstance(x, Episode):
+            x = x._replace(labels=self.labels.scale(x.labels))
+        return Batch(x, self.labels.scale(y), domain, labels=y)
+
+    def _flat(self, index: Tensor, view: Tensor | None) -> Key:
+        return (index + self._start).reshape(-1), None if view is None else view.reshape(-1)
 
     def all_views(self, size: int) -> Iterator[Iterator[Tensor]] | None:
         """Return for each row an iterator of all its views, in blocks `(b, ...)` of at most `size`, if it has many."""
@@ -188,18 +193,14 @@ def predict(
 
 def _read_or_error(x: Indexable, key: Key) -> Any:
     """The task of a worker process of a `DataLoader`; an `InputError` comes back as a value, to be raised unchanged."""
-    index, view = key
     try:
-        return _read(x, index.reshape(-1), None if view is None else view.reshape(-1))
+        return _read(x, *key)
     except InputError as error:
         return error
 
 
-def _read(x: Indexable, index: Tensor, view: Tensor | None) -> Any:
+def _read(x: Tensor | Indexable, index: Tensor, view: Tensor | None) -> Any:
     """Return the inputs of the rows `index: (B,)`, as the views `view: (B,)` where inputs are `Sampled`."""
+    if isinstance(x, Tensor):
+        return x.index_select(0, index)
     return x.sample(index, view) if view is not None and isinstance(x, Sampled) else x[index]
-
-
-def _map_tensors(change: Callable[[Tensor], Tensor], x: Any) -> Any:
-    """Return `x`, a tensor or a named tuple of tensors, with each tensor changed."""
-    return change(x) if isinstance(x, Tensor) else type(x)(*map(change, x))

@@ -13,14 +13,14 @@ carries inputs to its output in the label's unit can lose by it, as LSTNet's hig
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from cmixup.backbone import Backbone
-from cmixup.data import Episode, Split, Tasks
+from cmixup.data import Split, Tasks
 from cmixup.errors import InputError
 from cmixup.metrics import HALF_LOG
 
@@ -66,10 +66,6 @@ class LabelScaling:
     def scale(self, y: Tensor) -> Tensor:
         """Return labels `(..., B, d_y)` in the loss's units."""
         return y if self.form == "none" else (y - self.mean) / self.std
-
-    def scale_support(self, x: Any) -> Any:
-        """Return inputs with the support labels of an `Episode` in the loss's units, and others as they are."""
-        return x._replace(labels=self.scale(x.labels)) if isinstance(x, Episode) else x
 
     def to_labels(self, output: Tensor) -> Tensor:
         """Return the network's outputs `(..., B, d_y)` in label units."""

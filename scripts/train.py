@@ -28,13 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cmixup.errors import InputError
 from cmixup.metrics import METRICS, NAIVE, parse_score
-from scripts.config.compose import (
-    CONFIG_DIR,
-    TUNED_PRESETS,
-    compose_train,
-    describe_error,
-    normalize_arguments,
-)
+from scripts.config.compose import CONFIG_DIR, TUNED_PRESETS, compose_train, describe_error, normalize_arguments
 from scripts.config.words import take_folders
 from scripts.driver.cli import bandwidth_warnings, guarded_job, print_once, user_errors
 from scripts.driver.execute import execute_together

@@ -179,14 +179,7 @@ class CMixupRegressor(MemberMean):
         self.n_threads = n_threads
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        groups: Any = None,
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None, groups: Any = None
     ) -> Self:
         """Train on rows (n, d) with labels (n,) or (n, d_y).
 

@@ -36,12 +36,7 @@ ORIGINAL = "original (one KernelDensity a row)"
 FEATURES = 168 * 8  # an Exchange-Rate input window
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
-COLUMNS = {
-    "setup_s": "set-up, s",
-    "epoch_s": "epoch, s",
-    "ns_per_draw": "ns a draw",
-    "peak_mb": "peak, MB",
-}
+COLUMNS = {"setup_s": "set-up, s", "epoch_s": "epoch, s", "ns_per_draw": "ns a draw", "peak_mb": "peak, MB"}
 
 
 def run(given: Args) -> None:

@@ -12,14 +12,7 @@ from typing import Any
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from datasets.common.pose.rendered import RenderedDataset
-from scripts.config.compose import (
-    TUNED_PRESETS,
-    compose_train,
-    option_names,
-    part_file,
-    tune_command,
-    tuned_values,
-)
+from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, part_file, tune_command, tuned_values
 from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report

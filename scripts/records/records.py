@@ -31,10 +31,7 @@ def report_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     facts = {name: value for name, value in report["facts"].items() if name not in RECORD_COLUMNS}
     base = {name: report[name] for name in RECORD_COLUMNS if name in report}
-    values = {
-        **report["scores"],
-        "train": {**facts, "seconds": report["seconds"], "best_epoch": report["best_epoch"]},
-    }
+    values = {**report["scores"], "train": {**facts, "seconds": report["seconds"], "best_epoch": report["best_epoch"]}}
     return [
         {**base, "split": split, "metric": metric, "value": value}
         for split, scores in values.items()

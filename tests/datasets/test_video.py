@@ -15,13 +15,7 @@ from torch import Tensor
 from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
 from datasets.common.video.avi import Avi, DamagedVideo
-from datasets.common.video.clips import (
-    Clips,
-    ClipSpec,
-    EveryClip,
-    RandomClips,
-    measure_channels,
-)
+from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
 from tests.datasets.samples import write_avi
 
 # ---- avi

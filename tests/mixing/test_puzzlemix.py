@@ -288,10 +288,7 @@ def refused_run(layer: str, data: Any, *model: Any) -> Run:
 
 test_what_does_not_suit_is_refused_in_a_line = refuses(
     [
-        (
-            lambda: refused_run("input", make_data()),
-            r"PuzzleMix needs images \(B, C, H, W\) .*got \(2, 3\)",
-        ),
+        (lambda: refused_run("input", make_data()), r"PuzzleMix needs images \(B, C, H, W\) .*got \(2, 3\)"),
         (lambda: refused_run("hidden", picture_data(), lambda *_: ConvNet()), "layer must be input, got 'hidden'"),
         (lambda: PuzzleMix().block_counts(8, 13), "sides share a divisor from 2 to 16, got 8 x 13"),
         (lambda: PuzzleMix(1), "levels must be a whole number, 2 or more, got 1"),

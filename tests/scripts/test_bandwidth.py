@@ -9,13 +9,7 @@ from cmixup.errors import InputError
 from datasets import rcf_mnist
 from datasets.common.table.text_file import file_labels
 from scripts import bandwidth
-from scripts.bandwidth import (
-    bandwidth_grid,
-    bandwidth_page,
-    check_bandwidths,
-    main,
-    published_bandwidths,
-)
+from scripts.bandwidth import bandwidth_grid, bandwidth_page, check_bandwidths, main, published_bandwidths
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
 

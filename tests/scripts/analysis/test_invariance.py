@@ -13,11 +13,7 @@ from cmixup import load_run
 from cmixup.errors import InputError
 from scripts.analysis import invariance as divergence
 from scripts.analysis import runs
-from scripts.analysis.invariance import (
-    Invariance,
-    learned_invariance,
-    measure_run,
-)
+from scripts.analysis.invariance import Invariance, learned_invariance, measure_run
 from scripts.analysis.runs import dataset_of, merge_rows, runs_of
 from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
@@ -108,9 +104,7 @@ def test_names_of_domains_order_of_rows_and_affine_maps_of_features_do_not_matte
         assert learned_invariance(*same).value == pytest.approx(reference_value, rel=1e-6)
 
 
-def test_collapsed_features_have_no_divergence_and_small_cells_none_at_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_collapsed_features_have_no_divergence_and_small_cells_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     h, y, domain = rows(shift=1)
     assert learned_invariance(torch.ones(len(y), 3), y, domain).value == pytest.approx(0, abs=1e-9)
     line = h[:, :1] * torch.tensor([1.0, -3.0, 0.5])

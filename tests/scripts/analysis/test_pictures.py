@@ -7,14 +7,7 @@ import torch
 from cmixup.data import RegressionData
 from datasets.rcf_mnist import RCFMNIST
 from scripts.analysis import pictures
-from scripts.analysis.pictures import (
-    N_ANGLES,
-    Pool,
-    colour_pool,
-    image_mosaic,
-    make_samplers,
-    pairs_figure,
-)
+from scripts.analysis.pictures import N_ANGLES, Pool, colour_pool, image_mosaic, make_samplers, pairs_figure
 
 
 @pytest.fixture(scope="module")

@@ -9,20 +9,8 @@ import pytest
 
 from scripts.analysis import theory
 from scripts.analysis.__main__ import main
-from scripts.analysis.estimators import (
-    distance_spread,
-    draw_partners,
-    nadaraya_watson,
-    ridge_fit,
-)
-from scripts.analysis.simulations import (
-    Finding,
-    Theorem1,
-    Theorem2,
-    Theorem3,
-    index_rows,
-    sparse_theta,
-)
+from scripts.analysis.estimators import distance_spread, draw_partners, nadaraya_watson, ridge_fit
+from scripts.analysis.simulations import Finding, Theorem1, Theorem2, Theorem3, index_rows, sparse_theta
 from scripts.analysis.theory import Setting, all_settings
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv

@@ -9,13 +9,7 @@ import pytest
 
 from cmixup.errors import InputError
 from datasets.pascal1d_rendered import Pascal1DRendered
-from scripts.analysis.task_errors import (
-    CONSTANT,
-    render_tables,
-    score_runs,
-    task_figures,
-    task_means,
-)
+from scripts.analysis.task_errors import CONSTANT, render_tables, score_runs, task_figures, task_means
 from tests.scripts.jobs import execute_job, job_of
 
 METHODS = ("maml", "mr_maml")

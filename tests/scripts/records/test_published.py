@@ -9,13 +9,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import (
-    cell_name,
-    keep_predictions,
-    predictions_file,
-    published_reports,
-    write_reports,
-)
+from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
 from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 

@@ -11,14 +11,7 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.report import evidence as module
 from scripts.report import findings, rendering
-from scripts.report.evidence import (
-    Evidence,
-    Unsupported,
-    minus,
-    require,
-    sample_of,
-    sentence,
-)
+from scripts.report.evidence import Evidence, Unsupported, minus, require, sample_of, sentence
 from scripts.stats.intervals import Interval
 
 AUTHORS = ("dataset,method,layer,bandwidth,seed,test_rmse,test_mape_percent,test_r,worst_rmse,seconds_one_core",

@@ -16,16 +16,7 @@ from scripts.driver.job import plan_job
 from scripts.records.rescored import verify_scores
 from scripts.stats.scored import Scored, balanced_rmse, error_scores
 from scripts.study import cells
-from scripts.study.cells import (
-    Report,
-    Runs,
-    cells_done,
-    known_runs,
-    read_store,
-    train_cell,
-    train_missing,
-    write_cells,
-)
+from scripts.study.cells import Report, Runs, cells_done, known_runs, read_store, train_cell, train_missing, write_cells
 from scripts.study.rules import BASELINES, Rules, StudyCell, load_rules
 
 SHORT: dict[str, Any] = {"splits": 2, "n_trials": 3}

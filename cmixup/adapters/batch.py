@@ -27,7 +27,7 @@ from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.distance import Kernel
-from cmixup.sampling.inputs import MAX_LABEL, Given, as_labels, check_common
+from cmixup.sampling.inputs import Given, as_labels, check_common
 from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import UniformRejection
@@ -176,13 +176,8 @@ class CMixup(nn.Module):
             )
         if not self.training or (self.off_epoch is not None and self.epoch >= self.off_epoch):
             return no_mix(labels)
-        values = label_matrix(labels)
-        bad = (np.abs(values) > MAX_LABEL).any(axis=1) | np.isnan(values).all(axis=1)
-        if bad.any():
-            missing = "" if values.shape[1] == 1 else " (NaN where some outputs of a row are missing)"
-            raise InputError(
-                f"labels must be finite{missing}, got {values[bad][0].tolist()!r} in row {int(bad.argmax())}"
-            )
+        values = as_labels("labels", label_matrix(labels), gaps=True)
+        values = values.reshape(len(values), -1)
         if self._fitted_to and values.shape[1] != self._coordinates.d:
             raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
         self._look_at(values)

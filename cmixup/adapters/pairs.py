@@ -1,6 +1,6 @@
 """`PairDataset` and `PairBatchSampler`: C-Mixup with partners from the whole training set, for a `DataLoader`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,15 +68,11 @@ class PairDataset(Dataset[Any]):
         keep: tuple[Entry, ...] = (),
         return_mix: bool = False,
     ) -> None:
-        try:
-            rows = len(dataset) if hasattr(dataset, "__getitem__") else None
-        except TypeError:
-            rows = None
-        if rows is None:
+        if not (isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")):
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
         self.sampler = PartnerSampler(copied_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
-        if len(self.sampler) != rows:
+        if len(self.sampler) != (rows := len(dataset)):
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset, self.lam = dataset, Beta(alpha)
         self.labels_getter, self.keep = check_entries(labels_getter, keep)

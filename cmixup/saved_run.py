@@ -94,8 +94,8 @@ class SavedRun:
         return made.predictions(rows, self._forward(inputs, batch_size).numpy())
 
     def _forward(self, inputs: Any, batch_size: int | None) -> Tensor:
-        if lazy := getattr(inputs, "batch_size", 0):
-            return self._outputs(inputs, len(inputs), batch_size or lazy)
+        if hasattr(inputs, "batch_size"):  # they are read from files
+            return self._outputs(inputs, batch_size or inputs.batch_size)
         shape = f"({', '.join(['N', *map(str, self.in_shape)])})"
         try:
             x = torch.as_tensor(inputs, dtype=torch.float32)
@@ -108,11 +108,11 @@ class SavedRun:
             raise InputError(f"rows must be dense and have values, got {x.layout} on {x.device}")
         if not bool(torch.isfinite(x).all()):
             raise InputError("rows must be finite numbers, got NaN or infinity")
-        return self._outputs(x, len(x), batch_size or BATCH_SIZE)
+        return self._outputs(x, batch_size or BATCH_SIZE)
 
-    def _outputs(self, x: Any, n: int, batch_size: int) -> Tensor:
+    def _outputs(self, x: Any, batch_size: int) -> Tensor:
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        batches = torch.split(torch.arange(n), batch_size)  # a table without rows gives one empty batch
+        batches = torch.split(torch.arange(len(x)), batch_size)  # a table without rows gives one empty batch
         with torch.no_grad():
             outputs = torch.cat([self.model(x[rows].to(device)).float().cpu() for rows in batches])
         return outputs[:, : self.width] * self.scale + self.shift
@@ -210,10 +210,9 @@ def _imported(name: str, source: Path, *, trust: bool) -> Any:
 
 
 def _read_json(path: Path, *formats: str) -> dict[str, Any]:
+    text = checked(path).read_bytes()
     try:
-        given = json.loads(checked(path).read_text())
-    except InputError:
-        raise
+        given = json.loads(text)
     except (ValueError, RecursionError):  # also of bytes that are no text
         given = None
     formats = formats or (MODEL_FORMAT,)

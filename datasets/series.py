@@ -12,7 +12,7 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
 from cmixup.tables.columns import as_numbers, cell, read_column
-from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, steps_ahead, text_of
+from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, text_of
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
@@ -124,8 +124,9 @@ class Series(TextFile):
         if not targets:
             raise InputError(f"target must name a column of {source.name}: none beside {time[0]} holds numbers")
         columns = [*targets, *(name for name in numeric if name not in named and name not in targets), *chosen["known"]]
-        ahead = steps_ahead(self.steps, self.horizon)
-        labels = targets if len(ahead) == 1 else [f"{name} +{step}" for step in ahead for name in targets]
+        labels = targets
+        if self.steps == "all" and self.horizon > 1:
+            labels = [f"{name} +{step}" for step in range(1, self.horizon + 1) for name in targets]
         units = tuple(unit_of(readings[name].form) for name in targets)
         made = SeriesPreprocessing(
             tuple(labels), units, time[0], readings[time[0]].form, "".join(chosen["id"]), tuple(columns),

@@ -78,9 +78,3 @@ class ArrayPreprocessing(Preprocessing):
     def rows(self, array: Any, rows: np.ndarray) -> ArrayRows:
         """Return some rows of an array as inputs."""
         return ArrayRows(array, rows, *(torch.tensor(moment, dtype=torch.float64) for moment in (self.mean, self.std)))
-
-    def predictions(self, new: Any, values: np.ndarray) -> Any:
-        """Return outputs `(N, d_y)` as a data frame with a column for every label."""
-        import pandas as pd
-
-        return pd.DataFrame(values, columns=list(self.targets))

@@ -147,7 +147,5 @@ class ImagePreprocessing(Preprocessing):
 
     def predictions(self, new: Any, values: np.ndarray) -> Any:
         """Return outputs `(N, d_y)` as a data frame with a column for every target; its index is the files."""
-        import pandas as pd
-
-        index = pd.Index([str(path) for path in self.files(new)], name="file")
-        return pd.DataFrame(values, index=index, columns=list(self.targets))
+        files = [str(path) for path in self.files(new)]
+        return super().predictions(new, values).set_axis(files).rename_axis("file")

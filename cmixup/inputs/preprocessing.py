@@ -42,9 +42,11 @@ class Preprocessing(ABC):
             InputError: what the run cannot read; the line calls it `source`.
         """
 
-    @abstractmethod
     def predictions(self, new: Any, values: np.ndarray) -> Any:
-        """Return outputs `(N, d_y)` float32, in the labels' scale, as a data frame with a column for every target."""
+        """Return outputs `(N, d_y)`, in the labels' scale, as a data frame with a column for every target."""
+        import pandas as pd
+
+        return pd.DataFrame(values, columns=list(self.targets))
 
     def to_json(self) -> str:
         """Return it as JSON text."""

@@ -59,7 +59,7 @@ class SeriesPreprocessing(Preprocessing):
     @property
     def ahead(self) -> range:
         """The steps after a window that are forecast."""
-        return steps_ahead(self.steps, self.horizon)
+        return range(1 if self.steps == "all" else self.horizon, self.horizon + 1)
 
     @property
     def n_targets(self) -> int:
@@ -198,11 +198,6 @@ class SeriesPreprocessing(Preprocessing):
         time = pd.DatetimeIndex(times, name=self.time)
         both = pd.MultiIndex.from_arrays([pd.Index(names, name=self.id), time]) if self.id else time
         return pd.DataFrame(values.reshape(len(index), -1), index=both, columns=list(self.columns[: self.n_targets]))
-
-
-def steps_ahead(steps: str, horizon: int) -> range:
-    """Return the steps after a window that are forecast: the last, or all."""
-    return range(1 if steps == "all" else horizon, horizon + 1)
 
 
 def _step_of(times: pd.DatetimeIndex, source: str) -> str:

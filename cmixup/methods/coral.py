@@ -7,7 +7,7 @@ matrix a domain, with the same value. The paper has no term for means and divide
 
 from torch import Tensor
 
-from cmixup.methods.penalised import Outputs, Penalised, Term
+from cmixup.methods.domains import Outputs, Penalised, Term
 
 
 def coral_penalty(outputs: Outputs) -> Tensor:

@@ -6,8 +6,8 @@ The differences of `cmixup.methods.irm`, whose penalty it has; the bottleneck is
 
 from torch import Tensor
 
+from cmixup.methods.domains import Outputs, Penalised, Term
 from cmixup.methods.irm import irm_penalty
-from cmixup.methods.penalised import Outputs, Penalised, Term
 
 
 def bottleneck_penalty(outputs: Outputs) -> Tensor:

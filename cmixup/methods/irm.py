@@ -9,7 +9,7 @@ since the product of half batches is often negative there.
 
 from torch import Tensor
 
-from cmixup.methods.penalised import Outputs, Penalised, Term
+from cmixup.methods.domains import Outputs, Penalised, Term
 
 FEW_ROWS = 8
 

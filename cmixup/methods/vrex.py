@@ -6,7 +6,7 @@ above 1, as in the authors' code.
 
 from torch import Tensor
 
-from cmixup.methods.penalised import Outputs, Penalised, Term
+from cmixup.methods.domains import Outputs, Penalised, Term
 
 
 def vrex_penalty(outputs: Outputs) -> Tensor:

@@ -90,13 +90,11 @@ class SlotTable:
     """Alias rows of slots, stored flat: R rows of together S slots over N positions.
 
     Attributes:
-        kernel: the kernel that gives the weights.
-        values: (N,) or (N, d) labels by position, float32 or float64; shared, not counted in `nbytes`.
+        values: (N,) or (N, d) labels by position; shared, not counted in `nbytes`.
         row_start: (R + 1,) int64, first slot of each row, and S; no row is empty.
         gap: (S,) float64, smallest distance of the row's cell and the slot (label units).
         start, count: (S,) int32 (int64 where that is too small), the first position that the slot covers, and how many.
-        stay: (S,) float64, alias probability of staying in the slot.
-        move: (S,) as `start`, the slot to move to otherwise.
+        stay, move: (S,) float64, alias probability of staying in the slot, and the slot to move to otherwise.
     """
 
     def __init__(

@@ -42,17 +42,10 @@ PREFERRED = 1.4
 def choose(
     labels: Labels, kernel: Kernel, name: str, budget: int, period: Floats | None = None
 ) -> tuple[SamplingAlgorithm, str]:
-    """Return the sampling algorithm `name`, and the reason for it in words.
-
-    Args:
-        labels: (N,) or (N, d) float32 or float64.
-        kernel: the kernel that gives the weights.
-        name: one of `ALGORITHMS`; "auto" takes the one whose training is expected to cost least.
-        budget: bytes that tables may take beside the labels.
-        period: see `pair_distance`.
+    """Return the sampling algorithm `name`, "auto" for the one that is expected to cost least, and the reason in words.
 
     Raises:
-        InputError: the algorithm asked for does not take these labels, or not within the budget.
+        InputError: the algorithm does not take these labels, or not within `budget`, the bytes that tables may take.
     """
     if period is not None and has_gaps(labels):
         return StreamedSampler(labels, kernel, period), "circular labels with gaps"

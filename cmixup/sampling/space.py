@@ -53,11 +53,7 @@ class LabelSpace:
         return self.ranks or isinstance(self.scale, str)
 
     def fit(self, labels: Labels) -> "Coordinates":
-        """Return the map from labels (N,) or (N, d), which are checked, to coordinates.
-
-        Raises:
-            InputError: scale or period have another number of outputs than the labels, or their ratio is too large.
-        """
+        """Return the map from labels (N,) or (N, d), which are checked, to coordinates."""
         d = 1 if labels.ndim == 1 else int(labels.shape[1])
         values = labels.reshape(len(labels), d)
         scale: Floats | None
@@ -85,19 +81,12 @@ class LabelSpace:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A fitted `LabelSpace`.
+    """A fitted `LabelSpace`."""
 
-    Attributes:
-        d: number of outputs.
-        scale: (d,) float64, or None for 1.
-        turn: (d,) float64 periods in label units, 0 for outputs that do not go round; None if none does.
-        tables: for ranks, each output's different values and their ranks.
-    """
-
-    d: int
-    scale: Floats | None = None
-    turn: Floats | None = None
-    tables: list[tuple[Floats, Floats]] | None = None
+    d: int  # number of outputs
+    scale: Floats | None  # (d,), or None for 1
+    turn: Floats | None  # (d,) periods in label units, 0 for outputs that do not go round; None if none does
+    tables: list[tuple[Floats, Floats]] | None  # for ranks, each output's different values and their ranks
 
     @property
     def period(self) -> Floats | None:

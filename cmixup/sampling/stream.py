@@ -58,10 +58,7 @@ class SamplingAlgorithm(ABC):
 class StreamedSampler(SamplingAlgorithm):
     """Exact partner draws that stream the rows of the anchors; a draw takes time O(B N d), and there is no set-up.
 
-    Args:
-        labels: (N,) or (N, d) float32 or float64, possibly a memory map.
-        kernel: the kernel that gives the weights.
-        period: (d,) circles that outputs go round, see `pair_distance`.
+    Labels (N,) or (N, d) are float32 or float64, possibly a memory map; `period` is that of `pair_distance`.
     """
 
     name = "rows"
@@ -146,10 +143,7 @@ def _merge(a: _Drawn, b: _Drawn, kernel: Kernel, rng: np.random.Generator) -> _D
 
 
 class Rejection(SamplingAlgorithm):
-    """An algorithm of accept/reject; anchors still rejected after `round_limit` rounds take their exact row.
-
-    Arguments are those of `StreamedSampler`. `at_once` anchors are handled together.
-    """
+    """An algorithm of accept/reject, of `at_once` anchors; those rejected in all rounds take their exact row."""
 
     at_once = 1 << 62
 

@@ -13,14 +13,13 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
-from cmixup.methods.domains import DomainBatchMethod
+from cmixup.methods.domains import DomainBatchMethod, Penalised
 from cmixup.methods.drnn import DRNN
 from cmixup.methods.erm import ERM
 from cmixup.methods.fish import Fish
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
-from cmixup.methods.penalised import Penalised
 from cmixup.methods.vrex import vrex
 from cmixup.model_stack import ModelStack
 from cmixup.training.trainer import Run, train

@@ -150,9 +150,6 @@ class Tasks:
     Attributes:
         shape: `(N, 1, H, W)`: the number of tasks and the shape of one view.
         y: `(N, Q)` float32 labels of the query views.
-
-    Raises:
-        InputError: a view in a task twice, an object or view that is not there.
     """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, objects: np.ndarray, views: np.ndarray, shots: int):

@@ -29,16 +29,11 @@ def mixing_at(
 
     Nothing is mixed where the model or the mixing is in evaluation; then the block is given the labels as they are.
 
-    The layer must run exactly once inside the block, on the whole batch, on its first axis:
-
-    - `DistributedDataParallel` works, and so does `DataParallel` on one device. On several, `DataParallel` gives each
-      copy a part of the batch, whose partners lie in another: that is refused.
-    - Of a compiled model hooks are not seen, or are compiled in for good: that is refused. Compile a part that does not
-      hold the layer inside, such as `model.layer3 = torch.compile(model.layer3)`, or mix inputs.
-    - Layers inside `torch.utils.checkpoint` run twice and are refused if the backward pass stands in the block, too.
+    The layer must run exactly once inside the block, on the whole batch, on its first axis, and in no compiled module;
+    anything else is refused. What this means for several devices, `torch.compile` and `torch.utils.checkpoint` is in
+    docs/recipes.md, "What is refused".
 
     Args:
-        model: any module.
         layer: the layer's name in `model.named_modules()` ("layer3", "encoder.layer.2"), without the "module." of a
             wrapper for several devices; None mixes the model's input. Its output is a tensor, or tuples, lists
             and dictionaries of tensors; whatever is no tensor in it stays as it is.

@@ -74,7 +74,8 @@ class PairDataset(Dataset[Any]):
         self.sampler = PartnerSampler(copied_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
         if len(self.sampler) != (rows := len(dataset)):
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
-        self.dataset, self.lam = dataset, Beta(alpha)
+        self.dataset: Any = dataset
+        self.lam = Beta(alpha)
         self.labels_getter, self.keep = check_entries(labels_getter, keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self._streams = WorkerStreams(seed)

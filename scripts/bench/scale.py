@@ -28,7 +28,8 @@ from scripts.report.result_table import markdown_table
 #: The ten of the study's tables that have the most rows, the smallest first.
 TABLES = ("motorway_nox", "loan_interest", "life_expectancy", "teenager_weight", "atlantic_storm_wind",
           "us_wages_1988", "party_thermometers", "diamond_prices", "film_ratings", "flight_delay")  # fmt: skip
-GRID = [f"{rows} x {columns}" for rows in (1_000, 10_000, 100_000) for columns in (10, 50, 200)]
+WIDTHS = (10, 50, 200)
+GRID = [f"{rows} x {columns}" for rows in (1_000, 10_000, 100_000) for columns in WIDTHS]
 COMPARED = ("cmixup", BASE, "lightgbm", "xgboost", "hist_gradient_boosting", "realmlp")
 COLUMNS = ("data", "name", "model", "rows", "columns", "log_error", "seconds", "megabytes")
 KEYS = SHORT | {"data": "tables or grid; default both", "models": f"among {', '.join(COMPARED)}; default all"}
@@ -98,9 +99,8 @@ def scale_picture() -> dict[str, Figure]:
     """Return the plot of fit seconds over rows, a panel for each number of columns."""
     frame = numbers()
     grid = frame[frame["data"] == "grid"]
-    widths = sorted(grid["columns"].unique())
-    figure, axes = new_subplots(1, len(widths), (3.2 * len(widths), 3.2), sharey=True)
-    for axis, columns in zip(np.ravel(axes), widths, strict=True):
+    figure, axes = new_subplots(1, len(WIDTHS), (3.2 * len(WIDTHS), 3.2), sharey=True)
+    for axis, columns in zip(axes.flat, WIDTHS, strict=True):
         for model in COMPARED:
             line = grid[(grid["columns"] == columns) & (grid["model"] == model)].sort_values("rows")
             axis.plot(line["rows"], line["seconds"], marker="o", label=model)

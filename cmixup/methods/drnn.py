@@ -30,11 +30,6 @@ def reverse(x: Tensor, c: float) -> Tensor:
     return x
 
 
-def cross_entropy(logits: Tensor, place: Tensor) -> Tensor:
-    """Return the mean over rows of `-log softmax`, `(...)`, from `(..., B, n)` logits and `(..., B)` classes."""
-    return -logits.log_softmax(dim=-1).gather(-1, place.unsqueeze(-1)).mean(dim=(-2, -1))
-
-
 class DRNN(KeepsState, DomainBatchMethod):
     """`MSE(head(h), y) + weight * CE(D(reverse(h)), domain)`: D descends the cross-entropy, the features ascend it.
 
@@ -69,10 +64,10 @@ class DRNN(KeepsState, DomainBatchMethod):
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the risk plus the weighted cross-entropy."""
         features = model.features(batch.x)  # type: ignore[operator]
-        prediction = model.head(features)  # type: ignore[operator]
-        risk = squared_error(prediction, batch.y)
-        logits = self.classifier(reverse(features, self.reversal))
-        return risk + self.weight * cross_entropy(logits, self.domain_index(batch.domain))
+        risk = squared_error(model.head(features), batch.y)  # type: ignore[operator]
+        log_share = self.classifier(reverse(features, self.reversal)).log_softmax(dim=-1)
+        cross_entropy = -log_share.gather(-1, self.domain_index(batch.domain).unsqueeze(-1)).mean(dim=(-2, -1))
+        return risk + self.weight * cross_entropy
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one step of the regressor and one of the classifier."""

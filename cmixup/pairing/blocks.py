@@ -45,7 +45,9 @@ class Blocks(KeepsState, Pairing):
         largest = int(order.sizes.max())
         if self.k > largest:
             raise InputError(f"k must be at most the batch size, got k {self.k} for batches of {largest} rows")
-        theirs = np.concatenate([self._second_batch(batch, rng) for batch in order.batches()])
+        n, permuted = self.n_rows, self.second == "permutation"
+        second = [rng.permutation(b) if permuted else rng.choice(n, len(b), replace=False) for b in order.batches()]
+        theirs = np.concatenate(second)
         partners = theirs if self.k == 1 else self._match(order, theirs)
         self._drawn += len(partners)
         self._drawn_self += int((partners == order.index).sum())
@@ -59,11 +61,6 @@ class Blocks(KeepsState, Pairing):
         if self._cost[1] > 0:
             facts["cost_ratio"] = float(self._cost[0] / self._cost[1])
         return facts
-
-    def _second_batch(self, batch: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if self.second == "permutation":
-            return rng.permutation(batch)
-        return rng.choice(self.n_rows, len(batch), replace=False)
 
     def _match(self, order: EpochBatches, theirs: np.ndarray) -> np.ndarray:
         partners = np.empty_like(theirs)

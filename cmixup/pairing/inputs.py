@@ -55,10 +55,6 @@ class InputDistance(Pairing):
             np.cumsum(weight.numpy(), axis=1, out=self._cumulative[start : start + len(rows)])
         self._effective = float(torch.cat(effective).median()) / n
 
-    def probabilities(self) -> np.ndarray:
-        """Return P, `(N, N)` float64."""
-        return np.diff(self._cumulative, axis=1, prepend=0.0) / self._cumulative[:, -1:]
-
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)`."""
         level = rng.random(len(order.index)) * self._cumulative[order.index, -1]

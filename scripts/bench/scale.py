@@ -21,7 +21,7 @@ from sklearn.datasets import make_friedman1
 from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
 from scripts.bench.estimators import BASE, MODELS, Halves, fit_model, table_halves
 from scripts.config.arguments import Args
-from scripts.report.figures import new_subplots
+from scripts.report.figures import legend_below, new_subplots
 from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 
@@ -104,8 +104,7 @@ def scale_picture() -> dict[str, Figure]:
         for model in COMPARED:
             line = grid[(grid["columns"] == columns) & (grid["model"] == model)].sort_values("rows")
             axis.plot(line["rows"], line["seconds"], marker="o", label=model)
-        axis.set(xscale="log", yscale="log", xlabel="rows", title=f"{columns} columns")
+        axis.set(xscale="log", yscale="log", xlim=(700, 150_000), xlabel="rows", title=f"{columns} columns")
     axes.flat[0].set_ylabel("process seconds of a fit")
-    axes.flat[-1].legend(fontsize=7)
-    figure.tight_layout()
+    legend_below(figure, dict(zip(COMPARED, axes.flat[0].lines, strict=True)))
     return {"benchmarks/scale.png": figure}

@@ -130,7 +130,7 @@ class PartnerSampler:
     def __repr__(self) -> str:
         return (
             f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
-            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.1f} MB)"
+            f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.2f} MB)"
         )
 
 

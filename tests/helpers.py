@@ -25,11 +25,11 @@ from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
 from cmixup.settings import TrainSettings
 from cmixup.stack_training import Training
-from cmixup.training.checkpoint import Checkpoints
-from cmixup.training.trainer import Run, RunResult, train
+from cmixup.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import Part, check_part, resolve_config, target_of
+from scripts.driver.checkpoints import Checkpoints
 
 CPU = torch.device("cpu")
 #: What a dataset says to the methods, for data as small as the tests'.

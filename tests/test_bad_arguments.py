@@ -17,8 +17,8 @@ from cmixup.metrics import METRICS
 from cmixup.model_stack import ModelStack
 from cmixup.optim import make_optimizer
 from cmixup.seeding import Streams
-from cmixup.training.checkpoint import Checkpoints
 from cmixup.tree import map_leaves
+from scripts.driver.checkpoints import Checkpoints
 from tests.helpers import CPU, Lazy, composed, fitted, make_run, make_split, settings, train_one
 from tests.refused import Bad, bad, refused
 

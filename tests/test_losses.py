@@ -25,7 +25,7 @@ from cmixup.pairing.representation import RepresentationDistance
 from cmixup.sampling import diagnose
 from cmixup.seeding import Streams
 from cmixup.settings import TrainSettings
-from cmixup.training.trainer import Run, RunResult, train
+from cmixup.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from tests.helpers import make_data, make_run, make_split, settings
 

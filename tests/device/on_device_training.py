@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.training.checkpoint import Checkpoints
-from cmixup.training.trainer import RunResult, train
+from cmixup.trainer import RunResult, train
+from scripts.driver.checkpoints import Checkpoints
 from tests.device.cases import RESTARTED, cover, make_method, make_run
 from tests.device.conftest import Steps
 from tests.helpers import settings

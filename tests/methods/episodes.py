@@ -17,7 +17,7 @@ from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
-from cmixup.training.trainer import Run
+from cmixup.trainer import Run
 from tests.helpers import composed, fitted
 
 SHOTS, SIDE = 6, 4

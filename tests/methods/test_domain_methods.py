@@ -22,7 +22,7 @@ from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
 from cmixup.methods.vrex import vrex
 from cmixup.model_stack import ModelStack
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (

@@ -11,7 +11,7 @@ from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.model_stack import ModelStack
 from cmixup.pairing.decay import Exponential, Knn, Threshold
-from cmixup.training.trainer import train
+from cmixup.trainer import train
 from tests.helpers import (
     CPU,
     assert_states_close,

@@ -12,7 +12,7 @@ from cmixup.methods.base import squared_errors
 from cmixup.methods.rc_mixup import RCMixup
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

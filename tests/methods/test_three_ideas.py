@@ -15,7 +15,7 @@ from cmixup.methods.mix import Mix
 from cmixup.methods.resample import Resample
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from scripts.study.entry import ENTRIES, load_module
 from tests.helpers import (
     assert_same,

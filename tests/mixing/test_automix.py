@@ -19,7 +19,7 @@ from cmixup.mixing.linear import mix
 from cmixup.model_stack import ModelStack
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

@@ -13,7 +13,7 @@ from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.trainer import train
+from cmixup.trainer import train
 from tests.helpers import epoch_batches, fitted, make_data, make_run, refuses, settings
 from tests.mixing.images import ConvNet, picture_data
 

@@ -19,7 +19,7 @@ from cmixup.model_stack import ModelStack
 from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.stack_training import Training
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_close,

@@ -19,7 +19,7 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

@@ -15,7 +15,7 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.optim import Adam
 from cmixup.pairing.label import LabelDistance
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from models.fcn3 import FCN3
 from models.realmlp import Rated, RealMLP
 from models.tabm import TabM

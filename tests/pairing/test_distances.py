@@ -18,7 +18,7 @@ from cmixup.pairing import inputs, whole_pool
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
-from cmixup.training.trainer import train
+from cmixup.trainer import train
 from tests.helpers import (
     assert_states_equal,
     composed,

@@ -16,7 +16,7 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
 from cmixup.stack_training import Training
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

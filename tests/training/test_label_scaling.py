@@ -15,7 +15,7 @@ from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.model_stack import ModelStack
-from cmixup.training.trainer import RunResult, train
+from cmixup.trainer import RunResult, train
 from tests.helpers import CPU, METHODS, assert_states_equal, make_data, make_run, settings
 from tests.methods import episodes
 from tests.methods.test_rc_mixup import rc_mixup

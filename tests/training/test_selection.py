@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.stack_training import Run, Training
-from cmixup.training.trainer import RunResult, draw_epoch, train
+from cmixup.trainer import RunResult, draw_epoch, train
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,

@@ -22,7 +22,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.model_stack import stack_modules
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.pairing.uniform import Uniform
-from cmixup.training.trainer import train
+from cmixup.trainer import train
 from tests.helpers import (
     METHODS,
     assert_diagnostics_close,

@@ -16,7 +16,7 @@ from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
 from cmixup.model_stack import ModelStack
 from cmixup.stack_training import Failure, Training
-from cmixup.training.trainer import train
+from cmixup.trainer import train
 from models.fcn3 import FCN3
 from tests.helpers import assert_states_close, assert_states_equal, composed, make_data, make_run, settings, train_one
 

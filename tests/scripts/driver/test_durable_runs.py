@@ -12,9 +12,9 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.files import DONE
-from cmixup.training.checkpoint import RESUME_FILE
 from scripts.driver import execute as job_module
 from scripts.driver import runs
+from scripts.driver.checkpoints import RESUME_FILE
 from scripts.driver.job import Job
 from scripts.driver.runs import is_done, load_reports
 from tests.scripts.driver.test_locks import held_by_another

@@ -13,8 +13,8 @@ from cmixup.errors import InputError
 from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import PolicySearch
-from cmixup.training.checkpoint import FORMAT, RESUME_FILE
-from cmixup.training.trainer import Run, train
+from cmixup.trainer import Run, train
+from scripts.driver.checkpoints import FORMAT, RESUME_FILE
 from tests.helpers import (
     METHODS,
     Stopped,

@@ -1,4 +1,4 @@
-"""Training that survives an interruption: everything a run needs to go on, in one file."""
+"""Training that survives an interruption: everything that the runs of a stack need to go on, in one file."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence

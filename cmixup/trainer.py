@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,6 @@ from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
 from cmixup.model_stack import unstack_modules
 from cmixup.settings import TrainSettings
 from cmixup.stack_training import Failure, Run, SearchCallback, Training, TrainState
-from cmixup.training.checkpoint import Checkpoints
 
 
 @dataclass
@@ -54,7 +54,7 @@ def train(
     device: torch.device | str = "cpu",
     *,
     on_epoch: EpochCallback | None = None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: Any = None,
     on_start: Callable[[list[int]], None] | None = None,
     on_end: Callable[[list[RunResult]], None] | None = None,
     on_search: SearchCallback | None = None,
@@ -70,8 +70,8 @@ def train(
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
             options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
         on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
-        checkpoints: save the state now and then, and go on from it where there is one: the numbers are those of a run
-            that was never interrupted.
+        checkpoints: save the state every so many epochs (`every`, `save`), and go on from it where there is one
+            (`load`): the numbers are those of a run that was never interrupted. See `scripts.driver.checkpoints`.
         on_start: called with the seeds of a stack once their methods are fitted, when bad input has been refused.
         on_end: called with the results of a stack once it has ended, before the next stack starts.
         on_search: called after each step of a method's search before its first epoch, with its number (from 1) and how
@@ -118,7 +118,7 @@ def _train_stack(
     device: torch.device,
     *,
     on_epoch: EpochCallback | None,
-    checkpoints: Checkpoints | None,
+    checkpoints: Any,
     on_start: Callable[[list[int]], None] | None,
     on_search: SearchCallback | None,
 ) -> list[RunResult]:

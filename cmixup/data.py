@@ -142,14 +142,10 @@ class Tasks:
 
     Args:
         images: `(objects, views, H, W)` uint8; x is image / 255, `(1, H, W)`.
-        labels: `(objects, views)` float32.
+        labels: `(objects, views)` float32; those of the query views are y `(N, Q)`.
         objects: `(N,)` int64, the object of each task.
         views: `(N, K + Q)` int64, its views, all different: first the support, then the query.
         shots: K.
-
-    Attributes:
-        shape: `(N, 1, H, W)`: the number of tasks and the shape of one view.
-        y: `(N, Q)` float32 labels of the query views.
     """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, objects: np.ndarray, views: np.ndarray, shots: int):

@@ -22,14 +22,9 @@ def map_leaves(
 ) -> Any:
     """Return a tree of the form of `first` with `function(path, leaf, *other_leaves)` in the place of every leaf.
 
-    Args:
-        function: is given where the leaf stands (such as "batch['image'][0]"), the leaf and those of the other trees.
-        path: name of the tree in messages.
-        first: tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf, and so is a
-            packed sequence.
-        others: trees of the same form, else `InputError`.
-        keep: entries that stay as they are in `first`.
-        place: where `first` stands in the tree whose entries `keep` names.
+    A tree is tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf, and so is a
+    packed sequence. `path` is such as "batch['image'][0]", from the name of the tree on. Trees of another form raise
+    `InputError`. Entries that `keep` names, from the top of the tree where `first` stands at `place`, stay as they are.
     """
 
     def inside(key: Any, *values: Any) -> Any:

@@ -244,10 +244,8 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
     square of a difference is a sum of cuts: `(l - l')^2 = sum_k [k lies between them] + 2 sum_{k > k'} ([l >= k and
     l' < k'] + [l' >= k and l < k'])`.
 
-    Args:
-        unary: `(N, h, w, m)` cost of each label; m is 2 or more.
-        down, right: `(N, h - 1, w)` and `(N, h, w - 1)` weights, 0 or more, of a block and the one below it, or to its
-            right.
+    `unary: (N, h, w, m)` are the costs of the labels; `down: (N, h - 1, w)` and `right: (N, h, w - 1)` the weights, 0
+    or more, of a block and the one below it, or to its right.
     """
     try:
         from scipy.sparse import csr_array

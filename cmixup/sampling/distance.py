@@ -76,11 +76,8 @@ class Distances:
     A matrix product (centred, float64) is used where its cancellation error, eps * |y|^2 / s^2, is below
     1e-10 in the energy; else (outliers, tiny bandwidths, few dimensions) differences are used.
 
-    Args:
-        labels: (N,) or (N, d) float32 or float64, possibly a memory map; they are read in blocks, never copied whole.
-            NaN stands for a missing output.
-        kernel: decides how accurate distances have to be; None for differences throughout.
-        period: see `pair_distance`.
+    Labels (N,) or (N, d), NaN for a missing output, are read in blocks, never copied whole: they may be a memory map.
+    Without a kernel, differences are used throughout.
     """
 
     def __init__(self, labels: Labels, kernel: Kernel | None = None, period: Floats | None = None) -> None:

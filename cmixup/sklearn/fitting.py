@@ -39,10 +39,22 @@ class Trained:
 
 
 class Networks:
-    """Networks as one stack, which becomes smaller as they stop; those of a member share weights, batches and lambda.
+    """Networks that are trained as one stack, which becomes smaller as they stop.
 
-    `places` are those in the stack; `scored` and `shares` (E, k) the rows that each holds out, and what they count for.
-    Arguments are those of `train_networks`.
+    Those of one member have the same first weights, batches and lambda. `places` are those in the stack; `scored` and
+    `shares` (E, k) the rows that each holds out, and what they count for.
+
+    Args:
+        rows: standardised rows.
+        parts: the rows that each member is trained on, and those that it holds out: they choose the epoch, or score the
+            last one where it is not chosen. Where members train on different numbers of rows, an epoch of each is as
+            long as that of the largest.
+        nets: bandwidth, in units of the standardised labels, and member of each network. What mixes is given up if it
+            is not better by the time that the same member has stopped without mixing.
+        settings: how to train.
+        pieces: the table of `Pieces`.
+        effects: (M, N, E) further columns of each member.
+        seed: of all random streams.
     """
 
     def __init__(
@@ -56,7 +68,7 @@ class Networks:
         effects: Floats,
         seed: int,
     ) -> None:
-        self.rows, self.settings = rows, settings
+        self.rows, self.nets, self.settings = rows, nets, settings
         self.mixed = any(bandwidth > 0 for bandwidth, _ in nets)
         inputs = joined(rows.x, effects)
         data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all without effects
@@ -64,6 +76,7 @@ class Networks:
         self.streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
         self.trained_on = [parts[member].train for _, member in nets]
         held = [parts[member].held for _, member in nets]
+        self.held_rows = [len(index) for index in held]
         self.scored, self.shares = torch.from_numpy(padded(held)), torch.from_numpy(_shares(rows.weight, held))
         encoding = Pieces(pieces, settings.device, torch.float32)
         error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
@@ -82,6 +95,48 @@ class Networks:
             self.methods.append(method)
         self._build(list(range(len(nets))))
         self.whole = self.stack
+
+    def train(self) -> list[Trained]:
+        """Train until all have stopped, and return what each came to."""
+        size, settings = len(self.models), self.settings
+        rivals = [
+            self.nets.index((0.0, member)) if (0.0, member) in self.nets else place
+            for place, (_, member) in enumerate(self.nets)
+        ]
+        score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
+        best_epoch, stopped = torch.zeros(size, dtype=torch.int64), torch.zeros(size, dtype=torch.bool)
+        losses: list[Tensor] = []
+
+        with threads(settings.threads), torch.enable_grad():
+            for epoch in range(1, settings.epochs + 1):
+                places = self.places
+                losses.append(torch.full((size,), torch.nan, dtype=torch.float64))
+                losses[-1][places] = self.run_epoch()
+                score_text = ""
+                if settings.early_stopping or epoch == settings.epochs:
+                    errors, now = self.errors(), losses[-1][places]
+                    if errors.numel():
+                        now = (errors * self.shares[places]).sum(dim=1)
+                        score_text = f", {now.mean():.4f} held out"
+                    # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
+                    better = torch.isfinite(now) & ~stopped[places]
+                    better &= (now < score[places]) | (not settings.early_stopping)
+                    self.stack.keep_best(better.to(settings.device))
+                    improved = torch.tensor(places)[better]
+                    score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
+                    stopped |= epoch - best_epoch >= ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
+                    stopped |= stopped[rivals] & (score >= score[rivals])
+                if settings.verbose:
+                    mean = losses[-1].nanmean()
+                    print(f"epoch {epoch}: {settings.loss.name} error {mean:.4f}{score_text}", flush=True)  # noqa: T201 - asked
+                if bool(stopped.all()):
+                    break
+                self.go_on_with([place for place in places if not stopped[place]])
+        curves = torch.stack(losses, dim=1).tolist()
+        return [
+            Trained(weights, kept[e, : self.held_rows[e]].numpy(), int(best_epoch[e]), curves[e])
+            for e, weights in enumerate(self.best_weights())
+        ]
 
     def run_epoch(self) -> Tensor:
         """Train for an epoch and return the mean loss of each network in the stack, float64 on the CPU."""
@@ -125,69 +180,6 @@ class Networks:
         self.places, self.method = places, stack_modules([self.methods[place] for place in places])
         self.stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
         self.loader = BatchLoader([self.data[place].train for place in places], settings.device)
-
-
-def train_networks(
-    rows: Rows,
-    parts: Sequence[Part],
-    nets: Sequence[tuple[float, int]],
-    settings: Settings,
-    *,
-    pieces: Floats,
-    effects: Floats,
-    seed: int,
-) -> list[Trained]:
-    """Train networks on standardised rows as one stack.
-
-    Args:
-        rows: standardised rows.
-        parts: the rows that each member is trained on, and those that it holds out: they choose the epoch, or score the
-            last one where it is not chosen. Where members train on different numbers of rows, an epoch of each is as
-            long as that of the largest.
-        nets: bandwidth, in units of the standardised labels, and member of each network. What mixes is given up if it
-            is not better by the time that the same member has stopped without mixing.
-        settings: how to train.
-        pieces: the table of `Pieces`.
-        effects: (M, N, E) further columns of each member.
-        seed: of all random streams.
-    """
-    networks = Networks(rows, parts, nets, settings, pieces=pieces, effects=effects, seed=seed)
-    size = len(nets)
-    rivals = [nets.index((0.0, member)) if (0.0, member) in nets else place for place, (_, member) in enumerate(nets)]
-    score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), networks.scored.shape))
-    best_epoch, stopped = torch.zeros(size, dtype=torch.int64), torch.zeros(size, dtype=torch.bool)
-    losses: list[Tensor] = []
-
-    with threads(settings.threads), torch.enable_grad():
-        for epoch in range(1, settings.epochs + 1):
-            places = networks.places
-            losses.append(torch.full((size,), torch.nan, dtype=torch.float64))
-            losses[-1][places] = networks.run_epoch()
-            score_text = ""
-            if settings.early_stopping or epoch == settings.epochs:
-                errors, now = networks.errors(), losses[-1][places]
-                if errors.numel():
-                    now = (errors * networks.shares[places]).sum(dim=1)
-                    score_text = f", {now.mean():.4f} held out"
-                # A run that has stopped keeps its epoch, so that it ends as it would have without the others.
-                better = torch.isfinite(now) & ~stopped[places]
-                better &= (now < score[places]) | (not settings.early_stopping)
-                networks.stack.keep_best(better.to(settings.device))
-                improved = torch.tensor(places)[better]
-                score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
-                stopped |= epoch - best_epoch >= ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
-                stopped |= stopped[rivals] & (score >= score[rivals])
-            if settings.verbose:
-                mean = losses[-1].nanmean()
-                print(f"epoch {epoch}: {settings.loss.name} error {mean:.4f}{score_text}", flush=True)  # noqa: T201 - asked
-            if bool(stopped.all()):
-                break
-            networks.go_on_with([place for place in places if not stopped[place]])
-    curves = torch.stack(losses, dim=1).tolist()
-    return [
-        Trained(weights, kept[e, : len(parts[member].held)].numpy(), int(best_epoch[e]), curves[e])
-        for e, (weights, (_, member)) in enumerate(zip(networks.best_weights(), nets, strict=True))
-    ]
 
 
 def choose(errors: Floats, weight: Floats) -> int:

@@ -69,20 +69,10 @@ def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed
 
 
 def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) -> tuple[Ints, Ints]:
-    """Return which rows the splits of a scikit-learn splitter train on and hold out.
+    """Return which rows the splits of a scikit-learn splitter train on and hold out, for groups of `group_codes`.
 
-    Rows on the same sides of all splits are alike, so that equal ones of them may be taken as one.
-
-    Args:
-        cv: a splitter, a number of folds, or splits, as `check_cv` takes them.
-        x, y, groups: what is split, as `fit` was given them.
-        codes: see `group_codes`.
-
-    Returns:
-        The different patterns of sides (P, splits): `TRAIN`, `HELD` or 0 for neither; and the pattern of each row (n,).
-
-    Raises:
-        InputError: no splits, one without rows on either side, or a group on both sides.
+    These are the different patterns of sides (P, splits), `TRAIN`, `HELD` or 0 for neither, and the pattern of each row
+    (n,): rows on the same sides of all splits are alike, so that equal ones of them may be taken as one.
     """
     if isinstance(cv, str | bool) or not (isinstance(cv, int) or hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {format_value(cv)}")

@@ -15,7 +15,7 @@ from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwi
 from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.effects import fit_effects, joined
-from cmixup.sklearn.fitting import Trained, choose, train_networks
+from cmixup.sklearn.fitting import Networks, Trained, choose
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import (
     Part,
@@ -234,14 +234,15 @@ class CMixupRegressor(MemberMean):
             if compare:  # some of what it tries may mix nothing
                 warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
             nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
-            networks = train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
+            given_to_all: Any = {"pieces": self._pieces, "effects": effects, "seed": seed}
+            networks = Networks(rows, parts, nets, settings, **given_to_all).train()
             errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
             weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
             best = choose(errors, weight) if compare else 0
             networks = networks[best * compared : (best + 1) * compared]
             nets = [(tried[best], member) for member in range(compared, members)]
             if nets:
-                networks += train_networks(rows, parts, nets, settings, pieces=self._pieces, effects=effects, seed=seed)
+                networks += Networks(rows, parts, nets, settings, **given_to_all).train()
         if not all(network.best_epoch for network in networks):
             raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
         self.quantiles_ = list(loss.quantiles)

@@ -30,22 +30,15 @@ FEW_ROWS = 8
 
 
 class Trees(NamedTuple):
-    """The trees of all members and outputs, in standard deviations of the labels; of d_y labels there are D outputs.
+    """The trees of all members and outputs, in standard deviations of the labels; of d_y labels there are D outputs."""
 
-    Attributes:
-        nodes: (n, 8) float64 `FIELDS` of the nodes, tree after tree, each from its root; the last is the set of levels
-            that go left, -1 where a threshold decides.
-        sets: (s, 8) float64, the sets as 8 words of 32 bits, tree after tree.
-        sizes: (T, 4) float64 member, output, nodes and sets of each tree.
-        starts: (M, D) float64, to which the trees of a member and output are added.
-        codes: (M, L) float64 number of each level among those that a member is trained on, NaN for one that is not.
-    """
-
+    #: (n, 8) `FIELDS` of the nodes, tree after tree, each from its root; the last is the set of levels that go left, -1
+    #: where a threshold decides.
     nodes: Floats
-    sets: Floats
-    sizes: Floats
-    starts: Floats
-    codes: Floats
+    sets: Floats  # (s, 8) the sets as 8 words of 32 bits, tree after tree
+    sizes: Floats  # (T, 4) member, output, nodes and sets of each tree
+    starts: Floats  # (M, D) to which the trees of a member and output are added
+    codes: Floats  # (M, L) number of each level among those that a member is trained on, NaN for one that is not
 
 
 def level_sets(levels: Sequence[Levels]) -> list[int]:

@@ -28,13 +28,13 @@ GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, list[tuple[float, int]]]]:
     """Return a list that gets the rows, the parts and the networks of each training."""
     calls: list[Any] = []
-    original = regressor.train_networks
+    original = regressor.Networks
 
     def spied(rows: Any, parts: Any, nets: Any, *rest: Any, **more: Any) -> Any:
         calls.append((rows, parts, nets))
         return original(rows, parts, nets, *rest, **more)
 
-    monkeypatch.setattr(regressor, "train_networks", spied)
+    monkeypatch.setattr(regressor, "Networks", spied)
     return calls
 
 

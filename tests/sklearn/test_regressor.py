@@ -95,13 +95,18 @@ def test_held_out_rows_choose_and_are_not_trained_on(
 ) -> None:
     """Each counts by its weight, a tenth is held out where nothing is said, and every member has its own."""
     seen, weight, rows_of = [], np.random.default_rng(0).uniform(0.1, 4, len(X)), []
-    original, labels = regressor.train_networks, fitting.WeightedLabels
+    original, labels = fitting.Networks, fitting.WeightedLabels
 
-    def spied(rows: Any, parts: Any, *rest: Any, **more: Any) -> Any:
-        seen.append((rows, [part.held for part in parts], rest[0], original(rows, parts, *rest, **more)))
-        return seen[-1][-1]
+    class Spied(original):
+        def __init__(self, rows: Any, parts: Any, nets: Any, *rest: Any, **more: Any) -> None:
+            super().__init__(rows, parts, nets, *rest, **more)
+            self.about = rows, [part.held for part in parts], nets
 
-    monkeypatch.setattr(regressor, "train_networks", spied)
+        def train(self) -> list[fitting.Trained]:
+            seen.append((*self.about, super().train()))
+            return seen[-1][-1]
+
+    monkeypatch.setattr(regressor, "Networks", Spied)
     monkeypatch.setattr(fitting, "WeightedLabels", lambda y, *rest: rows_of.append(y) or labels(y, *rest))
     share = {"validation_fraction": 0.2} if held == 12 else {}
     model = quick(bandwidth="validated", early_stopping=early_stopping, patience=2, epochs=9, **share)
@@ -179,7 +184,7 @@ def test_networks_that_have_stopped_leave_the_stack(monkeypatch: pytest.MonkeyPa
 def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors are scripted: without mixing 1 from epoch 2 on, with 0.3 from 4.5 down, with inf below 1."""
     seen: list[list[int]] = []
-    original, epoch = regressor.train_networks, itertools.count(1)
+    original, epoch = fitting.Networks.train, itertools.count(1)
 
     def scripted(networks: fitting.Networks) -> torch.Tensor:
         now = next(epoch)
@@ -188,12 +193,12 @@ def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(mon
 
     monkeypatch.setattr(fitting.Networks, "errors", scripted)
 
-    def spied(*args: Any, **options: Any) -> list[fitting.Trained]:
-        trained = original(*args, **options)
+    def spied(networks: fitting.Networks) -> list[fitting.Trained]:
+        trained = original(networks)
         seen.append([network.best_epoch for network in trained])
         return trained
 
-    monkeypatch.setattr(regressor, "train_networks", spied)
+    monkeypatch.setattr(fitting.Networks, "train", spied)
     quick(bandwidth="validated", members=1, epochs=20, patience=4, blend="trees").fit(X, Y)
     assert seen == [[2, 5, 20]]
 

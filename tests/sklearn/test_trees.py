@@ -121,10 +121,8 @@ def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.
 def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, blend: str | None, few: int) -> None:
     """Of the networks trained, two of seven are for bandwidths that are not taken; without trees as before."""
     nets: list[Any] = []
-    original = regressor.train_networks
-    monkeypatch.setattr(
-        regressor, "train_networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k)
-    )
+    original = regressor.Networks
+    monkeypatch.setattr(regressor, "Networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k))
     model = quick(blend=blend, bandwidth="validated", members=5, epochs=1).fit(X, Y)
     assert len(model.bandwidths_) == few
     assert len(nets) == (7 if blend else 25)

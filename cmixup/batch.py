@@ -58,10 +58,7 @@ def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Ge
 
     Domains `domain: (N,)` are drawn uniformly, whatever their size, and their order in the batch is random. Rows of one
     are drawn without replacement, or with it where it has no more than `rows`. An epoch is floor(N / (groups * rows))
-    batches.
-
-    Raises:
-        InputError: fewer than 1 group or row, more groups than domains, a batch larger than the split.
+    batches, at least one.
     """
     for name, value in (("groups", groups), ("rows", rows)):
         check_count(name, value, 1)
@@ -157,11 +154,7 @@ class Batch:
 
 
 def join_draws(parts: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the draws of several parts of a method, by their names in errors, as one dictionary.
-
-    Raises:
-        InputError: two parts draw the same name, of which one would overwrite the other.
-    """
+    """Return the draws of several parts of a method as one dictionary; two that draw the same name are named."""
     together, sources = dict[str, np.ndarray](), dict[str, str]()
     for part, draws in parts.items():
         for key in draws:

@@ -23,9 +23,6 @@ class ModelStack:
     With E = `size` = 1 this is the model itself. With more, every parameter gets a leading axis of E models, and the
     model runs inputs `(E, B, ...)`: all optimisers act elementwise, so each model trains as it would alone, up to
     rounding in the batched products. `labels` is for methods that read rows by themselves; those of a batch are scaled.
-
-    Raises:
-        InputError: several models that cannot be stacked.
     """
 
     def __init__(
@@ -101,9 +98,6 @@ def stack_modules(modules: Sequence[AnyModule]) -> AnyModule:
     """Return one module whose parameters and buffers are those of `modules`, stacked along a new first axis.
 
     A single module is returned as it is. Other attributes (samplers, options) are those of the first, not copied.
-
-    Raises:
-        InputError: parameters or buffers that differ in shape between the modules.
     """
     first = modules[0]
     if len(modules) == 1:

@@ -220,10 +220,7 @@ class WorkerStreams:
     In the main process they are seeded by `seed` and the rank, and go on from epoch to epoch. In a worker of a
     `DataLoader` `torch.initial_seed()` is added, which PyTorch makes of the loader's generator, the epoch and the
     worker: two workers and two epochs differ, and a run that seeds torch in the same way is the same. Persistent
-    workers, whose seed stays, go on with their streams.
-
-    Args:
-        seed: a whole number, 0 or more; None draws one from torch's own generator.
+    workers, whose seed stays, go on with their streams. A seed of None is drawn from torch's own generator.
     """
 
     def __init__(self, seed: int | None) -> None:

@@ -123,9 +123,7 @@ class Training:
     Attributes:
         stack: the models with their optimiser, freshly initialised when training begins, with outputs in the loss's
             units; `models`, which predict, have them in the network's.
-        data: of each run; the test split must not be read.
-        methods: the fitted method of each run.
-        streams: of each run.
+        data, methods, streams: of each run, whose test split must not be read; methods are fitted.
         resumed: whether runs go on from a checkpoint, which holds the findings of a search before training.
         on_search: told of the steps of such a search.
     """

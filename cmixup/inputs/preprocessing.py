@@ -38,8 +38,7 @@ class Preprocessing(ABC):
     def apply(self, new: Any, source: str = "rows") -> Any:
         """Return N inputs `(N, *in_shape)` float32: an array, or a `cmixup.data.Indexable` with a `batch_size`.
 
-        Raises:
-            InputError: what the run cannot read; the line calls it `source`.
+        What the run cannot read raises `InputError`, whose line calls it `source`.
         """
 
     def predictions(self, new: Any, values: np.ndarray) -> Any:

@@ -44,8 +44,7 @@ def choose(
 ) -> tuple[SamplingAlgorithm, str]:
     """Return the sampling algorithm `name`, "auto" for the one that is expected to cost least, and the reason in words.
 
-    Raises:
-        InputError: the algorithm does not take these labels, or not within `budget`, the bytes that tables may take.
+    Its tables take at most `budget` bytes.
     """
     if period is not None and has_gaps(labels):
         return StreamedSampler(labels, kernel, period), "circular labels with gaps"

@@ -24,15 +24,11 @@ MAX_LABEL = 1e150
 
 
 def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
-    """Return labels as a float array, checked.
+    """Return labels, a real array, sequence or tensor (N,) or (N, d), as a float array; (N, 1) is returned as (N,).
 
     float32 and float64 are passed on without a copy (memory maps stay memory maps, tensors of the CPU share their
-    memory); everything else is converted to float64.
-
-    Args:
-        name: the caller's name of the argument, for error messages.
-        labels: (N,) or (N, d) real array, sequence or tensor; (N, 1) is returned as (N,).
-        gaps: whether NaN stands for a missing output of a row that has others.
+    memory); everything else is converted to float64. With `gaps` NaN stands for a missing output of a row that has
+    others.
 
     Raises:
         InputError: the shape or type is wrong, there are no labels, or one is NaN, infinite or above `MAX_LABEL`; with

@@ -21,12 +21,7 @@ MOST_LEVELS = 255
 def categorical_columns(given: Any, X: Any) -> list[int]:
     """Return the positions of the columns that hold categories.
 
-    Args:
-        given: None, "from_dtype" (pandas' categories), or names, positions or a mask of columns.
-        X: an array or a frame (n, d).
-
-    Raises:
-        InputError: `given` is none of these.
+    Given are None, "from_dtype" (pandas' categories), or names, positions or a mask of the columns.
     """
     X = as_frame(X)
     names = list(getattr(X, "columns", ()))
@@ -62,10 +57,8 @@ def many_levels(levels: Sequence[Levels]) -> list[int]:
 def coded(X: Any, levels: Sequence[Levels]) -> Any:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    Dates are days since 1970. A column of which more than half the rows are not known is warned of.
-
-    Raises:
-        InputError: a column of a frame holds text and is no category.
+    Dates are days since 1970. A column of which more than half the rows are not known is warned of, and one of a frame
+    that holds text and is no category is refused.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
     X = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])

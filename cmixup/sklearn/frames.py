@@ -17,11 +17,7 @@ from cmixup.tables.levels import is_missing
 
 
 def as_frame(X: Any) -> Any:
-    """Return a frame of another library as pandas has it; arrays, sparse matrices and pandas' frames as they are.
-
-    Raises:
-        InputError: narwhals or pandas is missing, which reads the frame; or X is a series.
-    """
+    """Return a frame of another library as pandas has it; arrays, sparse matrices and pandas' frames as they are."""
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
         raise InputError(
             f"X must be a table (n, d), got a {type(X).__name__} of {len(X)} values: X.to_frame() is a table of one "
@@ -55,12 +51,9 @@ def as_frame(X: Any) -> Any:
 
 
 def as_array(name: str, values: Any) -> Any:
-    """Return a tensor of PyTorch, of any device and layout, with or without gradient, as an array; others as they are.
+    """Return a tensor of real numbers, of any device and layout, with or without gradient, as an array.
 
-    A frame that is not computed yet (LazyFrame) is computed.
-
-    Raises:
-        InputError: a tensor of complex numbers, a nested one, or one without values.
+    A frame that is not computed yet (LazyFrame) is computed, and all else stays as it is.
     """
     if type(values).__name__ == "LazyFrame":
         return values.collect()
@@ -140,8 +133,7 @@ def _is_number(text: str) -> bool:
 def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
     """Return labels (n,) or (n, d_y) as they came, durations as days, of which `warn` warns.
 
-    Raises:
-        InputError: they hold text, even if it reads as numbers, or dates.
+    Dates are refused, and text, even if it reads as numbers.
     """
     y = as_array(name, y)
     values = np.asarray(y)

@@ -25,11 +25,7 @@ class Part:
 
 
 def group_codes(groups: Any, n: int) -> Ints | None:
-    """Return the number of each row's group (n,) int64, or None where no groups are given.
-
-    Raises:
-        InputError: groups have another length, gaps or a single value.
-    """
+    """Return the number of each row's group (n,) int64, or None where no groups are given."""
     if groups is None:
         return None
     values = np.asarray(as_array("groups", groups), dtype=object)
@@ -100,11 +96,7 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
 
 
 def parts_by_sides(sides: Ints, members: int) -> list[Part]:
-    """Return the splits, taken in turn by the members, of rows that stand on these sides (N, splits).
-
-    Raises:
-        InputError: a split without rows on either side, as others have weight 0.
-    """
+    """Return the splits, taken in turn by the members, of rows that stand on these sides (N, splits)."""
     parts = []
     for side in sides.T[:members]:
         parts.append(Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)))
@@ -114,11 +106,7 @@ def parts_by_sides(sides: Ints, members: int) -> list[Part]:
 
 
 def check_validation(X_val: Any, y_val: Any, **others: Any) -> bool:
-    """Return whether rows to hold out were given.
-
-    Raises:
-        InputError: X_val without y_val, or the other way round, or together with another way to hold out rows.
-    """
+    """Return whether rows to hold out were given: both of them, and no other way to hold out rows."""
     if (X_val is None) != (y_val is None):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise InputError(f"{missing} must be given with {given}, got None")

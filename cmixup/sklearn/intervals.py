@@ -69,11 +69,7 @@ def spread_of(trees: Trees, x: Floats, levels: Sequence[Levels], folds: Sequence
 
 
 def check_coverage(coverage: float, residuals: Floats) -> float:
-    """Return the share of labels that an interval shall hold.
-
-    Raises:
-        InputError: it is not between 0 and 1, or rows were not held out, or too few.
-    """
+    """Return the share of labels that an interval shall hold, for which enough rows must have been held out."""
     share = as_number("coverage", coverage)
     if not 0 < share < 1:
         raise InputError(f"coverage must lie between 0 and 1, got {share!r}")

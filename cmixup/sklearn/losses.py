@@ -72,11 +72,7 @@ class Loss:
 
 
 def check_loss(loss: Any, quantiles: Any) -> Loss:
-    """Return the loss of these arguments of `CMixupRegressor`.
-
-    Raises:
-        InputError: there is no such loss, or the quantiles do not rise between 0 and 1.
-    """
+    """Return the loss of these arguments of `CMixupRegressor`, or raise `InputError`."""
     check_choice("loss", loss, LOSSES)
     if loss != "quantile":
         return Loss(loss)
@@ -124,11 +120,7 @@ def fit_transform(given: Any, labels: Floats) -> Any:
 
 
 def transformed(transform: Any, labels: Floats, name: str = "y") -> Floats:
-    """Return labels (N, d_y) in the units in which they are fitted.
-
-    Raises:
-        InputError: they have no finite value there.
-    """
+    """Return labels (N, d_y) in the units in which they are fitted, where all must be finite."""
     if transform is None:
         return labels
     if transform == "log" and (labels <= 0).any():

@@ -25,13 +25,7 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
 def seed_of(random_state: RandomState) -> int:
-    """Return a seed: the number itself, one drawn from a generator, or for None one from the operating system.
-
-    NumPy's and torch's global generators are neither read nor seeded.
-
-    Raises:
-        InputError: `random_state` is none of these.
-    """
+    """Return a seed: the number itself, one drawn from a generator, or for None one from the operating system."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**62))
     if isinstance(random_state, np.random.RandomState):
@@ -42,11 +36,7 @@ def seed_of(random_state: RandomState) -> int:
 
 
 def device_of(device: Any) -> torch.device:
-    """Return a device: "auto" is the GPU where there is one.
-
-    Raises:
-        InputError: there is no such device here.
-    """
+    """Return a device of this machine: "auto" is the GPU where there is one."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -70,15 +60,12 @@ def check_size(name: str, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of `CMixupRegressor`; see there.
-
-    `share` is its `validation_fraction`, and `validated` whether held-out rows choose the bandwidth.
-    """
+    """The checked arguments of `CMixupRegressor`; see there."""
 
     hidden: tuple[int, ...]
     members: int
-    share: float
-    validated: bool
+    share: float  # `validation_fraction`
+    validated: bool  # whether held-out rows choose the bandwidth
     blend: bool
     loss: Loss
     epochs: int
@@ -95,11 +82,7 @@ class Settings:
 
 
 def settings_of(estimator: Any) -> Settings:
-    """Return the checked arguments of the estimator.
-
-    Raises:
-        InputError: one of them cannot be used.
-    """
+    """Return the checked arguments of the estimator, or raise `InputError`."""
     given = estimator.hidden_layer_sizes
     sizes: Any = [given] if isinstance(given, int | np.integer) else given
     if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):

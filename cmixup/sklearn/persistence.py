@@ -113,14 +113,14 @@ def _check(estimator: Any) -> None:
     importances, (sizes, weights) = state["_importances"], (state[name] for name in RESIDUALS)
     finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
-        "networks must have a column for each of the features": estimator.n_features_in_ == features
-        and names.shape == (features,)
+        "features must be those of its networks": (estimator.n_features_in_, *names.shape) == (features, features)
+        and all(isinstance(name, str) for name in names)
         and plain == numbers + len(indicators),
-        "names of features must be texts": all(isinstance(name, str) for name in names),
         "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)
         and state["_one_dimensional"] in (False, outputs == 1)
         and estimator.target_transform_ in (None, "log"),
-        "trees must be those that have a weight": (trees is not None) == weight.any(),
+        "trees must be those that have a weight in [0, 1]": (trees is not None) == weight.any()
+        and ((weight >= 0) & (weight <= 1)).all(),
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
         and (weights > 0).all(),
@@ -128,7 +128,6 @@ def _check(estimator: Any) -> None:
         "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
         and np.isin(pieces[:, 0], np.arange(numbers)).all(),
         "pieces must have a width and a scale above 0": (pieces[:, [2, 4]] > 0).all(),
-        "trees must have a weight between 0 and 1": ((weight >= 0) & (weight <= 1)).all(),
     }
     for rule, holds in rules.items():
         if not holds:

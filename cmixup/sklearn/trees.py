@@ -63,12 +63,9 @@ def fit_trees(
 ) -> Trees:
     """Train the trees of every member on the rows that its network is trained on; members of equal rows share them.
 
-    Args:
-        rows: columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
-        levels: of the columns and of the effects behind them (`tree_levels`).
-        parts, effects: of the members, and further columns of each, (M, N, E).
-        threads: of scikit-learn in training; None leaves their number.
-        options: (D,) further arguments of scikit-learn's trees for each output, those of a label behind one another.
+    Rows have columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
+    `levels` are of the columns and of the effects (M, N, E) behind them (`tree_levels`). `threads` are scikit-learn's;
+    None leaves their number. `options` are further arguments for each output, those of a label behind one another.
     """
     by_rows: dict[bytes, Trees] = {}
     by_member = []

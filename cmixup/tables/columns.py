@@ -153,8 +153,7 @@ def _word(value: Any) -> str | None:
 def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarray:
     """Return a column of a form as `(N,)` float64, NaN where nothing is known; see `as_numbers`.
 
-    Raises:
-        InputError: a value that is no number, or too large for float32; the line names its row by the series' index.
+    A value that is no number, or too large for float32, raises `InputError` with its row by the series' index.
     """
     numbers, wrong = as_numbers(values, form)
     if wrong.any():

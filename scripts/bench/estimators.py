@@ -199,8 +199,7 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
         gaps = group.groupby("table")["behind"].mean()
         mean, low, high = (f"{100 * v:+.1f}" for v in _mean_interval(gaps))
         ratios = group.set_index(["table", "split"])["seconds"] / of_base
-        in_turn = part == "reserved" or model not in ("lightgbm", "hist_gradient_boosting")
-        ratio = f"{ratios.median():.1f}" if in_turn and ratios.notna().any() else ""
+        ratio = f"{ratios.median():.1f}" if ratios.notna().any() else ""
         times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
         body.append(
             [

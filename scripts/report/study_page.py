@@ -219,13 +219,13 @@ def short_answer() -> str:
     assert effect.unweighted
     low, high = (end(mean.mean for mean in means) for end in (min, max))
     about = f"the error by about {abs(effect.unweighted.mean):.1f} %"
-    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "changes the error in no sure direction"
-    apart, counts = sum(not mean.low <= 0 <= mean.high for mean in means), effect.counts()
+    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "does not surely change the error"
+    counts = effect.counts()
     improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     expect = "no gain" if low > 0 else "little"
     return (
-        f"Expect {expect}: {where} it {way} on average ({len(means)} ways of averaging give {low:+.1f} to "
-        f"{high:+.1f} %, and {apart} of their 95 % intervals exclude 0). An improvement of {lead.rules.equal:g} % or "
-        f"more is established on {improves} of them, a worsening of as much on {worsens}"
+        f"Expect {expect}: {where} it {way} on average, beside training without mixing ({low:+.1f} to {high:+.1f} % by "
+        f"other averages). It improves {improves} of the datasets by {lead.rules.equal:g} % or more (95 % intervals), "
+        f"and worsens {worsens} by as much"
     )

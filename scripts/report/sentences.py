@@ -29,8 +29,8 @@ def paper_counts(e: Evidence) -> str:
     return (
         f"In part. Of {outcomes.total()} differences between methods that the paper prints and our runs measure, "
         f"{exact} reproduce in direction and size; {same} have the same direction, but not surely the size; {opposite} "
-        f"has the opposite direction; {unclear} are not of the published size and have no clear direction; {unknown} "
-        "are undecided"
+        f"has the opposite direction. Of the others, whose direction is unclear, {unclear} rule out the published size "
+        f"and {unknown} do not"
     )
 
 
@@ -93,7 +93,7 @@ def percent(d: Interval) -> str:
 @sentence("README.md")
 def readme_regressor(e: Evidence) -> str:
     """How the regressor and others compare with CatBoost, what a fit costs, and how often it mixes."""
-    rivals = {"cmixup": "it", "realmlp": "RealMLP", "realmlp_cv5": "RealMLP in 5 folds", "lightgbm": "LightGBM"}
+    rivals = {"cmixup": "it", "realmlp": "RealMLP", "realmlp_cv5": "the mean of 5 RealMLPs", "lightgbm": "LightGBM"}
     errors = {model: log_error_difference(e, model) for model in rivals}
     seconds = {
         model: f"{statistics.median(e.rows(ESTIMATORS, 'seconds', part='reserved', model=model).values.values()):.2g} s"

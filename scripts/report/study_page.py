@@ -31,7 +31,7 @@ from scripts.report.study_evidence import (
     recalibrated,
     summaries_table,
 )
-from scripts.stats.effects import BASE, IMPROVES, OVERLAP, WORSENS, Effect, errors_of, percent_differences
+from scripts.stats.effects import BASE, OVERLAP, VERDICTS, Effect, errors_of, percent_differences
 from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
@@ -221,11 +221,12 @@ def short_answer() -> str:
     about = f"the error by about {abs(effect.unweighted.mean):.1f} %"
     way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "does not surely change the error"
     counts = effect.counts()
-    improves, worsens = (counts[size] or "none" for size in (IMPROVES, WORSENS))
+    improves, worsens, equivalent, unclear = (counts[verdict] or "none" for verdict in VERDICTS)
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     expect = "no gain" if low > 0 else "little"
     return (
-        f"Expect {expect}: {where} it {way} on average, beside training without mixing ({low:+.1f} to {high:+.1f} % by "
-        f"other averages). It improves {improves} of the datasets by {lead.rules.equal:g} % or more (95 % intervals), "
-        f"and worsens {worsens} by as much"
+        f"Expect {expect}: {where} it {way} on average, compared with training without mixing ({low:+.1f} to "
+        f"{high:+.1f} %, depending on how datasets are averaged). By {lead.rules.equal:g} % or more it surely improves "
+        f"{improves} of the datasets and surely worsens {worsens}; on {equivalent} it surely changes less, and "
+        f"{unclear} are unclear"
     )

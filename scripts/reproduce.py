@@ -90,10 +90,11 @@ def variant_files(experiment: Experiment, choice: Choice, _cells: Sequence[Plann
 
 
 def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
-    """Return the figure of an experiment's curves, with what is not in it as its text."""
+    """Return the figure of an experiment's curves, and a page with it and what is not in it."""
     curves = read_curves(collect_reports(cells), Path(choice.out) / "runs")
     figure = to_png(overfitting_figure(experiment, curves, choice.preset))
-    return {"md": markdown_page(f"## {experiment.title}", *missing_part(missing)), "png": figure}
+    link = f"![{experiment.title}](../figures/{experiment.name}_{choice.preset}.png)"
+    return {"md": markdown_page(f"## {experiment.title}", link, *missing_part(missing)), "png": figure}
 
 
 def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:

@@ -22,7 +22,7 @@ from scripts.stats.effects import VERDICTS, Effect
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
     "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost", (-8, 6), "right"),
-    "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-8, -16), "right"),
+    "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-8, -34), "right"),
     "lightgbm": ("LightGBM", (-6, 42), "left"), "hist_gradient_boosting": ("HistGradientBoosting", (8, -10), "left"),
 }  # fmt: skip
 

@@ -68,6 +68,10 @@ def user_errors() -> Iterator[None]:
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
         print(f"error: {error}", file=sys.stderr)
+        try:
+            print(end="", flush=True)
+        except OSError:  # a full disk: Python would fail at its end to print what is left, and exit with 120
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise SystemExit(2) from None
 
 

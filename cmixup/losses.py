@@ -27,6 +27,8 @@ from cmixup.metrics import HALF_LOG
 #: none: the network learns labels as they are. centre: minus their mean. standard: minus their mean, over their
 #: standard deviation. loss: the network's outputs are in label units, and the loss standardises outputs and labels.
 FORMS = ("none", "centre", "standard", "loss")
+LEAST_VARIANCE = 1e-6  # in the loss's units
+STD = "std"  # the predictor of standard deviations
 
 
 class LabelScaling:
@@ -107,10 +109,6 @@ def check_label_scaling(form: str, method: str, *, domains: bool) -> None:
     """Raise `InputError` for the form `loss` with a method that is not over `domains`: others reach into the model."""
     if form == "loss" and not domains:
         raise InputError(f"label_scaling loss is for methods over domains, not {method}; use standard, got {form!r}")
-
-
-LEAST_VARIANCE = 1e-6  # in the loss's units
-STD = "std"  # the predictor of standard deviations
 
 
 def known_squared_error(prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:

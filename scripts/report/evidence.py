@@ -106,7 +106,7 @@ class Evidence:
 
     def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
-        self._frame = functools.cache(pd.read_csv)
+        self.frame = functools.cache(pd.read_csv)  #: of a CSV file, read once
         texts = records.assign(options=records["options"].map(options_text))
         self._cells = dict(iter(texts.groupby([*CELL], sort=False)))
 
@@ -162,7 +162,7 @@ class Evidence:
             take: "last" takes the last epoch of each run.
             **where: values by column.
         """
-        rows = self._frame(self.results / file.format(**where))
+        rows = self.frame(self.results / file.format(**where))
         for key in (key for key in where if f"{{{key}}}" not in file):
             rows = rows[rows[key] == rows[key].dtype.type(where[key])]
         rows = rows[rows[column].notna()]

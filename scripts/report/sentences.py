@@ -6,8 +6,6 @@ import math
 import statistics
 from collections import Counter
 
-import pandas as pd
-
 from scripts.report.evidence import Evidence, require, sentence
 from scripts.report.verdicts import IDLE, OPPOSITE, SAME, SELF, UNKNOWN, find_all, load_artefacts
 from scripts.stats.intervals import Interval, clustered_interval
@@ -75,7 +73,7 @@ def bandwidths_idle(e: Evidence) -> str:
 
 def log_error_difference(e: Evidence, model: str, rival: str = BASE) -> Interval:
     """Return a model's log error minus a rival's on the held-out test tables and splits of both, over tables."""
-    frame = pd.read_csv(e.results / ESTIMATORS)
+    frame = e.frame(e.results / ESTIMATORS)
     errors = frame[frame["part"] == "reserved"].pivot_table("log_error", ["table", "split"], "model")
     gaps = (errors[model] - errors[rival]).dropna()
     means = gaps.groupby("table").mean().to_list()
@@ -133,7 +131,7 @@ def regressor_intervals(e: Evidence) -> str:
 @sentence(SCIKIT_LEARN)
 def regressor_many_rows(e: Evidence) -> str:
     """How the regressor compares with CatBoost on the study's largest tables at all their rows."""
-    frame = pd.read_csv(e.results / "benchmarks/scale.csv")
+    frame = e.frame(e.results / "benchmarks/scale.csv")
     ours, base = (
         frame[(frame["data"] == "tables") & (frame["model"] == m)].set_index("name") for m in ("cmixup", BASE)
     )

@@ -32,7 +32,7 @@ from scripts.config.compose import CONFIG_DIR, TUNED_PRESETS, compose_train, des
 from scripts.config.words import take_folders
 from scripts.driver.cli import bandwidth_warnings, guarded_job, print_once, user_errors
 from scripts.driver.execute import execute_together
-from scripts.driver.job import Job, plan_job
+from scripts.driver.job import plan_job
 from scripts.driver.logger import WandbLogger
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import PREDICTIONS, read_predictions, read_report
@@ -46,11 +46,6 @@ def run_training(cfg: DictConfig) -> float:
         The validation score that selects checkpoints, the mean over the seeds.
     """
     job = plan_job(compose_train(HydraConfig.get().overrides.task) if cfg.preset in TUNED_PRESETS else cfg)
-    return run_job(job)
-
-
-def run_job(job: Job) -> float:
-    """Train a planned job, write it and print it; see `run_training`."""
     epochs, name, label = job.settings.epochs, job.config["dataset"]["name"], job.label
     if job.pending:
         print_once(f"{name}: {line}" for line in job.dataset.problems())

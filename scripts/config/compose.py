@@ -66,14 +66,6 @@ for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time 
     known.update({name: functools.lru_cache(1 << 10)(known[name]) for name in ("parse",) if name in known})
 
 
-def compose_train(overrides: Sequence[str]) -> DictConfig:
-    """Compose configs/train.yaml with command-line overrides."""
-    with one_line():
-        words = hydra_words(overrides)
-        cfg = _compose_words(words)
-        return _compose_words(with_tuned(cfg, cfg.preset, words)) if cfg.preset in TUNED_PRESETS else cfg
-
-
 @contextlib.contextmanager
 def one_line() -> Iterator[None]:
     """Turn what Hydra and OmegaConf raise of bad words, which may be anything, into an `InputError` of one line."""
@@ -105,9 +97,13 @@ def describe_error(error: BaseException) -> str:
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
 
 
-def _compose_words(words: Sequence[str]) -> DictConfig:
-    """Compose choices of groups once a process, as it takes a tenth of a second, and set values as Hydra does."""
-    groups, values, experiment = list[str](), list[Override](), ""
+@one_line()
+def compose_train(overrides: Sequence[str]) -> DictConfig:
+    """Compose configs/train.yaml with command-line overrides.
+
+    Choices of groups are composed once a process, as it takes a tenth of a second, and values are set as Hydra does.
+    """
+    words, groups, values, experiment = hydra_words(overrides), list[str](), list[Override](), ""
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
     for word in {word.partition("=")[0]: word for word in words}.values():
         given = parse_word(word)
@@ -136,7 +132,8 @@ def _compose_words(words: Sequence[str]) -> DictConfig:
             if isinstance(error, ConfigKeyError | ConfigAttributeError):
                 raise
             raise InputError(f"{key} cannot be set to {format_value(value)}: {str(error).splitlines()[0]}") from None
-    return cfg
+    tuned = cfg.preset in TUNED_PRESETS and cfg.preset not in cfg.dataset.presets
+    return compose_train(with_tuned(cfg, cfg.preset, words)) if tuned else cfg
 
 
 @functools.cache

@@ -28,7 +28,15 @@ from scripts.driver.job import Job, stack_key
 from scripts.driver.locks import holding_locks
 from scripts.driver.logger import WandbLogger
 from scripts.driver.provenance import run_environment
-from scripts.driver.runs import LEARNED_NOTHING, begin_run, find_damage, mark_stack_done, scored_predictions, write_run
+from scripts.driver.runs import (
+    LEARNED_NOTHING,
+    begin_run,
+    find_damage,
+    is_done,
+    mark_stack_done,
+    scored_predictions,
+    write_run,
+)
 
 SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
@@ -67,7 +75,8 @@ def execute_together(
             claimed = [replace(job, pending=[]) for job in jobs]
             for number, seed in (left.pop(name) for name in taken):
                 job = jobs[number]
-                folder, done = job.run_folder(seed), job.is_done(seed)
+                folder = job.run_folder(seed)
+                done = is_done(folder, job.dataset)
                 if done and (waiting or not job.config["rerun"]):  # another process has trained it meanwhile
                     continue
                 if not done and (folder / DONE).is_file():
@@ -118,8 +127,10 @@ def _train_claimed(
     def end(results: list[RunResult]) -> None:
         """Write what a stack gave before the next one trains."""
         folders = [job.run_folder(run.streams.seed) for job, run in training]
-        for (job, run), result in zip(training, results, strict=True):
-            _write_result(jobs, job, run, result, made_by)
+        for (job, run), folder, result in zip(training, folders, results, strict=True):
+            report = make_report(jobs, job, run, result) | made_by
+            more: Any = {} if result.failure else run_files(job.config, run, result)
+            write_run(folder, job.seed_config(run.streams.seed), report, result.history, **more)
         whole = [folder for folder, result in zip(folders, results, strict=True) if not result.failure]
         mark_stack_done(first.out, whole)
         for logger, folder, (_, run) in zip(followed_by, folders, training, strict=False):
@@ -131,30 +142,22 @@ def _train_claimed(
     return [(job, seed, result.failure) for (job, seed), result in zip(seeds, results, strict=True)]
 
 
-def _write_result(jobs: Sequence[Job], job: Job, run: Run, result: RunResult, made_by: dict[str, Any]) -> None:
-    """Write a run's folder: of one that failed no weights, nor what `cmixup.load_run` needs beside them."""
-    seed, config, files = run.streams.seed, job.config, dict[str, Any]()
-    if result.failure:
-        (job.run_folder(seed) / RESUME_FILE).unlink(missing_ok=True)
-    else:
-        files["state"] = result.state_dict if config["weights"] else None
-        files["predictions"] = scored_predictions(run.data, result)
-        files["texts"] = {**run.data.extras, MODEL: _model_json(config, run, result)}
-    report = make_report(jobs, job, run, result) | made_by
-    write_run(job.run_folder(seed), job.seed_config(seed), report, result.history, **files)
-
-
-def _model_json(config: Mapping[str, Any], run: Run, result: RunResult) -> str:
-    """Return what `cmixup.load_run` needs of a model beside its weights, as JSON."""
+def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, Any]:
+    """Return what `write_run` writes of a run that has not failed, with all that `cmixup.load_run` needs."""
     x: Any = run.data.train.x
     # What it started from is in the weights' past, and the file need not be here.
     options = {key: None if key == "weights" else value for key, value in config["model"].items()}
     scaled = config["train"]["label_scaling"] in ("centre", "standard")
     outputs = LOSSES[config["train"].get("loss", SQUARED.name)].outputs
-    given = {"model": options, "in_shape": list(x.shape[1:]), "out_features": run.data.train.y.shape[1],
-             "tasks": run.method.tasks, "label_scaling": dict(result.label_scaling) if scaled else {},
+    about = {"format": MODEL_FORMAT, "model": options, "in_shape": list(x.shape[1:]),
+             "out_features": run.data.train.y.shape[1], "tasks": run.method.tasks,
+             "label_scaling": dict(result.label_scaling) if scaled else {},
              **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
-    return json.dumps({"format": MODEL_FORMAT, **given}, indent=1) + "\n"
+    return {
+        "state": result.state_dict if config["weights"] else None,
+        "predictions": scored_predictions(run.data, result),
+        "texts": {**run.data.extras, MODEL: json.dumps(about, indent=1) + "\n"},
+    }
 
 
 def _what_diverged(job: Job, lines: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from scripts.config.parts import (
     target_of,
 )
 from scripts.config.words import typed_path
-from scripts.driver.runs import folder_name, is_done, read_report
+from scripts.driver.runs import folder_name, is_done
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Job:
         """The epochs that are left to train: those of one stack, or of each seed where seeds train one by one."""
         return self.settings.epochs * (min(len(self.pending), 1) if self.stackable else len(self.pending))
 
-    def is_done(self, seed: int) -> bool:
-        """Return whether a seed has been trained, and on the table that is at hand."""
-        folder = self.run_folder(seed)
-        return is_done(folder) and not self.dataset.changed(read_report(folder)["checksums"])
-
 
 def pick_device(name: str) -> torch.device:
     """Return the device called `name`: "auto" is CUDA, if any."""
@@ -111,7 +106,7 @@ def plan_job(cfg: DictConfig) -> Job:
         plain, seeds, options, label, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
         dataset.build(), model.build, method.build, stackable,
     )  # fmt: skip
-    job.pending.extend(seed for seed in seeds if plain["rerun"] or not job.is_done(seed))
+    job.pending.extend(seed for seed in seeds if plain["rerun"] or not is_done(job.run_folder(seed), job.dataset))
     return job
 
 

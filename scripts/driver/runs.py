@@ -31,6 +31,7 @@ from cmixup.errors import InputError
 from cmixup.files import DAMAGED, DONE, checked, done_text, listed_files, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
 from cmixup.trainer import RunResult
+from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.checkpoints import RESUME_FILE
 from scripts.driver.locks import holding_locks
@@ -85,7 +86,9 @@ def write_run(
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
         write_atomically(folder / WEIGHTS, buffer.getvalue())
-    if predictions is not None:
+    if predictions is None:
+        (folder / RESUME_FILE).unlink(missing_ok=True)  # it would fail again
+    else:
         write_predictions(folder / PREDICTIONS, predictions)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
@@ -126,9 +129,11 @@ def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
         ending.unlink()
 
 
-def is_done(folder: Path) -> bool:
-    """Return whether a run's folder holds a finished run, with nothing of it damaged."""
-    return (folder / DONE).is_file() and not find_damage(folder)
+def is_done(folder: Path, dataset: Dataset | None = None) -> bool:
+    """Return whether a folder holds a finished run with nothing of it damaged, and of the table that `dataset` has."""
+    if not (folder / DONE).is_file() or find_damage(folder):
+        return False
+    return dataset is None or not dataset.changed(read_report(folder)["checksums"])
 
 
 def find_damage(folder: Path) -> str:

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import DictConfig
 
 from cmixup import load_run
 from scripts import predict
 from scripts.config.compose import compose_train
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import read_predictions, read_report
-from scripts.train import run_job
+from scripts.train import run_training
 from tests.scripts.jobs import execute_job
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -32,9 +33,13 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def planned_series(out: Path, path: Path, *words: str) -> Job:
+def composed_series(out: Path, path: Path, *words: str) -> DictConfig:
     given = [f"series={path}", "window=24", f"horizon={HORIZON}", f"out={out}", "logger=none", "train.epochs=2"]
-    return plan_job(compose_train([*given, "model=fcn3", "seeds=0..1", *words]))
+    return compose_train([*given, "model=fcn3", "seeds=0..1", *words])
+
+
+def planned_series(out: Path, path: Path, *words: str) -> Job:
+    return plan_job(composed_series(out, path, *words))
 
 
 @pytest.fixture(scope="module", params=["last", "all"])
@@ -66,7 +71,7 @@ def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys
     assert scores["rmse_naive_last_value"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
     assert scores["mae_naive_last_value"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
     assert {"rmse", "mae", "mape", "rmse_naive_week_before", "mape_naive_week_before"} <= scores.keys()
-    run_job(trained)
+    run_training(composed_series(trained.out, rates, f"dataset.steps={steps}"))
     out = capsys.readouterr().out
     mean = np.mean([read_report(trained.run_folder(seed))["scores"]["test"]["rmse"] for seed in (0, 1)])
     better = mean < min(value for name, value in scores.items() if name.startswith("rmse_naive"))

@@ -19,7 +19,7 @@ from scripts.config.compose import compose_train, override_words
 from scripts.driver.cli import user_errors
 from scripts.driver.execute import Diverged
 from scripts.driver.job import plan_job
-from scripts.driver.runs import load_reports
+from scripts.driver.runs import is_done, load_reports
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -116,7 +116,7 @@ def test_an_infinite_bandwidth_is_mixup_in_run_report_and_sweep(
     assert sorted(reports) == [5.0, math.inf]
     assert reports[math.inf]["bandwidth"] == reports[math.inf]["config"]["method"]["bandwidth"] == math.inf
     again = plan_job(compose_train([*words, *override_words(reports[math.inf]["options"])]))
-    assert again.is_done(0)
+    assert is_done(again.run_folder(0), again.dataset)
     monkeypatch.setattr(collect, "to_png", lambda _: b"")
     collect.main([f"out={tmp_path}", "over=method.bandwidth"])
     assert re.findall(r"^\| \**(5|inf)\** \| 1 \|", capsys.readouterr().out, re.MULTILINE) == ["5", "inf"]

@@ -13,7 +13,7 @@ from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import logger
 from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports, read_predictions
-from scripts.train import run_job
+from scripts.train import run_training
 from tests.scripts.jobs import execute_job, killed_after, planned
 
 pytestmark = pytest.mark.usefixtures("no_wandb_variables")
@@ -77,10 +77,11 @@ def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
     tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent of a sweep waits for the score of every run that it has started."""
+    words = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", "train.lr_decay=0.5", "logger=wandb"]
     for agent, count in ((None, 1), (None, 1), ("a-sweep", 2)):
         if agent:
             monkeypatch.setenv("WANDB_SWEEP_ID", agent)
-        run_job(planned(tmp_path, "method=erm", "logger=wandb", "train.lr_decay=0.5"))
+        run_training(compose_train([*words, f"out={tmp_path}"]))
         assert len(runs) == count
     first, again = runs
     assert again.logged == first.logged

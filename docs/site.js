@@ -45,6 +45,25 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// A table that is wider than its page takes forms (site.css) until it fits; in a narrow window its rows become lists.
+function fitTable(table) {
+  const box = table.closest(".table-wrapper") ?? table.parentElement;
+  const isWide = () => box.scrollWidth > box.clientWidth + 1;
+  const titles = [...(table.tHead?.rows[0].cells ?? [])].map(title => title.textContent.trim());
+  const cells = [...table.tBodies[0].rows].flatMap(row => [...row.cells]);
+  if (isWide()) table.classList.add("wrapped");
+  if (isWide()) {
+    for (const cell of cells) cell.innerHTML = cell.innerHTML.replaceAll("&nbsp;", " ");
+    table.classList.add("close");
+  }
+  if (!isWide()) return;
+  table.classList.add(innerWidth < 600 ? "lists" : "tight");
+  for (const cell of cells) {
+    cell.dataset.title = titles[cell.cellIndex] ?? "";
+    if (innerWidth < 600) cell.hidden = !cell.textContent.trim();
+  }
+}
+
 // A picture whose text begins with "Left:" is two panels side by side of one width.
 const LEFT = 0.495;
 
@@ -62,6 +81,7 @@ function stackPanels(picture) {
 }
 
 addEventListener("load", () => {
+  document.querySelectorAll("article table").forEach(fitTable);
   for (const picture of document.querySelectorAll("article p > img")) {
     if (innerWidth < 600 && /^Left: /.test(picture.alt)) {
       stackPanels(picture);

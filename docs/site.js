@@ -52,15 +52,16 @@ function fitTable(table) {
   const titles = [...(table.tHead?.rows[0].cells ?? [])].map(title => title.textContent.trim());
   const cells = [...table.tBodies[0].rows].flatMap(row => [...row.cells]);
   if (isWide()) table.classList.add("wrapped");
-  if (isWide()) {
-    for (const cell of cells) cell.innerHTML = cell.innerHTML.replaceAll("&nbsp;", " ");
+  if (isWide() && innerWidth < 600) {
+    table.classList.add("lists");
+    for (const cell of cells) {
+      cell.dataset.title = titles[cell.cellIndex] ?? "";
+      cell.hidden = !cell.textContent.trim();
+    }
+  } else if (isWide()) {
     table.classList.add("close");
-  }
-  if (!isWide()) return;
-  table.classList.add(innerWidth < 600 ? "lists" : "tight");
-  for (const cell of cells) {
-    cell.dataset.title = titles[cell.cellIndex] ?? "";
-    if (innerWidth < 600) cell.hidden = !cell.textContent.trim();
+    for (const cell of cells) cell.innerHTML = cell.innerHTML.replaceAll("&nbsp;", " ");  // intervals wrap, too
+    if (isWide()) table.classList.add("tight");
   }
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from scripts.config.compose import part_file
 from scripts.plan.selection import grid_points, recorded_under, swept_values
@@ -15,16 +15,17 @@ from scripts.records.rescored import published_records
 from scripts.report.evidence import (
     Evidence,
     Query,
-    Unsupported,
+    Sample,
     experiment_of,
     minus,
     published_evidence,
-    sample_difference,
+    require,
     sample_of,
     sentence,
 )
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, summary_text
+from scripts.report.study_page import every_row
 from scripts.report.tables import make_table, standard_records
 from scripts.report.verdicts import find_all, load_artefacts
 from scripts.stats.intervals import LEVEL, Interval, interval_text
@@ -70,12 +71,20 @@ def verdict(difference: Interval) -> str:
     return "lower" if difference.high < 0 else "higher" if difference.low > 0 else "inconclusive"
 
 
+def enough_decimals(difference: Interval, decimals: int) -> int:
+    """Return `decimals`, or as many as print no end of an interval that excludes 0 as 0."""
+    while verdict(difference) != "inconclusive" and not round(min(abs(difference.low), abs(difference.high)), decimals):
+        decimals += 1
+    return decimals
+
+
 def difference_lines(rows: Iterable[Row]) -> str:
     """Return the Markdown table of some differences."""
-    body = [
-        [label, str(d.n), f"{d.mean:+.{places}f}", f"[{d.low:+.{places}f}, {d.high:+.{places}f}]", verdict(d)]
-        for label, d, places in rows
-    ]
+    body = []
+    for label, d, least in rows:
+        places = enough_decimals(d, least)
+        ends = f"[{d.low:+.{places}f}, {d.high:+.{places}f}]"
+        body.append([label, str(d.n), f"{d.mean:+.{places}f}", ends, verdict(d)])
     return markdown_table(("difference", "n", "mean", "95 % interval", "verdict"), body)
 
 
@@ -117,14 +126,29 @@ def families_of(e: Evidence) -> Iterator[tuple[str, list[Interval]]]:
 
 @sentence("results/README.md")
 def expected_by_chance(e: Evidence) -> str:
-    """How many intervals stand behind the map and the findings, and how many would exclude 0 by chance."""
+    """How many intervals stand behind the statements, the findings and the study, and how many exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.ours for artefact in load_artefacts() for one in find_all(artefact, e) if one.ours]
-    every = [*judged, *rows, *itertools.chain.from_iterable(gains for _, gains in families_of(e))]
+    every = {*judged, *rows, *itertools.chain.from_iterable(gains for _, gains in families_of(e))}
+    means = {row.effect.unweighted for row in every_row() if row.effect.unweighted}
+    counts = [(len(some), sum(verdict(d) != "inconclusive" for d in some)) for some in (every, means)]
+    (n, differ), (n_means, means_differ) = counts
     return (
-        f"Behind the statements and the [findings](findings.md) stand {len(every)} of them. Were there no difference "
-        f"anywhere, about {(1 - LEVEL) * len(every):.0f} would exclude 0 by chance, half on each side; "
-        f"{sum(verdict(d) != 'inconclusive' for d in every)} do"
+        f"Behind the statements and the [findings](findings.md) stand {n} of them. Were there no difference anywhere, "
+        f"about {(1 - LEVEL) * n:.0f} would exclude 0 by chance, half on each side; {differ} do. Of the {n_means} "
+        f"unweighted means of the [study](study.md) about {(1 - LEVEL) * n_means:.0f} would, and {means_differ} do"
+    )
+
+
+@sentence("results/README.md")
+def authors_agree(e: Evidence) -> str:
+    """How many intervals of ours minus the authors' code hold 0."""
+    every = [cell for dataset in AUTHORS_DATASETS for cell in authors_cells(dataset, e)]
+    same = sum(verdict(cell.difference) == "inconclusive" for cell in every)
+    require(same == len(every), "ours is like the authors' code")
+    return (
+        "Our code and the authors', run by us on the same seeds, are not significantly different: all "
+        f"{same} differences on {len(AUTHORS_DATASETS)} datasets have a 95 % interval that holds 0"
     )
 
 
@@ -197,6 +221,46 @@ The authors' code is their release, run by us (`results/paper/original_rerun.csv
 seeds, paired where both codes split alike."""
 AUTHORS_HEAD = ("authors' code", "ours minus theirs")
 PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths that no preset has
+AUTHORS_DATASETS = ("airfoil", "no2", "exchange_rate", *DOMAINS)  # of which their code was run
+WIDTHS = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}
+
+
+class AuthorsCell(NamedTuple):
+    """Scores of the authors' code, run by us, and ours of the same seeds minus them.
+
+    `title` is the method's, with its bandwidth where several were run.
+    """
+
+    title: str
+    method: str
+    metric: str
+    theirs: Sample
+    difference: Interval
+
+    def texts(self, decimals: int) -> list[str]:
+        """Return their mean and the difference as text."""
+        theirs = f"{summary_text(self.theirs.summary, decimals)}, n = {self.theirs.summary.n}"
+        return [theirs, interval_text(self.difference, decimals, bold=True)]
+
+
+def authors_cells(dataset: str, e: Evidence) -> Iterator[AuthorsCell]:
+    """Yield the cells of a dataset that both codes have, over methods, bandwidths and scores."""
+    published = part_file("dataset", dataset)["presets"][PRESET]["bandwidth"]
+    experiment = "table3" if dataset in DOMAINS else "table1"
+    methods = [m for m in experiment_of(experiment).methods if m != "cmixup"]
+    cells = [*((m, None) for m in methods), *(("cmixup", width) for width in WIDTHS.get(dataset, (None,)))]
+    for (method, bandwidth), metric in itertools.product(
+        cells, ("rmse", "worst_rmse") if dataset in DOMAINS else ("rmse",)
+    ):
+        same = {"dataset": dataset, "method": method, "metric": metric}
+        ours: dict[str, Any] = {"experiment": experiment, "preset": PRESET, **same}
+        if bandwidth not in (None, published):
+            ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
+        theirs, mine = e.find({**same, "from": "authors", "bandwidth": bandwidth}), e.find(ours)
+        if theirs and mine:
+            shared = sample_of({s: v for s, v in mine.values.items() if s in theirs.values}, mine.units)
+            title = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
+            yield AuthorsCell(title, method, metric, theirs, minus(shared, theirs))
 
 
 @writes
@@ -205,7 +269,7 @@ def authors_page() -> dict[str, str]:
     table = make_table(load_experiment("table1"), standard_records(published_records()), PRESET)
     e = published_evidence()
     tables = [agreement_table(block, e) for block in table.blocks]
-    tables += [authors_table(dataset, e) for dataset in ("crime", "skillcraft")]
+    tables += [authors_table(dataset, e) for dataset in DOMAINS]
     end = "`python -m scripts.reproduce table1 preset=released` and `table3` train these runs; `make publish` renders."
     return {"tables/authors_code.md": markdown_page(HEAD, *tables, end)}
 
@@ -213,40 +277,20 @@ def authors_page() -> dict[str, str]:
 def agreement_table(block: Block, evidence: Evidence) -> str:
     """Return the Markdown table of a dataset of Table 1, for test RMSE."""
     body, n = [], 0
+    codes = {one.method: one for one in authors_cells(block.dataset, evidence)}
     for method, scores in block.cells.items():
-        cell, same = scores["rmse"], {"dataset": block.dataset, "method": method}
+        cell = scores["rmse"]
         if cell.ours is None or cell.paper is None:
             continue
-        codes = against_authors(evidence, {"experiment": "table1", "preset": PRESET, **same}, same, cell.decimals)
+        theirs = codes[method].texts(cell.decimals) if method in codes else "——"
         texts = [summary_text(one, cell.decimals) for one in (cell.paper, cell.ours)]
-        body.append([names.method_title(method), *texts, cell.difference_text, *(codes or "——")])
+        body.append([names.method_title(method), *texts, cell.difference_text, *theirs])
         n = max(n, cell.ours.n)
     head = [names.dataset_title(block.dataset), "paper", f"ours, n = {n}", "ours minus the paper's", *AUTHORS_HEAD]
     return markdown_table(head, body)
 
 
 def authors_table(dataset: str, evidence: Evidence) -> str:
-    """Return the Markdown table of a dataset of Table 3 over methods, bandwidths and scores that both codes have."""
-    published, body = part_file("dataset", dataset)["presets"][PRESET]["bandwidth"], []
-    widths = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}[dataset]
-    cells = [("erm", None), ("mixup", None), ("manifold_mixup", None), *(("cmixup", width) for width in widths)]
-    for (method, bandwidth), metric in itertools.product(cells, ("rmse", "worst_rmse")):
-        same = {"dataset": dataset, "method": method, "metric": metric}
-        ours: dict[str, Any] = {"experiment": "table3", "preset": PRESET, **same}
-        if bandwidth not in (None, published):
-            ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
-        if texts := against_authors(evidence, ours, {**same, "bandwidth": bandwidth}, 3):
-            name = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
-            body.append([name, names.metric_title(metric), *texts])
+    """Return the Markdown table of a dataset of Table 3."""
+    body = [[one.title, names.metric_title(one.metric), *one.texts(3)] for one in authors_cells(dataset, evidence)]
     return markdown_table([names.dataset_title(dataset), "score", *AUTHORS_HEAD], body)
-
-
-def against_authors(evidence: Evidence, ours: Query, theirs: Query, decimals: int) -> list[str]:
-    """Return the authors' mean, and ours of the same seeds minus it, as text; nothing where a side has no runs."""
-    try:
-        other, mine = evidence.authors(**theirs), evidence.runs(**ours)
-    except Unsupported:
-        return []
-    shared = sample_of({s: v for s, v in mine.values.items() if s in other.values}, mine.units)
-    difference = interval_text(sample_difference(shared, other), decimals, bold=True)
-    return [f"{summary_text(other.summary, decimals)}, n = {other.summary.n}", difference]

@@ -88,8 +88,11 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     for place, row in enumerate(rows):
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=3, fmt="o",
                       color="0.6", linewidth=1)  # fmt: skip
-    posterior = effect.posterior
-    known = {"mean over datasets, 95 % interval": posterior.overall, "a new dataset, 95 % prediction": posterior.new}
+    assert effect.unweighted
+    known = {
+        "unweighted mean, 95 % interval": effect.unweighted,
+        "a new dataset, 95 % prediction": effect.posterior.new,
+    }
     for k, (name, row) in enumerate(known.items()):
         place = len(rows) + 2 + 3 * k
         axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",

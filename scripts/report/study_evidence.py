@@ -31,9 +31,9 @@ from scripts.study.cells import read_store, run_keys
 from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
 
 METHOD = "cmixup"
-ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first weights", "ERM, other weights"
+ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first initialisation", "ERM, other initialisation"
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
-#: tuning chose ERM for C-Mixup, runs of the same number are the same run.
+#: validation selected ERM for C-Mixup, runs of the same number are the same run.
 ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "ERM x 2": {BASE: (1, 2)},
     ENSEMBLE: {BASE: (1, 2, 3, 4, 5)},

@@ -41,7 +41,7 @@ PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
-    "input_noise": "Gaussian noise on inputs", AGAIN: "ERM, other initialisation",
+    "input_noise": "Gaussian noise on inputs",
     "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
 }  # fmt: skip
 MIXED = ("C-Mixup", "C-Mixup, alpha 0.2", "C-Mixup, alpha 2")
@@ -86,10 +86,9 @@ def effects_csv() -> dict[str, str]:
 def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
     rules, settings, entries = load_rules(), read_settings(PROTOCOL2), entry_settings()
-    lead = effect_table(effect_rows([leading_setting()], [METHOD, ENSEMBLE]))
-    networks = [row for name, title in NETWORKS.items() for row in effect_rows(read_settings(name), place=f"{title}; ")]
+    lead = list(effect_rows([leading_setting()], [METHOD, ENSEMBLE]))
     page = {
-        "study": lead,
+        "study": effect_table(lead),
         "helps": short_answer(),
         "summaries": summaries_table(leading_setting()),
         "recalibration": recalibration_text(leading_setting()),
@@ -99,17 +98,15 @@ def study_parts() -> dict[str, dict[str, str]]:
         "calibration": calibration_text(settings),
         "models": models_table(settings),
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
-        "networks": effect_table(networks),
-        "likelihood": effect_table(
-            row for s in read_settings(LIKELIHOOD) for row in effect_rows([s], [*s.methods, ENSEMBLE, AGAIN])
-        ),
+        "networks": effect_table(network_rows()),
+        "likelihood": effect_table(likelihood_rows()),
         "entries": effect_table(row._replace(method=ENTRY.format(row.method)) for row in effect_rows(entries)),
         **tuning_facts(settings, rules),
     }
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
     verdict = method_verdict(lite_runs(), LITE_SETTING, first, rules.level, rules.equal)
     return {
-        "README.md": {"study": lead, "helps": short_answer()},
+        "README.md": {"study": effect_table(lead, by_model=False), "helps": short_answer()},
         f"results/{PAGE}": page,
         "docs/new_method.md": {"entry": f"```text\n{verdict}\n```"},
     }
@@ -128,18 +125,45 @@ def effect_rows(settings: Iterable[Setting], methods: Sequence[str] = (), place:
                 yield Row(place + setting.where, method_title(method), effect, setting.unit)
 
 
-def effect_table(rows: Iterable[Row]) -> str:
-    """Return a Markdown table of effects, all in one unit, in the order of the rows."""
+def network_rows() -> Iterator[Row]:
+    """Yield the rows of all methods on other networks."""
+    for name, title in NETWORKS.items():
+        yield from effect_rows(read_settings(name), place=f"{title}; ")
+
+
+def likelihood_rows() -> Iterator[Row]:
+    """Yield the rows of networks that predict distributions, with their controls."""
+    for setting in read_settings(LIKELIHOOD):
+        yield from effect_rows([setting], [*setting.methods, ENSEMBLE, AGAIN])
+
+
+def every_row() -> Iterator[Row]:
+    """Yield the rows of all effects of the page."""
+    yield from effect_rows([leading_setting()], [METHOD, ENSEMBLE])
+    settings = read_settings(PROTOCOL2)
+    for some in (settings, read_settings(NO_SEARCH), entry_settings()):
+        yield from effect_rows(some)
+    for rows in (control_rows(settings), network_rows(), likelihood_rows()):
+        yield from rows
+
+
+def effect_table(rows: Iterable[Row], *, by_model: bool = True) -> str:
+    """Return a Markdown table of effects, all in one unit, in the order of the rows.
+
+    Without `by_model` it leaves out the mean effect by the hierarchical model.
+    """
     rows = list(rows)
     unit, size = rows[0].unit, "1 %" if rows[0].unit == "%" else "0.01 nats"
-    head = ["setting", "method", f"mean effect, {unit}", f"unweighted mean, {unit}",
+    means = [f"mean effect, {unit}", f"unweighted mean, {unit}"]
+    first = 0 if by_model else 1
+    head = ["setting", "method", *means[first:],
             "datasets: improves / worsens / equivalent / inconclusive",
             f"probability that a new dataset improves, worsens by {size}"]  # fmt: skip
     body, last = [], ""
     for row in rows:
         counts = " / ".join(map(str, row.effect.counts().values()))
         where, last = "" if row.where == last else row.where, row.where
-        body.append([where, row.method, *row.means, counts, ", ".join(row.chances)])
+        body.append([where, row.method, *row.means[first:], counts, ", ".join(row.chances)])
     return markdown_table(head, body, left=2)
 
 
@@ -191,7 +215,7 @@ def calibration_text(settings: Sequence[Setting]) -> str:
 
 
 def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
-    """Return on how many splits tuning chose ERM itself, by method, and how many runs are best in the last epochs."""
+    """Return on how many splits validation selected no mixing, by method, and how many runs are best at the end."""
     runs = pd.concat([s.runs[s.runs["method"].isin(s.condition.methods) & s.runs["trial"].isna()] for s in settings])
     late = runs.loc[runs["best_epoch"] > rules.epochs - rules.patience, "table"]
     methods = dict.fromkeys(method for setting in settings for method in setting.methods)

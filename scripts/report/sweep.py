@@ -164,7 +164,7 @@ def sweep_page(experiment: Experiment, sweeps: Sequence[Sweep], preset: str, mis
     """Return the table of a sweep, a block a dataset."""
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     legend = (
-        "Test score, mean ± standard deviation over n seeds. Minus: paired differences over shared seeds, mean [95 % t "
+        "Test score, mean ± standard deviation over n seeds. Minus: differences paired by seed, mean [95 % t "
         "interval], none corrected for how many there are. Partners: effective partners as a share of the training "
         "rows (1 is mixup); bold is the preset's own value."
     )
@@ -194,7 +194,7 @@ def grid_page(experiment: Experiment, reports: Iterable[Report], preset: str, mi
     scores = {key: scores_by_seed(mine, experiment.metrics[0]) for key, mine in runs.items()}
     legend = (
         f"Test {names.metric_title(experiment.metrics[0])}: ERM's mean ± standard deviation over n seeds, and each "
-        "method minus ERM in the same row over shared seeds, mean [95 % t interval], none corrected for how many."
+        "method minus ERM in the same row, paired by seed, mean [95 % t interval], none corrected for how many."
     )
     parts = [f"## {experiment.title}, preset {preset}", legend]
     for dataset in experiment.datasets:

@@ -19,7 +19,7 @@ from scripts.records.experiment import RESULTS, Experiment, all_experiments, pap
 from scripts.records.published import published_reports
 from scripts.records.records import by_seed, choose_variants, read_csv, select_records
 from scripts.records.rescored import published_records
-from scripts.report.rendering import writes
+from scripts.report.rendering import fills, writes
 from scripts.report.result_table import (
     ResultTable,
     make_block,
@@ -167,8 +167,27 @@ def made_by(experiment: str, preset: str) -> str:
     return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"
 
 
-LEGEND = """Mean ± standard deviation over n seeds. Change: paired difference of the test score to the method's first
-row over shared seeds, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a
+#: Of results/paper/hyperparameters.csv, by the title of a column.
+HYPERPARAMETERS = {
+    "alpha": "alpha_beta", "bandwidth": "bandwidth_sigma", "mixed": "mixup_type", "learning rate": "lr",
+    "batch size": "batch_size",
+}  # fmt: skip
+MIXED = {"mixup": "inputs", "ManiMix": "hidden layer", "CutMix": "inputs, by CutMix"}
+
+
+@fills
+def hyperparameter_parts() -> dict[str, dict[str, str]]:
+    """Return the table of the hyperparameters that the paper prints, a row a dataset."""
+    printed: dict[str, dict[str, str]] = {}
+    for row in read_csv(RESULTS / "paper" / "hyperparameters.csv"):
+        if row["source"].startswith("paper tab:hyperameter"):
+            printed.setdefault(row["dataset"], {})[row["key"]] = MIXED.get(row["value"], row["value"])
+    body = [[dataset, *(values[key] for key in HYPERPARAMETERS.values())] for dataset, values in printed.items()]
+    return {"docs/reproducing.md": {"hyperparameters": markdown_table(["dataset", *HYPERPARAMETERS], body)}}
+
+
+LEGEND = """Mean ± standard deviation over n seeds. Change: difference of the test score to the method's first row,
+paired by seed, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a
 share of the training rows; 1 is mixup, 0 is ERM."""
 
 

@@ -118,7 +118,7 @@ def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
 
 def chance_text(p: float) -> str:
     """Return a probability as pages print it."""
-    return "below 0.01" if p < 0.01 else "above 0.99" if p > 0.99 else f"{p:.2f}"
+    return "<0.01" if p < 0.01 else ">0.99" if p > 0.99 else f"{p:.2f}"
 
 
 def mean_text(effect: Effect) -> str:
@@ -137,7 +137,7 @@ def new_text(effect: Effect, equal: float) -> str:
 
 
 def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:
-    """Return on how many splits tuning chose ERM itself for a method, and of how many."""
+    """Return on how many splits validation selected no mixing for a method, and of how many."""
     mine = runs[(runs["method"] == method) & runs["trial"].isna()]
     words = mine.groupby(["table", "split"])["hyperparameters"].last()
     return sum(map(is_erm, words)), len(words)
@@ -160,10 +160,10 @@ def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float
     if not effect:
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
     erm, splits = degenerate_splits(runs, method)
-    tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where tuning chose ERM itself."
+    tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where validation selected no mixing."
     trials = runs[(runs["method"] == method) & runs["trial"].notna()]
     if len(trials) and all(map(is_erm, trials["hyperparameters"])):
-        tuned = "Rate and decay are those that tuning chose for ERM; the method was not tuned."
+        tuned = "Learning rate and weight decay are ERM's; the method was not tuned."
     width = max(map(len, effect.means))
     tables = "".join(
         f"  {table:<{width}}  {interval_text(interval, 1):>20}  {verdict}\n"

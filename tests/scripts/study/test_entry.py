@@ -125,7 +125,7 @@ def test_on_another_network_a_method_takes_the_rates_of_erm(
     results = put_erm(other, tmp_path / "results")
     folder = tried(mine, other, results, tmp_path / "out")
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Rate and decay are those that tuning chose for ERM; the method was not tuned." in printed
+    assert "Learning rate and weight decay are ERM's; the method was not tuned." in printed
     finals = [r for r in published_reports(folder, ["study_network_x"]) if "trial" not in r["options"]]
     assert len(finals) == 2 * 2 * 2
     assert all("+method.options.share=0.1" in report["words"] for report in finals)  # the first value of its space
@@ -231,8 +231,8 @@ def test_a_verdict_names_tables_mean_rank_and_degenerate_splits() -> None:
     words = " ".join(text.split())
     assert "The error improves by 1 % or more on 2 of the tables and worsens as much on none" in words
     assert "Rank by mean error 1 of 2: mixup " in words  # resampling lacks a table
-    assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where tuning chose ERM itself.")
+    assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where validation selected no mixing.")
     assert degenerate_splits(runs, "erm") == (10, 10)
     with pytest.raises(InputError, match="share no table of setting rows100"):
         method_verdict(runs, "rows100", "mixup", 0.05, 1.0)
-    assert [chance_text(p) for p in (0.0099, 0.01, 0.99, 0.9901)] == ["below 0.01", "0.01", "0.99", "above 0.99"]
+    assert [chance_text(p) for p in (0.0099, 0.01, 0.99, 0.9901)] == ["<0.01", "0.01", "0.99", ">0.99"]

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@cache
+def fitted_once() -> CMixupRegressor:
+    return fitted()
+
+
 class Evil:
     def __reduce__(self) -> Any:
         return print, ("run",)
@@ -74,7 +80,7 @@ class Evil:
 
 def rewritten(path: Path, save: Any = np.savez, **changes: Any) -> None:
     """Save an estimator with other arrays, and other values in its JSON: numbers of `numbers` one by one."""
-    fitted().save(path)
+    fitted_once().save(path)
     with np.load(path) as file:
         arrays = dict(file)
     saved = json.loads(str(arrays["json"]))

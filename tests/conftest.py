@@ -76,13 +76,12 @@ def no_connections() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def raw_files(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def raw_files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Show the mirror of the raw files to a test marked `data`; skip it where there is none."""
     if request.node.get_closest_marker("data"):
         if not os.environ["TESTS_MIRROR"]:
             pytest.skip("CMIXUP_MIRROR is not set")
+        monkeypatch = request.getfixturevalue("monkeypatch")
         monkeypatch.setenv("CMIXUP_MIRROR", os.environ["TESTS_MIRROR"])
         monkeypatch.setenv("CMIXUP_DATA", str(tmp_path_factory.getbasetemp() / "raw"))
 

@@ -23,7 +23,8 @@ Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view 
 class BatchLoader:
     """The rows of one split for every run of a stack, in batches `(B, ...)` for one run and `(E, B, ...)` for E.
 
-    Tensors live on the device. Other inputs are read when a batch asks for them: in this process, since a `DataLoader`
+    Tensors live on the device, and so may other inputs that have `to(device)` and `device`, as images in memory have.
+    Those that remain are read when a batch asks for them: in this process, since a `DataLoader`
     costs more than it saves where reading is cheap, or, where the inputs have an attribute `workers` above 0, by so
     many processes of a `DataLoader`, which read ahead into pinned memory. Then row numbers live on the CPU
     (`index_device`), so that reading the next batch does not wait until the device is done with this one.
@@ -42,8 +43,10 @@ class BatchLoader:
         if len(splits) > 1 and not all(s.stackable for s in splits):
             raise InputError("inputs that are read on demand cannot be stacked unless they say so (`stackable`)")
         read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
-        self._x = torch.cat(resident).to(device) if resident else read
-        self.index_device = device if resident else torch.device("cpu")
+        self._x = torch.cat(resident) if resident else read
+        if hasattr(self._x, "to"):
+            self._x = self._x.to(device)
+        self.index_device = getattr(self._x, "device", torch.device("cpu"))
         self._y = torch.cat([s.y for s in held]).to(device)
         self._domain = torch.cat([s.domain for s in held]).to(device)
         # Rows of all runs lie one after another, so that one index reaches any of them.

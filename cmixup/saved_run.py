@@ -40,7 +40,7 @@ MODEL_FORMAT = "cmixup model 1"  # first key of MODEL
 #: Where the wheel holds classes that runs name by a folder that it does not hold.
 IN_THE_WHEEL = {
     "models.fcn3.FCN3": "cmixup.networks.fcn3.FCN3",
-    **{f"models.resnet.{name}": f"cmixup.networks.resnet.{name}" for name in ("ResNet", "resnet18", "resnet50")},
+    "models.resnet.ResNet": "cmixup.networks.resnet.ResNet",
 }
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
 #: Classes that read `preprocessing.json`, by its `format`; see `cmixup.inputs.preprocessing`.

@@ -36,6 +36,8 @@ class TrainSettings:
     #: Batches hold as many rows of each of so many training domains (`domain_batches`), as methods for several domains,
     #: which have an option of their own, draw them; 0 draws rows whatever their domain.
     domains_per_batch: int = 0
+    #: "bfloat16": steps under autocast, while weights, mixing of rows, validation and predictions keep 32 bits.
+    precision: str = "float32"
     loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.losses`)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,7 @@ class TrainSettings:
             raise InputError(f"lr_decay must keep lr finite over {self.epochs} epochs, got {self.lr_decay!r}")
         check_choice("label_scaling", self.label_scaling, FORMS)
         check_choice("loss", self.loss, tuple(LOSSES))
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
         if self.label_scaling == "loss" and self.loss != SQUARED.name:
             raise InputError(f"label_scaling must be standard, centre or none for loss {self.loss}, got 'loss'")
 

@@ -1,7 +1,7 @@
 """A run, and the training of a stack of them, as the loop drives it and as methods are given it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -193,8 +193,11 @@ class Training:
     def run_epoch(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Tensor:
         """Take the method's step on each of these batches and return the losses, `(n_batches,)` or `(n_batches, E)`."""
         self.models.model.train()
+        half = self.settings.precision == "bfloat16"
         try:
-            return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
+            # No cast weights are cached, since a step may change weights and read them again.
+            with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False) if half else nullcontext():
+                return torch.stack([self.method.step(self.stack, batch) for batch in self.batches(orders, draws)])
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise

@@ -253,10 +253,14 @@ class AugmentedRows:
 
     def __init__(self, images: ImageRows, *, crops: bool):
         self.images, self.crops, self.shape, self.workers = images, crops, images.shape, images.workers
-        self.pictures = images.pictures
+        self.pictures, self.device = images.pictures, images.device
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def to(self, device: torch.device) -> "AugmentedRows":
+        """Return these images where `ImageRows.to` brings them."""
+        return AugmentedRows(self.images.to(device), crops=self.crops)
 
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the images `index: (B,)` int64 as they are, `(B, 3, size, size)` float32."""

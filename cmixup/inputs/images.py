@@ -4,6 +4,7 @@ A file is PNG, JPEG, TIFF, WebP, BMP or GIF (its first picture), of 8 or 16 bits
 transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and what is transparent is white.
 """
 
+import copy
 import io
 import re
 from collections.abc import Sequence
@@ -92,12 +93,12 @@ class ImageRows:
     batch_size: ClassVar[int] = 64  # images that `SavedRun.predict` reads at a time
 
     def __init__(self, files: ImageFiles, rows: Tensor, mean: Sequence[float], std: Sequence[float]):
-        self.files, self.rows = files, rows
+        self.files, self.rows, self.mean, self.std = files, rows, mean, std
         self.workers = 0 if files.kept is not None else WORKERS  # processes that read batches ahead
         self.shape = torch.Size((len(rows), *files.shape[1:]))
         largest = 65535 if files.deep else 255
-        self._scale = (1 / (largest * torch.tensor(std)))[:, None, None]
-        self._shift = (torch.tensor(mean) / torch.tensor(std))[:, None, None]
+        self._scale = (1 / (largest * torch.tensor(std)))[:, None, None].to(rows.device)
+        self._shift = (torch.tensor(mean) / torch.tensor(std))[:, None, None].to(rows.device)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -105,6 +106,19 @@ class ImageRows:
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the images `index: (B,)` int64 as `(B, 3, size, size)` float32."""
         return self.files[self.rows[index]].to(torch.float32).mul_(self._scale).sub_(self._shift)
+
+    @property
+    def device(self) -> torch.device:
+        """Where `index` is, and what is read."""
+        return self.rows.device
+
+    def to(self, device: torch.device) -> "ImageRows":
+        """Return the images with pixels on `device`, 1 or 4 bytes each, if pixels are in memory; else these."""
+        if self.files.kept is None or device == self.device:
+            return self
+        files = copy.copy(self.files)
+        files.kept = self.files.kept[self.rows].to(device)
+        return ImageRows(files, torch.arange(len(self), device=device), self.mean, self.std)
 
     def pictures(self, rows: Tensor) -> np.ndarray:
         """Return images as people look at them, `(n, size, size, 3)` uint8."""

@@ -120,27 +120,3 @@ def _shortcuts_first(module: nn.Module) -> Iterator[Any]:
         yield module
     for _, child in sorted(module.named_children(), key=lambda item: item[0] != "downsample"):
         yield from _shortcuts_first(child)
-
-
-def resnet18(
-    in_shape: tuple[int, ...],
-    out_features: int,
-    weights: str | None = None,
-    width: int = WIDTH,
-    *,
-    channels_last: bool = False,
-) -> ResNet:
-    """Return a ResNet-18 (see `ResNet`)."""
-    return ResNet(in_shape, out_features, 18, weights, width, channels_last=channels_last)
-
-
-def resnet50(
-    in_shape: tuple[int, ...],
-    out_features: int,
-    weights: str | None = None,
-    width: int = WIDTH,
-    *,
-    channels_last: bool = False,
-) -> ResNet:
-    """Return a ResNet-50 (see `ResNet`)."""
-    return ResNet(in_shape, out_features, 50, weights, width, channels_last=channels_last)

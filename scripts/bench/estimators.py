@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.multioutput import MultiOutputRegressor
 
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
@@ -43,6 +44,9 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "realmlp": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu"}),
     "realmlp_cv5": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu", "n_cv": 5}),
     "tabm": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cpu"}),
+    "cmixup_gpu": ("cmixup.sklearn", "CMixupRegressor", {"device": "cuda"}),
+    "realmlp_gpu": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cuda"}),
+    "tabm_gpu": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cuda"}),
 }
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
@@ -55,7 +59,7 @@ INTERVAL_TITLES = {
 }
 KEYS = SHORT | {
     "tables": "chosen_on or reserved; default both",
-    "models": f"among {', '.join(MODELS)}; default all",
+    "models": f"among {', '.join(MODELS)}; default all that this machine can run",
     "splits": f"of 0 to {SPLITS - 1}; default all",
 }
 
@@ -170,10 +174,11 @@ def run(given: Args) -> None:
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
     models = []
     for model in given.listed("models", tuple(MODELS)):
-        if importlib.util.find_spec(MODELS[model][0]):
+        package, _, options = MODELS[model]
+        if not importlib.util.find_spec(package):
+            print(f"{model} is skipped: {package} is not installed")
+        elif options.get("device") != "cuda" or torch.cuda.is_available():
             models.append(model)
-        else:
-            print(f"{model} is skipped: {MODELS[model][0]} is not installed")
     for split, name in itertools.product(splits, tables):
         missing = any((name, split, model) not in rows for model in models)
         for model in models if missing else ():

@@ -17,6 +17,7 @@ REQUESTED = os.environ.get("CMIXUP_TEST_DEVICE", "")
 @pytest.fixture(scope="session")
 def _registered() -> torch.device:
     if REQUESTED == "cuda":
+        torch.backends.cudnn.allow_tf32 = False  # convolutions as precise as the CPU's
         return torch.device("cuda", 0)
     from tests.device.pretended import register
 

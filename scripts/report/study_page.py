@@ -250,7 +250,7 @@ def short_answer() -> str:
     expect = "no gain" if low > 0 else "little"
     return (
         f"Expect {expect}: {where} it {way} on average, compared with training without mixing ({low:+.1f} to "
-        f"{high:+.1f} %, depending on how datasets are averaged). By {lead.rules.equal:g} % or more it surely improves "
-        f"{improves} of the datasets and surely worsens {worsens}; on {equivalent} it surely changes less, and "
-        f"{unclear} are unclear"
+        f"{high:+.1f} %, depending on how datasets are averaged). With {100 * effect.sure:g} % probability {improves} "
+        f"of the datasets improve and {worsens} worsen by {lead.rules.equal:g} % or more; {equivalent} are practically "
+        f"equivalent (within {lead.rules.equal:g} %), and {unclear} are inconclusive"
     )

@@ -73,6 +73,9 @@ def put_together(method: str, **groups: str) -> dict[str, Any]:
         if entry == "_self_":
             node |= {key: value for key, value in method_node.items() if key != "defaults"}
             continue
+        if isinstance(entry, str):  # another method's file
+            node |= put_together(entry, **{group: groups.pop(group) for group in choices(entry) if group in groups})
+            continue
         ((group, name),) = entry.items()
         part = part_file(f"method/{group}", groups.pop(group, name))
         node |= part if group in part else {group: part}
@@ -86,9 +89,12 @@ def method_kind(method: str) -> type[Method]:
 
 
 def choices(method: str) -> dict[str, str]:
-    """Which file of each group below configs/method a method's configuration takes."""
-    return {group: name for entry in part_file("method", method).get("defaults", []) if isinstance(entry, dict)
-            for group, name in entry.items()}  # fmt: skip
+    """Which file of each group below configs/method a method's configuration takes, by itself or with another's."""
+    chosen: dict[str, str] = {}
+    for entry in part_file("method", method).get("defaults", []):
+        if entry != "_self_":
+            chosen |= choices(entry) if isinstance(entry, str) else entry
+    return chosen
 
 
 def part_kind(method: str, group: str) -> Any:

@@ -8,15 +8,17 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from types import CodeType, FrameType
 
 import numpy as np
 import pandas as pd
 import pytest
+from hydra.core.global_hydra import GlobalHydra
 
 from cmixup.errors import InputError
 from scripts import collect
 from scripts import train as train_module
-from scripts.config.compose import compose_train, override_words
+from scripts.config.compose import compose_train, normalize_arguments, override_words
 from scripts.driver.cli import user_errors
 from scripts.driver.execute import Diverged
 from scripts.driver.job import plan_job
@@ -89,6 +91,32 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(
         os.close(kept)
     assert ending.value.code == 0
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_git")
+def test_the_page_of_the_design_names_every_function_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From words to report a run goes through 60 functions of scripts/ at most."""
+    called: dict[CodeType, str] = {}
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(f"{REPO / 'scripts'}{os.sep}") and code.co_name[0] != "<":
+            called[code] = code.co_name if code.co_name != "__init__" else code.co_qualname.split(".")[-2]
+
+    monkeypatch.setattr("hydra._internal.logging_config.configure_logging", lambda _: None)  # this process goes on
+    monkeypatch.chdir(tmp_path)
+    GlobalHydra.instance().clear()
+    sys.setprofile(count)
+    try:
+        words = normalize_arguments(["dataset=airfoil", "debug=tiny", "logger=none", "out=there"])
+        monkeypatch.setattr("sys.argv", ["scripts.train", *words])
+        train_module.main()
+    finally:
+        sys.setprofile(None)
+    page = (REPO / "docs" / "design.md").read_text().partition("## Parts")[0]
+    assert 40 < len(called) <= 60
+    assert set(called.values()) <= set(re.findall(r"\w+", page))
 
 
 @pytest.mark.slow

@@ -131,7 +131,7 @@ def new_text(effect: Effect, equal: float) -> str:
     """Return in a sentence what to expect of a table that nobody has seen."""
     new = effect.posterior.new
     return (
-        f"Predictive probability that the error improves by at least {equal:g} % on a new table: "
+        f"Predictive probability that the error improves by at least {equal:g} % on a new dataset: "
         f"{chance_text(new.gain)}; that it worsens as much: {chance_text(new.loss)}."
     )
 
@@ -172,11 +172,9 @@ def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float
     n = {verdict: count or "none" for verdict, count in effect.counts().items()}
     way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
     direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
-    counts = (
-        f"The error improves by {equal:g} % or more on {n[IMPROVES]} of the tables and worsens as much on {n[WORSENS]}"
-    )
+    counts = f"The error improves by {equal:g} % or more on {n[IMPROVES]} of the datasets and worsens as much on {n[WORSENS]}"
     lines = [
-        f"Verdict on {method}, setting {condition}, {len(effect.means)} tables",
+        f"Verdict on {method}, setting {condition}, {len(effect.means)} datasets",
         f"Mean effect: {mean_text(effect)}; {direction}.",
         f"{counts}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}.",
         new_text(effect, equal),

@@ -120,10 +120,13 @@ def test_the_prose_of_findings_says_what_its_rows_say() -> None:
 
 def test_verdicts_say_on_which_side_of_0_intervals_lie_and_are_counted() -> None:
     differences = [Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)]
-    lines = findings.difference_lines([("a", differences[0], 2), ("b", differences[1], 3), ("c", differences[2], 1)])
+    near = ("d", Interval(0.0036, 0.00003, 0.0072, 5), 3)  # 0 is not printed for an end that is none
+    rows = [("a", differences[0], 2), ("b", differences[1], 3), ("c", differences[2], 1), near]
+    lines = findings.difference_lines(rows)
     assert lines.splitlines()[2:] == [
         "| a | 5 | -1.00 | [-2.00, -0.10] | lower |",
         "| b | 5 | +1.000 | [+0.100, +2.000] | higher |",
         "| c | 5 | +0.0 | [-1.0, +1.0] | inconclusive |",
+        "| d | 5 | +0.00360 | [+0.00003, +0.00720] | higher |",
     ]
     assert findings.count_lines([("all", differences)]).splitlines()[2] == "| all | 3 | 1 | 1 | 1 |"

@@ -103,7 +103,7 @@ def test_a_method_of_a_folder_outside_has_its_verdict_and_trains_nothing_of_erm(
     folder = tried(mine, rules, stored, tmp_path / "out")
     printed = capsys.readouterr().out
     assert printed.startswith(f"flip: 2 of 2 cells to train; all is written to {folder}\n")
-    assert "Verdict on flip, setting random, 2 tables\nMean effect: " in printed
+    assert "Verdict on flip, setting random, 2 datasets\nMean effect: " in printed
     assert " of 3: " in printed.partition("\nRank by mean error ")[2]
     assert printed.endswith("Cost of an epoch: 2.00 times ERM's.\n")
     assert sorted(one for one in trained if one[1] % 10 == 0) == [("from_file", seed) for seed in (0, 0, 10, 10)]
@@ -229,7 +229,7 @@ def test_a_verdict_names_tables_mean_rank_and_degenerate_splits() -> None:
     row = next(line for line in text.splitlines() if line.startswith("  one "))
     assert row.endswith("  improves")
     words = " ".join(text.split())
-    assert "The error improves by 1 % or more on 2 of the tables and worsens as much on none" in words
+    assert "The error improves by 1 % or more on 2 of the datasets and worsens as much on none" in words
     assert "Rank by mean error 1 of 2: mixup " in words  # resampling lacks a table
     assert words.endswith("Degenerate (equals ERM) on 2 of 10 splits, where validation selected no mixing.")
     assert degenerate_splits(runs, "erm") == (10, 10)

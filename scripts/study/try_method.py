@@ -172,11 +172,11 @@ def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float
     n = {verdict: count or "none" for verdict, count in effect.counts().items()}
     way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
     direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
-    improves = f"The error improves by {equal:g} % or more on {n[IMPROVES]} of the datasets"
+    changed = f"improves by {equal:g} % or more on {n[IMPROVES]} of the datasets and worsens as much on {n[WORSENS]}"
     lines = [
         f"Verdict on {method}, setting {condition}, {len(effect.means)} datasets",
         f"Mean effect: {mean_text(effect)}; {direction}.",
-        f"{improves} and worsens as much on {n[WORSENS]}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}.",
+        f"The error {changed}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}.",
         new_text(effect, equal),
         f"Rank by mean error {rank} of {len(order)}: {', '.join(f'{name} {mean:.4f}' for name, mean in order)}.",
         tuned,

@@ -57,20 +57,6 @@ def default_airfoil(e: Evidence) -> str:
     )
 
 
-@sentence("docs/bandwidth.md")
-def bandwidths_idle(e: Evidence) -> str:
-    """Which published bandwidths mix as mixup does, or not at all."""
-    every = list(e.rows("bandwidth.csv", "effective_fraction").values.values())
-    self_drawn = e.rows("bandwidth.csv", "self_probability", dataset="skillcraft", bandwidth=0.0005)
-    require(e.rows("bandwidth.csv", "effective_fraction", dataset="crime").mean > 0.99, "Crime's mix as mixup does")
-    require(self_drawn.mean > 0.99, "SkillCraft's pairs rows with themselves")
-    return (
-        f"Not every published bandwidth does something: of {len(every)} (of the datasets at hand), "
-        f"{sum(one > 0.9 for one in every)} leave more than nine tenths of the rows as partners. On Crime the pairs "
-        "are those of plain mixup, on SkillCraft the paper's pairs every row with itself"
-    )
-
-
 def log_error_difference(e: Evidence, model: str, rival: str = BASE) -> Interval:
     """Return a model's log error minus a rival's on the held-out test tables and splits of both, over tables."""
     frame = e.frame(e.results / ESTIMATORS)

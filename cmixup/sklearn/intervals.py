@@ -10,7 +10,6 @@ Candes 2019, NeurIPS), and the quantiles are the spread.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from cmixup.sklearn.trees import Trees, fit_trees, predict_trees
 
 #: A spread needs so many held-out rows; trees predict it for the rows of other folds than their own.
 FEWEST_ROWS, FOLDS = 100, 5
-SPREAD_TREES: dict[str, Any] = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
+SPREAD_TREES = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
 #: The coverage at which intervals with a spread and those of one width are compared.
 COMPARED_AT = 0.9
 

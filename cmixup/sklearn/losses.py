@@ -78,7 +78,7 @@ def check_loss(loss: Any, quantiles: Any) -> Loss:
         return Loss(loss)
     listed = isinstance(quantiles, Sequence | np.ndarray) and not isinstance(quantiles, str)
     levels = tuple(as_number("quantiles", level) for level in quantiles) if listed else ()
-    if not levels or any(low >= high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True)):
+    if not levels or not all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True)):
         raise InputError(f"quantiles must be numbers that rise between 0 and 1, got {format_value(quantiles)}")
     return Loss(loss, levels)
 
@@ -98,7 +98,8 @@ def huber_delta(labels: Floats, weight: Floats) -> tuple[float, ...]:
 def check_transform(given: Any) -> None:
     """Raise `InputError` for what is neither None, "log", "auto" nor a transformer that can go back."""
     named = given is None or (isinstance(given, str) and given in ("log", "auto"))
-    if not (named or all(hasattr(given, name) for name in ("fit", "transform", "inverse_transform"))):
+    fits = not isinstance(given, type) and all(hasattr(given, f) for f in ("fit", "transform", "inverse_transform"))
+    if not (named or fits):
         what = 'None, "log", "auto" or a transformer with inverse_transform'
         raise InputError(f"target_transform must be {what}, got {format_value(given)}")
 

@@ -3,7 +3,6 @@
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
   estimators  the default CMixupRegressor beside the defaults of others, by their error
-  images      a folder of images against a plain torchvision loop, on the CPU or a GPU
   scale       the same over rows and columns, and on large tables: fit times, memory and errors
 
 `python -m scripts.render` then fills results/benchmarks.md.
@@ -17,11 +16,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, images, sampling, scale, train
+from scripts.bench import estimators, sampling, scale, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators, "scale": scale, "images": images}
+BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators, "scale": scale}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -21,9 +21,9 @@ from scripts.stats.effects import VERDICTS, Effect
 
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
-    "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost", (-8, 6), "right"),
-    "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-8, -34), "right"),
-    "lightgbm": ("LightGBM", (-6, 42), "left"), "hist_gradient_boosting": ("HistGradientBoosting", (8, -10), "left"),
+    "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
+    "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-6, -15), "right"),
+    "lightgbm": ("LightGBM", (8, 4), "left"),
 }  # fmt: skip
 
 
@@ -59,14 +59,14 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     axis.set_ylabel("test RMSE against CatBoost's, %\n← better          worse →")
     axis.yaxis.tick_right()  # a narrow screen shows each half by itself
     axis.yaxis.set_label_position("right")
-    axis.set_title(f"Defaults on {behind.n} held-out datasets, 95 % intervals", fontsize=11)
+    axis.set_title(f"{behind.n} datasets not used in the design, 95 % intervals", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:
     """Draw rows of a curve, mixed by mixup and by C-Mixup."""
     x = np.sort(3 * np.random.default_rng(0).random((60, 1), dtype=np.float32), axis=0)
     data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
-    axis.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="rows", zorder=3)
+    axis.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="training data", zorder=3)
     for name, bandwidth in (("mixup", math.inf), ("cmixup", 1.0)):
         mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
         colour, marker = LOOKS[name]
@@ -93,11 +93,11 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
         "unweighted mean, 95 % interval": effect.unweighted,
         "a new dataset, 95 % prediction": effect.posterior.new,
     }
-    for k, (name, row) in enumerate(known.items()):
+    for k, (name, one) in enumerate(known.items()):
         place = len(rows) + 2 + 3 * k
-        axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=6, fmt="D",
+        axis.errorbar(one.mean, place, xerr=[[one.mean - one.low], [one.high - one.mean]], markersize=6, fmt="D",
                       color=COLOURS[METHOD], linewidth=2.2)  # fmt: skip
-        axis.annotate(name, (row.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
+        axis.annotate(name, (one.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
     axis.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
     axis.set_yticks([])
     axis.set_ylim(len(rows) + 7, -4.5)

@@ -249,8 +249,8 @@ def short_answer() -> str:
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     expect = "no gain" if low > 0 else "little"
     return (
-        f"Expect {expect}: {where} it {way} on average, compared with training without mixing ({low:+.1f} to "
-        f"{high:+.1f} %, depending on how datasets are averaged). With {100 * effect.sure:g} % probability {improves} "
-        f"of the datasets improve and {worsens} worsen by {lead.rules.equal:g} % or more; {equivalent} are practically "
-        f"equivalent (within {lead.rules.equal:g} %), and {unclear} are inconclusive"
+        f"Expect {expect}: {where} it {way} on average, compared with training without mixing; other averages give "
+        f"{low:+.1f} to {high:+.1f} %. Taken one by one, at {100 * effect.sure:g} % probability each, {improves} of "
+        f"the datasets improve by {lead.rules.equal:g} % or more, {worsens} worsen by as much, {equivalent} change by "
+        f"less, and {unclear} are inconclusive"
     )

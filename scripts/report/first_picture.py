@@ -54,12 +54,12 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
         axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="D" if ours else "o", markersize=7,
                       color=COLOURS[METHOD] if ours else GREY, capsize=3)  # fmt: skip
         axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
-    axis.set(xscale="log", xlabel="median seconds of a fit, one thread")
+    axis.set(xscale="log", xlabel="median seconds of a fit, one thread; bars: 95 % intervals")
     axis.set_xticks([0.03, 0.1, 0.3, 1, 3, 10, 30, 100], ["0.03", "0.1", "0.3", "1", "3", "10", "30", "100"])
-    axis.set_ylabel("test RMSE against CatBoost's, %\n← better          worse →")
+    axis.set_ylabel("difference from CatBoost's test RMSE, %\n← better          worse →")
     axis.yaxis.tick_right()  # a narrow screen shows each half by itself
     axis.yaxis.set_label_position("right")
-    axis.set_title(f"{behind.n} datasets not used in the design, 95 % intervals", fontsize=11)
+    axis.set_title(f"{behind.n} datasets not used to design CMixupRegressor", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:

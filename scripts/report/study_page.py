@@ -242,15 +242,14 @@ def short_answer() -> str:
     assert effect
     assert effect.unweighted
     low, high = (end(mean.mean for mean in means) for end in (min, max))
-    about = f"the error by about {abs(effect.unweighted.mean):.1f} %"
-    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "does not surely change the error"
-    counts = effect.counts()
-    improves, worsens, equivalent, unclear = (counts[verdict] or "none" for verdict in VERDICTS)
+    about = f"the RMSE by about {abs(effect.unweighted.mean):.1f} %"
+    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "does not surely change the RMSE"
+    improves, worsens, equivalent, unclear = (effect.counts()[verdict] or "none" for verdict in VERDICTS)
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
-    expect = "no gain" if low > 0 else "little"
+    size = f"{lead.rules.equal:g} %"
     return (
-        f"Expect {expect}: {where} it {way} on average, compared with training without mixing; other averages give "
-        f"{low:+.1f} to {high:+.1f} %. Taken one by one, at {100 * effect.sure:g} % probability each, {improves} of "
-        f"the datasets improve by {lead.rules.equal:g} % or more, {worsens} worsen by as much, {equivalent} change by "
-        f"less, and {unclear} are inconclusive"
+        f"Expect {'no gain' if low > 0 else 'little'}: {where} C-Mixup {way} on average, compared with no mixing "
+        f"({low:+.1f} to {high:+.1f} % by other ways to average, such as the median). Per dataset, at "
+        f"{100 * effect.sure:g} % probability: {equivalent} change by less than {size}, {unclear} are undecided, "
+        f"{improves} is shown to improve and {worsens} to worsen by {size} or more"
     )

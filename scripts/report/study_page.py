@@ -248,8 +248,8 @@ def short_answer() -> str:
     where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
     size = f"{lead.rules.equal:g} %"
     return (
-        f"Expect {'no gain' if low > 0 else 'little'}: {where} C-Mixup {way} on average, compared with no mixing "
-        f"({low:+.1f} to {high:+.1f} % by other ways to average, such as the median). Per dataset, at "
-        f"{100 * effect.sure:g} % probability: {equivalent} change by less than {size}, {unclear} are undecided, "
-        f"{improves} is shown to improve and {worsens} to worsen by {size} or more"
+        f"Expect {'no gain' if low > 0 else 'little'}: {where} C-Mixup {way} in the mean, compared with no mixing; "
+        f"other averages, such as the median, lie between {low:+.1f} and {high:+.1f} %. Per dataset, at "
+        f"{100 * effect.sure:g} % probability, {equivalent} change by less than {size}; a gain of {size} or more is "
+        f"shown on {improves}, a loss of {size} or more on {worsens}; {unclear} are undecided"
     )

@@ -90,8 +90,8 @@ def readme_regressor(e: Evidence) -> str:
     ours, realmlp, tabm = map(percent, errors)
     return (
         f"With default hyperparameters and up to 4,000 training rows, its test RMSE on {errors[0].n} datasets that "
-        f"were not used to design it is like CatBoost's ({ours}, not significant; plus is worse), at {seconds[0]} a fit "
-        f"instead of {seconds[-1]} on one thread. RealMLP's differs from CatBoost's by {realmlp} ({seconds[1]}), "
+        f"were not used to design it is like CatBoost's ({ours}, not significant; plus is worse), at {seconds[0]} a "
+        f"fit instead of {seconds[-1]} on one thread. RealMLP's differs from CatBoost's by {realmlp} ({seconds[1]}), "
         f"TabM's by {tabm} ({seconds[2]} on a GPU)"
     )
 

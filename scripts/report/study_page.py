@@ -249,7 +249,7 @@ def short_answer() -> str:
     size = f"{lead.rules.equal:g} %"
     return (
         f"Expect {'no gain' if low > 0 else 'little'}: {where} C-Mixup {way} in the mean, compared with no mixing; "
-        f"other averages, such as the median, lie between {low:+.1f} and {high:+.1f} %. Per dataset, at "
-        f"{100 * effect.sure:g} % probability, {equivalent} change by less than {size}; a gain of {size} or more is "
-        f"shown on {improves}, a loss of {size} or more on {worsens}; {unclear} are undecided"
+        f"other averages, such as the median, lie between {low:+.1f} and {high:+.1f} %. Each dataset has one of four "
+        f"verdicts (at {100 * effect.sure:g} % probability): a gain of {size} or more: {improves}; a loss of {size} or "
+        f"more: {worsens}; a smaller change: {equivalent}; undecided: {unclear}"
     )

@@ -30,7 +30,7 @@ def paper_counts(e: Evidence) -> str:
         f"In {'part' if 4 * exact > outcomes.total() else 'small part'}. Of {outcomes.total()} printed differences "
         f"between methods that we could measure, {exact} reproduce in direction and size, {same} in direction alone, "
         f"and {opposite} has the opposite direction. The other {unclear + unknown} are not significantly different "
-        f"from zero: {unclear} contradict the paper's value, {unknown} are compatible with both"
+        f"from zero; of these, {unclear} are significantly different from the paper's value, and {unknown} from neither"
     )
 
 

@@ -238,18 +238,17 @@ def recalibration_text(lead: Setting) -> str:
 def short_answer() -> str:
     """Return whether C-Mixup helps: what all summaries of its mean effect say, and which tables it surely changes."""
     lead = leading_setting()
-    effect, means = lead.effect(METHOD), mean_summaries(lead, METHOD).values()
+    effect, means = lead.effect(METHOD), [one.mean for one in mean_summaries(lead, METHOD).values()]
     assert effect
     assert effect.unweighted
-    low, high = (end(mean.mean for mean in means) for end in (min, max))
-    about = f"the RMSE by about {abs(effect.unweighted.mean):.1f} %"
-    way = f"raises {about}" if low > 0 else f"lowers {about}" if high < 0 else "does not surely change the RMSE"
-    improves, worsens, equivalent, unclear = (effect.counts()[verdict] or "none" for verdict in VERDICTS)
-    where = f"over {len(effect.means)} tabular datasets ({lead.splits} splits each, tuned small networks)"
-    size = f"{lead.rules.equal:g} %"
+    improves, worsens, equivalent, unclear = (effect.counts()[verdict] for verdict in VERDICTS)
+    size, sure = f"{lead.rules.equal:g} %", f"{100 * effect.sure:g} % probability each"
+    shown = f"A gain of {size} or more is shown on {improves} of the datasets, a loss on {worsens} (at {sure})"
+    if not improves + worsens:
+        shown = f"A change of {size} or more, in either direction, is shown on none of the datasets (at {sure})"
     return (
-        f"Expect {'no gain' if low > 0 else 'little'}: {where} C-Mixup {way} in the mean, compared with no mixing; "
-        f"other averages, such as the median, lie between {low:+.1f} and {high:+.1f} %. Each dataset has one of four "
-        f"verdicts (at {100 * effect.sure:g} % probability): a gain of {size} or more: {improves}; a loss of {size} or "
-        f"more: {worsens}; a smaller change: {equivalent}; undecided: {unclear}"
+        f"Expect {'no gain' if min(means) > 0 else 'little'}: over {len(effect.means)} tabular datasets ({lead.splits} "
+        f"splits each, tuned small networks) C-Mixup changes the RMSE by {effect.unweighted.mean:+.1f} % in the mean, "
+        f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give {min(means):+.1f} "
+        f"to {max(means):+.1f} %. {shown}; on {equivalent} the change is smaller, on {unclear} undecided"
     )

@@ -249,6 +249,6 @@ def short_answer() -> str:
     return (
         f"Expect {'no gain' if min(means) > 0 else 'little'}: over {len(effect.means)} tabular datasets ({lead.splits} "
         f"splits each, tuned small networks) C-Mixup changes the RMSE by {effect.unweighted.mean:+.1f} % in the mean, "
-        f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give {min(means):+.1f} "
-        f"to {max(means):+.1f} %. {shown}; on {equivalent} the change is smaller, on {unclear} undecided"
+        f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give "
+        f"{min(means):+.1f} to {max(means):+.1f} %. {shown}; on {equivalent} the change is smaller, on {unclear} undecided"
     )

@@ -29,8 +29,8 @@ def paper_counts(e: Evidence) -> str:
     return (
         f"In {'part' if 4 * exact > outcomes.total() else 'small part'}. Of {outcomes.total()} printed differences "
         f"between methods that we could measure, {exact} reproduce in direction and size, {same} in direction alone, "
-        f"and {opposite} has the opposite direction. The other {unclear + unknown} are not significantly different "
-        f"from zero; of these, {unclear} are significantly different from the paper's value, and {unknown} from neither"
+        f"and {opposite} has the opposite direction. The other {unclear + unknown} are inconclusive about the "
+        f"direction; in {unclear} of these the paper's value is ruled out, in {unknown} it is not"
     )
 
 

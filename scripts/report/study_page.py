@@ -242,13 +242,12 @@ def short_answer() -> str:
     assert effect
     assert effect.unweighted
     improves, worsens, equivalent, unclear = (effect.counts()[verdict] for verdict in VERDICTS)
-    size, sure = f"{lead.rules.equal:g} %", f"{100 * effect.sure:g} % probability each"
-    shown = f"A gain of {size} or more is shown on {improves} of the datasets, a loss on {worsens} (at {sure})"
-    if not improves + worsens:
-        shown = f"A change of {size} or more, in either direction, is shown on none of the datasets (at {sure})"
+    size, sure = f"{lead.rules.equal:g} %", f"{100 * effect.sure:g} % probability"
+    changed = f"{improves} to improve by {size} or more, {worsens} to worsen by {size} or more"
     return (
         f"Expect {'no gain' if min(means) > 0 else 'little'}: over {len(effect.means)} tabular datasets ({lead.splits} "
         f"splits each, tuned small networks) C-Mixup changes the RMSE by {effect.unweighted.mean:+.1f} % in the mean, "
         f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give "
-        f"{min(means):+.1f} to {max(means):+.1f} %. {shown}; on {equivalent} the change is smaller, on {unclear} undecided"
+        f"{min(means):+.1f} to {max(means):+.1f} %. Singly, {equivalent} datasets are shown to change by less than "
+        f"{size} (at {sure}), {changed if improves + worsens else f'none by {size} or more'}, and {unclear} are undecided"
     )

@@ -244,10 +244,11 @@ def short_answer() -> str:
     improves, worsens, equivalent, unclear = (effect.counts()[verdict] for verdict in VERDICTS)
     size, sure = f"{lead.rules.equal:g} %", f"{100 * effect.sure:g} % probability"
     changed = f"{improves} to improve by {size} or more, {worsens} to worsen by {size} or more"
+    changed = changed if improves + worsens else f"none by {size} or more"
     return (
         f"Expect {'no gain' if min(means) > 0 else 'little'}: over {len(effect.means)} tabular datasets ({lead.splits} "
         f"splits each, tuned small networks) C-Mixup changes the RMSE by {effect.unweighted.mean:+.1f} % in the mean, "
         f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give "
         f"{min(means):+.1f} to {max(means):+.1f} %. Singly, {equivalent} datasets are shown to change by less than "
-        f"{size} (at {sure}), {changed if improves + worsens else f'none by {size} or more'}, and {unclear} are undecided"
+        f"{size} (at {sure}), {changed}, and {unclear} are undecided"
     )

@@ -31,7 +31,7 @@ from scripts.report.study_evidence import (
     recalibrated,
     summaries_table,
 )
-from scripts.stats.effects import BASE, OVERLAP, VERDICTS, Effect, errors_of, percent_differences
+from scripts.stats.effects import BASE, OVERLAP, Effect, errors_of, percent_differences
 from scripts.stats.hierarchical import left_out
 from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
@@ -241,14 +241,13 @@ def short_answer() -> str:
     effect, means = lead.effect(METHOD), [one.mean for one in mean_summaries(lead, METHOD).values()]
     assert effect
     assert effect.unweighted
-    improves, worsens, equivalent, unclear = (effect.counts()[verdict] for verdict in VERDICTS)
-    size, sure = f"{lead.rules.equal:g} %", f"{100 * effect.sure:g} % probability"
-    changed = f"{improves} to improve by {size} or more, {worsens} to worsen by {size} or more"
-    changed = changed if improves + worsens else f"none by {size} or more"
-    return (
-        f"Expect {'no gain' if min(means) > 0 else 'little'}: over {len(effect.means)} tabular datasets ({lead.splits} "
-        f"splits each, tuned small networks) C-Mixup changes the RMSE by {effect.unweighted.mean:+.1f} % in the mean, "
-        f"compared with no mixing (plus is worse); the {len(means)} ways to average that we tried give "
-        f"{min(means):+.1f} to {max(means):+.1f} %. Singly, {equivalent} datasets are shown to change by less than "
-        f"{size} (at {sure}), {changed}, and {unclear} are undecided"
-    )
+    size = f", by {abs(effect.unweighted.mean):.1f} % on average"
+    expect, way = "little", "may raise or lower"
+    if min(means) > 0:
+        expect, way = "no gain", "raises"
+    elif max(means) < 0:
+        way = "lowers"
+    else:
+        size = ""
+    where = f"on {len(effect.means)} tabular datasets"
+    return f"Expect {expect}: {where} C-Mixup {way} the test RMSE of tuned small networks{size}"

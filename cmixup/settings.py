@@ -36,9 +36,9 @@ class TrainSettings:
     #: Batches hold as many rows of each of so many training domains (`domain_batches`), as methods for several domains,
     #: which have an option of their own, draw them; 0 draws rows whatever their domain.
     domains_per_batch: int = 0
+    loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.losses`)
     #: "bfloat16": steps under autocast, while weights, mixing of rows, validation and predictions keep 32 bits.
     precision: str = "float32"
-    loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.losses`)
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "eval_batch_size", "lr_decay_every"):

@@ -33,7 +33,7 @@ setup: $(VENV)/.ready ## Make .venv (every target does it by itself)
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (about a minute)" >&2
 	$(PYTHON) -m venv $(VENV)
-	-$(INSTALL) -U pip
+	-$(INSTALL) -U pip  # which resolves in half the time of the one that Python brings
 	$(INSTALL) torch numpy
 	$(PY) -c 'import torch' & $(INSTALL) -e '.[repro,dev]'  # Python compiles torch meanwhile
 	@touch $@

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 
 from scripts.report.evidence import Evidence, require, sentence
 from scripts.report.verdicts import IDLE, OPPOSITE, SAME, SELF, find_all, load_artefacts
@@ -62,10 +63,14 @@ def log_error_difference(e: Evidence, model: str, rival: str = BASE) -> Interval
     """Return a model's log error minus a rival's on the held-out test tables and splits of both, over tables."""
     frame = e.frame(e.results / ESTIMATORS)
     errors = frame[frame["part"] == "reserved"].pivot_table("log_error", ["table", "split"], "model")
-    gaps = (errors[model] - errors[rival]).dropna()
-    means = gaps.groupby("table").mean().to_list()
+    return over_tables((errors[model] - errors[rival]).dropna())
+
+
+def over_tables(differences: pd.Series) -> Interval:
+    """Return the mean and the interval over tables of differences on several splits of each."""
+    means = differences.groupby("table").mean().to_list()
     interval = clustered_interval(means, range(len(means)))
-    assert interval, model
+    assert interval
     return interval
 
 
@@ -77,7 +82,7 @@ def percent(d: Interval) -> str:
 
 @sentence("README.md")
 def readme_regressor(e: Evidence) -> str:
-    """How the regressor and others compare with CatBoost, what a fit costs, and how often it mixes."""
+    """How the regressor, RealMLP and TabM compare with CatBoost, and what a fit costs."""
     rivals = ("cmixup", "realmlp", "tabm_gpu")
     errors = [log_error_difference(e, model) for model in rivals]
     seconds = [
@@ -102,15 +107,12 @@ def logarithms_of_labels(e: Evidence) -> str:
     """What `target_transform="auto"` changes beside None."""
     frame = e.frame(e.results / "benchmarks/target_transform.csv").fillna({"target_transform": "None"})
     fits = frame.pivot_table(["log", "log_error", "log_mae", "width"], ["table", "split"], "target_transform")
-    changes = []
-    for logs in (fits["log_error"], fits["log_mae"], np.log(fits["width"])):
-        means = (logs["auto"] - logs["None"]).groupby("table").mean().to_list()
-        change = clustered_interval(means, range(len(means)))
-        require(change is not None and change.low <= 0 <= change.high, "no gain is proven")
-        changes += [percent(change)] if change else []
-    taken, (rmse, mae, width) = fits["log"]["auto"].sum(), changes
+    logs = fits["log_error"], fits["log_mae"], np.log(fits["width"])
+    changes = [over_tables(one["auto"] - one["None"]) for one in logs]
+    require(all(one.low <= 0 <= one.high for one in changes), "no gain is proven")
+    taken, (rmse, mae, width) = fits["log"]["auto"].sum(), map(percent, changes)
     return (
-        f"on the {len(means)} datasets that the default was chosen on it takes logarithms in {taken:.0f} of "
+        f"on the {changes[0].n} datasets that the default was chosen on it takes logarithms in {taken:.0f} of "
         f"{len(fits)} fits; RMSE changes by {rmse}, MAE by {mae}, the width of 90 % intervals by {width}"
     )
 

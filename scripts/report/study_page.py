@@ -236,7 +236,7 @@ def recalibration_text(lead: Setting) -> str:
 
 
 def short_answer() -> str:
-    """Return whether C-Mixup helps: what all summaries of its mean effect say, and which tables it surely changes."""
+    """Return whether C-Mixup helps: the direction where all summaries of its mean effect agree, and the mean."""
     lead = leading_setting()
     effect, means = lead.effect(METHOD), [one.mean for one in mean_summaries(lead, METHOD).values()]
     assert effect

@@ -51,10 +51,11 @@ def test_runs_of_another_model_or_of_one_epoch_decide_nothing_and_the_config_doe
     )
 
 
-def test_the_main_job_is_airfoil_and_no2(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_main_job_is_seven_methods_on_airfoil_and_no2(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell of Exchange-Rate takes an hour: in the plan of README's first command it would turn minutes into hours."""
     monkeypatch.setattr(cells, "target_of", lambda _: Mock)  # every file is at hand
     table1 = load_experiment("table1")
+    assert len(table1.methods) == 7
     some, methods = ["airfoil", "no2", "exchange_rate"], [table1.methods[0], table1.methods[-1]]
     choice = Choice(some, methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)
     planned, left_out = plan_cells(table1, choice)

@@ -32,10 +32,10 @@ setup: $(VENV)/.ready ## Make .venv (every target does it by itself)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (about a minute)" >&2
-	$(PYTHON) -m venv $(VENV)
-	-$(INSTALL) -U pip  # which resolves in half the time of the one that Python brings
-	$(INSTALL) torch numpy
-	$(PY) -c 'import torch' & $(INSTALL) -e '.[repro,dev]'  # Python compiles torch meanwhile
+	$(PYTHON) -m venv --without-pip $(VENV)  # with the pip that is pinned: it resolves in half the time
+	$(PYTHON) -m pip --python $(PY) install -qq --no-compile -c constraints.txt pip || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) torch numpy setuptools
+	$(PY) -c 'import torch' & $(INSTALL) --no-build-isolation -e '.[repro,dev]'  # Python compiles torch meanwhile
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch raw files and check their checksums

@@ -19,19 +19,16 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
-from scripts.driver.job import pick_device
+from scripts.driver.job import Job, pick_device
 from scripts.driver.progress import print_page
 from scripts.driver.runs import load_reports
 from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells
-from scripts.plan.schedule import Planned
 from scripts.plan.selection import Choice
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
 from scripts.records.records import records_frame
-from scripts.report.overfitting import overfitting_figure, read_curves
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, missing_part, table_page, to_table_csv
 from scripts.report.sweep import find_sweeps, grid_page, sweep_page
-from scripts.report.sweep_figure import draw_sweeps
 from scripts.report.tables import make_table, variant_tables
 
 Files = dict[str, str | bytes]  # by ending; the page, "md", is there always
@@ -67,8 +64,10 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     return choice
 
 
-def sweep_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+def sweep_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return the table and the figure of a sweep, and an `InputError` where no dataset has two values."""
+    from scripts.report.sweep_figure import draw_sweeps  # here, as Matplotlib takes a second and tables need none
+
     sweeps = find_sweeps(experiment, [*collect_reports(cells), *published_lines(experiment, choice)], choice.preset)
     if not sweeps:
         reasons = "; ".join(line.splitlines()[0] for line in missing)
@@ -77,29 +76,31 @@ def sweep_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned]
     return {"md": text, "png": to_png(draw_sweeps(sweeps, experiment.sweep["method"]))}
 
 
-def grid_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+def grid_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return the page of an ablation grid."""
     return {"md": grid_page(experiment, collect_reports(cells), choice.preset, missing)}
 
 
-def variant_files(experiment: Experiment, choice: Choice, _cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+def variant_files(experiment: Experiment, choice: Choice, _cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return what each change of an ablation does, by all of its runs in the folder."""
     records = records_frame(load_reports(Path(choice.out) / "runs" / experiment.name))
     tables = variant_tables(experiment, records)
     return {"md": markdown_page(f"## {experiment.title}", tables, *missing_part(missing))}
 
 
-def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return the figure of an experiment's curves, and a page with it and what is not in it."""
+    from scripts.report.overfitting import overfitting_figure, read_curves
+
     curves = read_curves(collect_reports(cells), Path(choice.out) / "runs")
     figure = to_png(overfitting_figure(experiment, curves, choice.preset))
     link = f"![{experiment.title}](../figures/{experiment.name}_{choice.preset}.png)"
     return {"md": markdown_page(f"## {experiment.title}", link, *missing_part(missing)), "png": figure}
 
 
-def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> Files:
+def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return a table as Markdown and CSV."""
-    trained = {job.config["method"]["name"] for _, job in cells}
+    trained = {job.config["method"]["name"] for job in cells}
     built = [method for method in choice.methods if method in trained]
     table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
     return {"md": table_page(table), "csv": to_table_csv(table)}
@@ -109,7 +110,7 @@ def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Planned]
 MAKERS = {"sweep": sweep_files, "grid": grid_files, "figure": figure_files, "variants": variant_files}
 
 
-def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Planned], missing: Sequence[str]) -> None:
+def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> None:
     """Write the files of an experiment below `out`, into figures/ and tables/, and print its page."""
     make = next((maker for kind, maker in MAKERS.items() if getattr(experiment, kind)), table_files)
     files = make(experiment, choice, cells, missing)
@@ -132,7 +133,7 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
     too_long = any(TOO_LONG in line for line in missing)
     untrained = train_cells(experiment, cells)
-    for line in (line for _, job in cells for line in bandwidth_warnings(job)):
+    for line in (line for job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
     show_experiment(experiment, choice, cells, [*missing, *untrained])
     if too_long:
@@ -145,7 +146,7 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
 def print_plan(experiment: Experiment, choice: Choice) -> None:
     """Print a line for each cell that is missing, with its minutes on one core, and for each that is not trained."""
     cells, missing = plan_cells(experiment, choice, fetching=False)
-    pending = [(job, estimate_minutes(job)) for _, job in cells if job.pending]
+    pending = [(job, estimate_minutes(job)) for job in cells if job.pending]
     for job, minutes in pending:
         print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {minutes:.1f} min")
     for line in missing:

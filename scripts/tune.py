@@ -168,8 +168,8 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
         if not trials[0].job.dataset.synthetic:
             trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
-    work = [(trial.command, trial.job) for trials in planned.values() for trial in trials]
-    for problem in train_items(items_of(stacks_of(work)), "tuning", workers=jobs):
+    work = [trial.job for trials in planned.values() for trial in trials]
+    for problem in train_items(items_of(work, stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]

@@ -16,7 +16,7 @@ from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, p
 from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
-from scripts.plan.schedule import Planned, items_of, stacks_of, train_items
+from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.plan.selection import Choice, recorded_under, selected_cells
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
@@ -75,7 +75,7 @@ def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, An
 _published = functools.cache(published_reports)
 
 
-def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True) -> tuple[list[Planned], list[str]]:
+def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True) -> tuple[list[Job], list[str]]:
     """Return the cells that can be trained here, the longest first, and a line for each other with the reason.
 
     Without `fetching` a dataset counts as here.
@@ -93,7 +93,7 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
         title = names.dataset_title(experiment.fallback)
         missing.append(f"no dataset of this table could be had; {title} stands in")
         datasets = [experiment.fallback]
-    estimates: list[tuple[float, Planned]] = []
+    estimates: list[tuple[float, Job]] = []
     # Lines that a sweep is compared with are not trained where they are published.
     lines = [] if choice.rerun else published_lines(experiment, choice)
     there = {(r["dataset"], r["method"], r["seed"]) for r in lines}
@@ -104,15 +104,14 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             continue
         seeds = [seed for seed in cell.seeds if cell.swept or (cell.dataset, cell.method, seed) not in there]
         for change in cell.changes if seeds else []:
-            words = [*cell.words, f"seeds={seeds}", *change]
-            job = plan_job(compose_train(words))
+            job = plan_job(compose_train([*cell.words, f"seeds={seeds}", *change]))
             minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:
                 missing.append(f"{job.label}: about {minutes:.0f} {TOO_LONG}")
             else:
-                estimates.append((minutes, (words, job)))
+                estimates.append((minutes, job))
     # The longest first, so that no core waits for one long cell at the end.
-    return [planned for _, planned in sorted(estimates, key=lambda pair: -pair[0])], missing
+    return [job for _, job in sorted(estimates, key=lambda pair: -pair[0])], missing
 
 
 def _check_preset(choice: Choice) -> None:
@@ -140,13 +139,13 @@ def _missing_files(dataset: str, *, fetching: bool) -> str:
     return ""
 
 
-def train_cells(experiment: Experiment, cells: Sequence[Planned]) -> list[str]:
+def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
     """Train all pending cells; returns what went wrong. Those of a sweep or an ablation grid share stacks."""
     alone = not experiment.sweep and not experiment.grid
-    return train_items(items_of([[cell] for cell in cells] if alone else stacks_of(cells)), experiment.name)
+    return train_items(items_of(cells, () if alone else stacks_of(cells)), experiment.name)
 
 
-def collect_reports(cells: Sequence[Planned]) -> list[dict[str, Any]]:
+def collect_reports(cells: Sequence[Job]) -> list[dict[str, Any]]:
     """Return the reports of these cells' finished runs, the better layer of each method chosen."""
-    folders = [job.run_folder(seed) for _, job in cells for seed in job.seeds]
+    folders = [job.run_folder(seed) for job in cells for seed in job.seeds]
     return choose_variants([read_report(f) for f in folders if is_done(f)])

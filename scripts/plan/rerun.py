@@ -16,9 +16,9 @@ from statistics import fmean
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train, override_words
 from scripts.config.parts import GROUPS
-from scripts.driver.job import plan_job
+from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import is_done, read_report
-from scripts.plan.schedule import Item, Planned, Problem, items_of, train_items
+from scripts.plan.schedule import Item, Problem, items_of, train_items
 from scripts.records.published import published_reports, unrounded_scores
 from scripts.records.records import Report
 from scripts.records.run_tables import cell_of
@@ -126,17 +126,16 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
     """
     paired, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        planned: list[tuple[Cell, Planned]] = []
+        planned: list[tuple[Cell, Job]] = []
         for number, cell in enumerate(cells):
-            words = cell.command(Path(folder) / str(number))
             try:
-                planned.append((cell, (words, plan_job(compose_train(words)))))
+                planned.append((cell, plan_job(compose_train(cell.command(Path(folder) / str(number))))))
             except InputError as error:  # an option or a value is no longer known
                 wrong[cell.name] = str(error).splitlines()[0]
-        for dataset in {job.dataset.name: job.dataset for _, (_, job) in planned}.values():
+        for dataset in {job.dataset.name: job.dataset for _, job in planned}.values():
             if not dataset.synthetic:
                 dataset.fetch()
-        items = items_of([[one] for _, one in planned])
+        items = items_of([job for _, job in planned])
         cell_of_item = {item.name: cell for item, (cell, _) in zip(items, planned, strict=True)}
 
         def on_finish(item: Item, problem: Problem | None) -> str:

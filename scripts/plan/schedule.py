@@ -6,7 +6,7 @@ import errno
 import multiprocessing
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,13 +15,11 @@ import torch
 from cmixup.data import core_count
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
-from scripts.config.compose import compose_train
 from scripts.driver.execute import Diverged, execute_together
-from scripts.driver.job import Job, pick_device, plan_job, stack_key
+from scripts.driver.job import Job, pick_device, stack_key
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import work_off
 
-Planned = tuple[Sequence[str], Job]  # a command line of scripts.train with the job that it plans
 Report = Callable[[Any], None]
 
 #: Models in a stack of several jobs. Airfoil, CPU milliseconds a model and epoch with 10, 30, 60 and 120 models: 17,
@@ -44,69 +42,67 @@ class Item:
 
     Attributes:
         name: what progress and problems call it; no two share one.
-        commands: command lines of scripts.train.
+        jobs: what it trains.
         epochs: that it trains in all, for the time left.
-        jobs: what the commands plan, where it has been planned.
-        call: trains in the worker in place of the commands, as `call(report)`; see `train_item`. A partial of a
-            function at the top of a module.
+        call: trains in the worker in place of the jobs, as `call(report)`; see `train_item`. A partial of a function
+            at the top of a module.
     """
 
     name: str
-    commands: Sequence[Sequence[str]]
-    epochs: int = 0
     jobs: tuple[Job, ...] = ()
+    epochs: int = 0
     call: Callable[[Report], None] | None = None
 
-    def word(self, key: str, default: str = "") -> str:
-        """Return the value of a key of its first command line."""
-        words = self.commands[0] if self.commands else ()
-        values = [word.partition("=")[2] for word in words if word.startswith(f"{key}=")]
-        return values[-1] if values else default
+    @property
+    def dataset(self) -> str:
+        """The name of the dataset of its jobs."""
+        return str(self.jobs[0].config["dataset"]["name"]) if self.jobs else ""
 
 
-def stacks_of(cells: Sequence[Planned], models: int = STACK_MODELS) -> list[list[Planned]]:
-    """Return the cells in groups that train as one stack each, of about `models` models; others are alone.
+def stacks_of(jobs: Sequence[Job], models: int = STACK_MODELS) -> list[list[int]]:
+    """Return the places of the jobs that train as one stack each, of about `models` models; others are alone.
 
     Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
     Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
-    groups: dict[str, list[Planned]] = {}
-    for cell in cells:
-        groups.setdefault(stack_key(cell[1]), []).append(cell)
-    stacks: list[list[Planned]] = []
+    groups: dict[str, list[int]] = {}
+    for place, job in enumerate(jobs):
+        groups.setdefault(stack_key(job), []).append(place)
+    stacks: list[list[int]] = []
     for group in groups.values():
-        stack, size = list[Planned](), 0
-        for cell in group:
-            if stack and size + len(cell[1].seeds) > models:
+        stack, size = list[int](), 0
+        for place in group:
+            if stack and size + len(jobs[place].seeds) > models:
                 stacks.append(stack)
                 stack, size = [], 0
-            stack.append(cell)
-            size += len(cell[1].seeds)
+            stack.append(place)
+            size += len(jobs[place].seeds)
         stacks.append(stack)
     return stacks
 
 
-def items_of(stacks: Iterable[Sequence[Planned]]) -> list[Item]:
-    """Return an item for each stack, named by its first job; folder and seeds tell equal names apart."""
+def items_of(jobs: Sequence[Job], stacks: Sequence[Sequence[int]] = ()) -> list[Item]:
+    """Return an item for each stack, given by the places of its jobs, or for each job where there are none.
+
+    It is named by its first job; folder and seeds tell equal names apart.
+    """
     items = []
-    stacks = list(stacks)
-    names = [s[0][1].label + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
+    stacks = stacks or [[place] for place in range(len(jobs))]
+    names = [jobs[s[0]].label + (f" and {len(s) - 1} more" if len(s) > 1 else "") for s in stacks]
     counts = Counter(names)
     for name, stack in zip(names, stacks, strict=True):
-        commands, jobs = zip(*stack, strict=True)
-        more = "" if counts[name] == 1 else f" -> {jobs[0].folder} seeds {jobs[0].seeds}"
-        items.append(Item(name + more, commands, max(job.epochs for job in jobs), jobs=jobs))
+        first, together = jobs[stack[0]], tuple(jobs[place] for place in stack)
+        more = "" if counts[name] == 1 else f" -> {first.folder} seeds {first.seeds}"
+        items.append(Item(name + more, together, max(job.epochs for job in together)))
     return items
 
 
-def worker_device(command: Sequence[str], worker: str) -> list[str]:
-    """Return a command line with the GPU of this worker, whose name ends in a number: they take them in turns."""
-    devices = [word.partition("=")[2] for word in command if word.startswith("device=")] or ["auto"]
-    count = torch.cuda.device_count()
-    number = re.search(r"\d+$", worker)
-    if devices[-1] not in ("auto", "cuda") or count < 2 or number is None:
-        return list(command)
-    return [*(word for word in command if not word.startswith("device=")), f"device=cuda:{int(number[0]) % count}"]
+def worker_device(device: torch.device, worker: str) -> torch.device:
+    """Return the GPU of a worker, whose name ends in a number: they take them in turns, unless one is named."""
+    count, number = torch.cuda.device_count(), re.search(r"\d+$", worker)
+    if device.type != "cuda" or device.index is not None or count < 2 or number is None:
+        return device
+    return torch.device("cuda", int(number[0]) % count)
 
 
 def workers_at_once(*, cpu: bool) -> int:
@@ -125,7 +121,7 @@ def train_item(item: Item, report: Report) -> Problem | None:
             item.call(report)
             return None
         worker = multiprocessing.current_process().name
-        jobs = [plan_job(compose_train(worker_device(command, worker))) for command in item.commands]
+        jobs = [replace(job, device=worker_device(job.device, worker)) for job in item.jobs]
         epochs = jobs[0].settings.epochs
         execute_together(
             jobs,
@@ -170,8 +166,8 @@ def train_items(
             return
         problem = message if message is None or isinstance(message, Problem) else Problem(FAILED, str(message))
         if problem and problem.kind in (NO_DATA, DISK_FULL):
-            lost = pending[name].word("dataset")
-            waiting[:] = [n for n in waiting if problem.kind == NO_DATA and pending[n].word("dataset") != lost]
+            lost = pending[name].dataset
+            waiting[:] = [n for n in waiting if problem.kind == NO_DATA and pending[n].dataset != lost]
         problems.extend([f"{name}: {problem.text}"] if problem else [])
         if line := on_finish(pending[name], problem):
             display.say(line)
@@ -181,10 +177,10 @@ def train_items(
             display.say(f"{done} runs are done already and are not trained again (RERUN=1 does)")
         if not pending:
             return []
-        cpu = all(pick_device(item.word("device", "auto")).type == "cpu" for item in pending.values())
+        devices = [job.device for job in jobs] or [pick_device("auto")]
+        cpu = all(device.type == "cpu" for device in devices)
         workers = min(len(pending), workers or workers_at_once(cpu=cpu))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
         display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
-        tasks = {name: replace(item, jobs=()) for name, item in pending.items()}
-        work_off(tasks, train_item, workers, handle, choose)
+        work_off(pending, train_item, workers, handle, choose)
     return problems

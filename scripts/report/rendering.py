@@ -15,13 +15,14 @@ import textwrap
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.records.experiment import RESULTS
+
+if TYPE_CHECKING:  # Matplotlib takes a second to import for the first time, and tables need none
+    from matplotlib.figure import Figure
 
 F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
 FIGURES: list[Callable[..., Mapping[str, Any]]] = []

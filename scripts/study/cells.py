@@ -83,7 +83,7 @@ def train_missing(
     left = sum(map(len, todo))
     print(f"{len(cells) - left} of {len(cells)} cells are done; training {left}", flush=True)
     call = partial(train_group, store, rules=rules, stored=stored or store)
-    items = [Item(" ".join(group[0].key[:2]), (), len(group), call=partial(call, group)) for group in todo]
+    items = [Item(" ".join(group[0].key[:2]), epochs=len(group), call=partial(call, group)) for group in todo]
     return train_items(items, "study", workers=jobs or core_count(), unit="cells")
 
 
@@ -211,11 +211,11 @@ def train_runs(runs: Sequence[tuple[Job, int]], load: Load, *, apart: bool = Fal
 
     splits = [seed // WEIGHTS for _, seed in runs]
     for split in sorted(set(splits)) if apart else [None]:
-        planned = [([str(k)], job) for k, (job, _) in enumerate(runs) if split in (None, splits[k])]
-        for stack in stacks_of(planned):
-            places = [int(words[0]) for words, _ in stack]
-            made = [make_run(*runs[k], rows(splits[k])) for k in places]
-            results |= zip(places, train(made, stack[0][1].settings, stack[0][1].device), strict=True)
+        some = [k for k in range(len(runs)) if split in (None, splits[k])]
+        for stack in stacks_of([runs[k][0] for k in some]):
+            places = [some[place] for place in stack]
+            first, made = runs[places[0]][0], [make_run(*runs[k], rows(splits[k])) for k in places]
+            results |= zip(places, train(made, first.settings, first.device), strict=True)
     return [results[k] for k in range(len(runs))]
 
 

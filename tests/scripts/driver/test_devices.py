@@ -9,15 +9,13 @@ from scripts.plan.schedule import worker_device, workers_at_once
 def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     names = [f"SpawnProcess-{number}" for number in range(2, 8)]
-    for word in ("device=auto", "device=cuda"):
-        given = [worker_device(["seed=1", word], name) for name in names]
-        assert sorted(words[-1] for words in given) == sorted(2 * [f"device=cuda:{k}" for k in range(3)])
-        assert all(words[:-1] == ["seed=1"] for words in given)
-    for word in ("device=cpu", "device=cuda:1"):
-        assert worker_device(["seed=1", word], names[0]) == ["seed=1", word]
-    assert worker_device(["seed=1"], "MainProcess") == ["seed=1"]
+    given = [worker_device(torch.device("cuda"), name) for name in names]
+    assert sorted(map(str, given)) == sorted(2 * [f"cuda:{k}" for k in range(3)])
+    for fixed in (torch.device("cpu"), torch.device("cuda:1")):
+        assert worker_device(fixed, names[0]) == fixed
+    assert worker_device(torch.device("cuda"), "MainProcess") == torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert worker_device(["device=auto"], names[0]) == ["device=auto"]
+    assert worker_device(torch.device("cuda"), names[0]) == torch.device("cuda")
 
 
 def test_a_gpu_has_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:

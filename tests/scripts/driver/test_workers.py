@@ -12,7 +12,9 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.files import is_alive
+from scripts.config.compose import compose_train
 from scripts.driver import workers
+from scripts.driver.job import plan_job
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Worker
 from scripts.plan import schedule
@@ -43,7 +45,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_worker_that_dies_is_named_and_the_others_go_on(count: int) -> None:
-    items = [Item(name, [["device=cpu"]]) for name in ("a", "dies", "b", "refuses", "fails", "c")]
+    items = [Item(name) for name in ("a", "dies", "b", "refuses", "fails", "c")]
     messages: dict[str, str] = {}
 
     def on_finish(item: Item, problem: Problem | None) -> str:
@@ -86,7 +88,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=mixrl", "debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
     heard: list[tuple[Any, ...]] = []
-    assert train_item(Item("a", [given]), heard.append) is None
+    assert train_item(Item("a", (plan_job(compose_train(given)),)), heard.append) is None
     row = heard[-1][-1]
     assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
     assert row["epoch"] == 2

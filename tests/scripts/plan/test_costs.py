@@ -59,10 +59,10 @@ def test_the_main_job_is_seven_methods_on_airfoil_and_no2(monkeypatch: pytest.Mo
     some, methods = ["airfoil", "no2", "exchange_rate"], [table1.methods[0], table1.methods[-1]]
     choice = Choice(some, methods, list(range(10)), "paper", "/nowhere", "cpu", rerun=False)
     planned, left_out = plan_cells(table1, choice)
-    cells_of = {(job.config["dataset"]["name"], job.config["method"]["name"]) for _, job in planned}
+    cells_of = {(job.config["dataset"]["name"], job.config["method"]["name"]) for job in planned}
     assert cells_of == {(d, m) for d in some[:2] for m in methods}
     assert {line.split()[0] for line in left_out} == {"exchange_rate"}
-    job = planned[0][1]
+    job = planned[0]
     assert estimate_minutes(job) == pytest.approx(10 * run_minutes(job))
     object.__setattr__(job, "device", torch.device("cuda"))
     assert estimate_minutes(job) == 0

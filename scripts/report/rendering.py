@@ -15,15 +15,13 @@ import textwrap
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.records.experiment import RESULTS
 
-if TYPE_CHECKING:  # Matplotlib takes a second to import for the first time, and tables need none
-    from matplotlib.figure import Figure
-
+Figure = Any  # Matplotlib's, which is not imported: it takes a second, and tables need none
 F = TypeVar("F", bound=Callable[..., Mapping[str, Any]])
 FIGURES: list[Callable[..., Mapping[str, Any]]] = []
 FILES: list[Callable[..., Mapping[str, str]]] = []

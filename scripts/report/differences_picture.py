@@ -1,0 +1,48 @@
+"""The picture of our differences between methods beside those that the paper prints."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from scripts.report.evidence import published_evidence
+from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
+from scripts.report.rendering import draws
+from scripts.report.sentences import judged_differences
+from scripts.report.study_evidence import METHOD
+from scripts.report.verdicts import OPPOSITE, SAME, SETTINGS
+
+TITLES = {SAME: "same direction", OPPOSITE: "opposite direction", "": "inconclusive"}
+COLOUR_OF = {SAME: COLOURS[METHOD], OPPOSITE: "#0072b2", "": GREY}
+
+
+@draws
+def differences_picture() -> dict[str, Figure]:
+    """Return the picture: our difference and its 95 % interval in multiples of the paper's, a row a difference.
+
+    At 0 the two methods are equally good, at 1 their difference is the paper's.
+    """
+    rows = judged_differences(published_evidence())
+    figure, ((axis,),) = new_subplots(1, 1, (9.0, 1.2 + 0.23 * len(rows)))
+    for at, style in ((0, "-"), (1, "--")):
+        axis.axvline(at, color="0.3", linewidth=1, linestyle=style)
+    names = []
+    for place, (artefact, one) in enumerate(rows):
+        assert one.ours
+        assert one.paper
+        mean, *ends = (end / one.paper.mean for end in (one.ours.mean, one.ours.low, one.ours.high))
+        kind = one.direction if one.direction in (SAME, OPPOSITE) else ""
+        bar = [[mean - min(ends)], [max(ends) - mean]]
+        axis.errorbar(mean, place, xerr=bar, fmt="o", markersize=5, color=COLOUR_OF[kind], label=TITLES[kind])
+        preset = SETTINGS[one.preset] if one.preset else ""
+        number, what = artefact.paper.partition(" (")[0], artefact.what.partition(" (")[0]
+        name = ", ".join(filter(None, (number, one.where, one.label, preset)))
+        names.append(f"{number}, {what}" if name in names else name)
+    axis.set_yticks(range(len(rows)), names, fontsize=8)
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_xlim(-2.8, 3.8)
+    axis.set_xlabel(
+        "our difference / the paper's (0: no difference, 1: as in the paper)\nbars: 95 % intervals, cut at the edge"
+    )
+    handles, labels = axis.get_legend_handles_labels()
+    legend_below(figure, dict(zip(labels, handles, strict=True)))
+    return {"figures/differences.png": figure}

@@ -9,10 +9,16 @@ from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
 from scripts.report.rendering import draws
 from scripts.report.sentences import judged_differences
 from scripts.report.study_evidence import METHOD
-from scripts.report.verdicts import OPPOSITE, SAME, SETTINGS
+from scripts.report.verdicts import OPPOSITE, SAME
 
-TITLES = {SAME: "same direction", OPPOSITE: "opposite direction", "": "inconclusive"}
-COLOUR_OF = {SAME: COLOURS[METHOD], OPPOSITE: "#0072b2", "": GREY}
+REPRODUCES = "reproduces"
+#: Legend, colour and marker of an outcome.
+LOOKS = {
+    REPRODUCES: ("same direction and compatible size", COLOURS[METHOD], "D"),
+    SAME: ("same direction", COLOURS[METHOD], "o"),
+    OPPOSITE: ("opposite direction", "#0072b2", "o"), "": ("inconclusive", GREY, "o"),
+}  # fmt: skip
+PRESETS = {"paper": "printed settings", "released": "settings of the authors' code", "cpu": "reduced for a CPU"}
 
 
 @draws
@@ -30,16 +36,17 @@ def differences_picture() -> dict[str, Figure]:
         assert one.ours
         assert one.paper
         mean, *ends = (end / one.paper.mean for end in (one.ours.mean, one.ours.low, one.ours.high))
-        kind = one.direction if one.direction in (SAME, OPPOSITE) else ""
+        kind = next((kind for kind in (REPRODUCES, SAME, OPPOSITE) if one.outcome.startswith(kind)), "")
+        label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
-        axis.errorbar(mean, place, xerr=bar, fmt="o", markersize=5, color=COLOUR_OF[kind], label=TITLES[kind])
-        preset = SETTINGS[one.preset] if one.preset else ""
-        number, what = artefact.paper.partition(" (")[0], artefact.what.partition(" (")[0]
-        name = ", ".join(filter(None, (number, one.where, one.label, preset)))
+        axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
+        number, what = artefact.number, artefact.what.partition(" (")[0]
+        name = ", ".join(filter(None, (number, one.where, one.label, PRESETS.get(one.preset))))
         names.append(f"{number}, {what}" if name in names else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_xlim(-2.8, 3.8)
+    axis.set_title("test error of C-Mixup minus another method's (the table below names both)", fontsize=10)
     axis.set_xlabel(
         "our difference / the paper's (0: no difference, 1: as in the paper)\nbars: 95 % intervals, cut at the edge"
     )

@@ -23,7 +23,7 @@ from scripts.stats.effects import VERDICTS, Effect
 RIVALS = {
     "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
     "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-6, -15), "right"),
-    "lightgbm": ("LightGBM", (8, 4), "left"),
+    "tabm_gpu": ("TabM (on a GPU)", (-8, 4), "right"), "lightgbm": ("LightGBM", (8, 4), "left"),
 }  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def draw_mixing(axis: Axes) -> None:
         axis.plot(mixed[0][:, 0], mixed[1][:, 0], marker, color=colour, label=f"mixed by {method_title(name)}",
                   markersize=5, alpha=0.8)  # fmt: skip
     axis.set(xlabel="input", ylabel="label")
-    axis.set_title("C-Mixup keeps mixed points near the data", fontsize=11)
+    axis.set_title("The idea, on made-up data", fontsize=11)
     axis.legend(frameon=False, fontsize=9)
 
 

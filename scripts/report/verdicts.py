@@ -54,6 +54,11 @@ class Artefact:
     links: dict = field(default_factory=dict)
     says: str = ""
 
+    @property
+    def number(self) -> str:
+        """Return which table or figure it is, without its labels in the paper's source."""
+        return self.paper.partition(" (")[0]
+
 
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     """Read and check results/artefacts.yaml, in its order."""
@@ -256,7 +261,7 @@ def map_parts() -> dict[str, dict[str, str]]:
     """Return the map, what our runs say of each statement, and both in short for README."""
     evidence, rows, statements, short = published_evidence(), [], [], []
     for artefact in load_artefacts():
-        findings, number = find_all(artefact, evidence), artefact.paper.partition(" (")[0]
+        findings, number = find_all(artefact, evidence), artefact.number
         what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
         rows.append([
             artefact.paper, what, f"`make {artefact.command}`",

@@ -26,11 +26,12 @@ from cmixup import (
 
 X, Y = torch.ones(4, 3), torch.arange(4.0)
 ROWS = TensorDataset(X, Y)
-NESTED, JAGGED = (
-    torch.nested.as_nested_tensor([X[:k] for k in (1, 2, 3, 4)], layout=layout)
-    for layout in (torch.strided, torch.jagged)
-)
 PACKED = nn.utils.rnn.pack_sequence([X[:k] for k in (4, 3, 2, 1)])
+
+
+def nested(layout: torch.layout = torch.strided) -> torch.Tensor:
+    """A nested tensor; made where it is used, since PyTorch then imports its compiler."""
+    return torch.nested.as_nested_tensor([X[:k] for k in (1, 2, 3, 4)], layout=layout)
 
 
 def pairs() -> PairDataset:
@@ -101,13 +102,13 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),
     "batch: weights of whole numbers": (lambda: CMixup(1.0)({"x": X, "y": Y, "w": Y.long()}), r"as in keep=\(2,\)"),
-    "batch: nested inputs": (lambda: CMixup(1.0)(NESTED, Y), r"batch\[0\] must be a dense .* nested .*padded_tensor"),
+    "batch: nested inputs": (lambda: CMixup(1.0)(nested(), Y), r"batch\[0\] must be a dense .* nested .*padded_tensor"),
     "batch: sparse labels": (lambda: CMixup(1.0)(X, X.to_sparse()), r"labels .* got torch.sparse_coo, .*to_dense\(\)"),
     "batch: labels of the device meta": (lambda: CMixup(1.0)(X, Y.to("meta")), "labels .* with values, got a .* meta"),
     "batch: packed inputs": (lambda: CMixup(1.0)({"x": PACKED, "y": Y}), r"batch\['x'\] .*pad_packed_sequence"),
     "batch: packed labels": (lambda: CMixup(1.0)(X, PACKED), "labels must be padded .* got a PackedSequence"),
     "layer: packed output": (lambda: at("0", nn.Sequential(nn.Identity()), x=PACKED), "output of layer '0' .*padded"),
-    "layer: nested mask": (lambda: at("0", mask=NESTED), "mask must be a tensor of 4 rows .* got a nested"),
+    "layer: nested mask": (lambda: at("0", mask=nested()), "mask must be a tensor of 4 rows .* got a nested"),
     # a hidden layer
     "layer: unknown": (lambda: at("1"), "layer must be a module of Sequential, got '1'; there are 0"),
     "layer: model a function": (lambda: at("0", model=lambda x: x), "model must be a torch.nn.Module"),

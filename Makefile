@@ -12,8 +12,7 @@ export MALLOC_MMAP_THRESHOLD_ ?= 536870912
 # Where it is set, every process compiles torch anew, which is half of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" \
-	"out=$(OUT)" "rerun=$(RERUN)"
+SELECTION = "seeds=$(SEEDS)" "datasets=$(DATASETS)" "methods=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)"
 MEASURED = "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "results=$(RESULTS)"
 VERIFIED = "count=$(or $(CELLS),12)" "seed=$(SEED)" "datasets=$(DATASETS)" "experiments=$(EXPERIMENTS)" "models=$(MODELS)"
 INSTALL  = $(PY) -m pip install -qq --disable-pip-version-check --no-compile -c constraints.txt
@@ -28,20 +27,24 @@ help: ## Show this
 
 ##@ Start
 
-setup: $(VENV)/.ready ## Make .venv (every target does it by itself)
+setup: $(VENV)/.dev ## Make .venv (every target does it by itself)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (about a minute)" >&2
 	$(PYTHON) -m venv --without-pip $(VENV)  # with the pip that is pinned: it resolves in half the time
 	$(PYTHON) -m pip --python $(PY) install -qq --no-compile -c constraints.txt pip || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) torch numpy setuptools
-	$(PY) -c 'import torch' & $(INSTALL) --no-build-isolation -e '.[repro,dev]'  # Python compiles torch meanwhile
+	$(PY) -c 'import torch' & $(INSTALL) --no-build-isolation -e '.[repro]'  # Python compiles torch meanwhile
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.ready
+	$(INSTALL) --no-build-isolation -e '.[dev]'
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch raw files and check their checksums
 	$(PY) -m scripts.data fetch "datasets=$(DATASETS)"
 
-test: $(VENV)/.ready ## Run the tests (2 minutes, no network, no GPU)
+test: $(VENV)/.dev ## Run the tests (2 minutes, no network, no GPU)
 	$(TESTS)
 
 docs: $(VENV)/.ready ## Build all pages as a site in outputs/site
@@ -107,8 +110,7 @@ render: $(VENV)/.ready ## Render tables, figures and pages from records
 ##@ Study and benchmarks
 
 tune: $(VENV)/.ready ## Tune methods, 16 trials each [JOBS=2]
-	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" \
-	    "rerun=$(RERUN)" "jobs=$(JOBS)"
+	$(PY) -m scripts.tune "dataset=$(DATASETS)" "method=$(METHODS)" "preset=$(PRESET)" "device=$(DEVICE)" "out=$(OUT)" "rerun=$(RERUN)" "jobs=$(JOBS)"
 
 bench-when: $(VENV)/.ready ## The study of 30 tables (hours) [RULES= TABLES=]
 	$(INSTALL) -e '.[tables]'
@@ -125,26 +127,24 @@ bench-train bench-sampling: bench-%: $(VENV)/.ready ## The speed of training, of
 
 check: lint types test ## lint, types and test
 
-lint: $(VENV)/.ready ## Check style
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+lint: $(VENV)/.dev ## Check style
+	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
-types: $(VENV)/.ready ## Check types
+types: $(VENV)/.dev ## Check types
 	$(PY) -m mypy
 
-test-all: $(VENV)/.ready ## Every test, slow ones and those on real data
+test-all: $(VENV)/.dev ## Every test, slow ones and those on real data
 	$(TESTS) -m 'not gpu' --timeout 1800
 
-test-data: $(VENV)/.ready ## The tests that read raw files
+test-data: $(VENV)/.dev ## The tests that read raw files
 	$(TESTS) -m 'data and not slow and not gpu' --timeout 600
 
-reliability: $(VENV)/.ready ## Kill, race, fill the disk, flip bits: for real
+reliability: $(VENV)/.dev ## Kill, race, fill the disk, flip bits: for real
 	$(PY) -m pytest -n 2 -m slow --timeout 1800 tests/reliability
 
 release: $(VENV)/.ready ## Build wheel and sdist in outputs/dist
 	$(INSTALL) -e '.[release]'
-	$(PY) -m build --outdir outputs/dist
-	$(PY) -m twine check --strict outputs/dist/*
+	$(PY) -m build --outdir outputs/dist && $(PY) -m twine check --strict outputs/dist/*
 
 clean: ## Remove .venv and caches (not data, not outputs)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist *.egg-info

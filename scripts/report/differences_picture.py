@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from scripts.report.evidence import published_evidence
 from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
 from scripts.report.rendering import draws
-from scripts.report.sentences import judged_differences
+from scripts.report.sentences import SMALL, judged_differences
 from scripts.report.study_evidence import METHOD
 from scripts.report.verdicts import OPPOSITE, SAME
 
@@ -16,7 +16,9 @@ REPRODUCES = "reproduces"
 LOOKS = {
     REPRODUCES: ("same direction and compatible size", COLOURS[METHOD], "D"),
     SAME: ("same direction", COLOURS[METHOD], "o"),
-    OPPOSITE: ("opposite direction", "#0072b2", "o"), "": ("inconclusive", GREY, "o"),
+    OPPOSITE: ("opposite direction", "#0072b2", "o"),
+    SMALL: ("inconclusive, smaller than the paper's", GREY, "v"),
+    "": ("inconclusive", GREY, "o"),
 }  # fmt: skip
 PRESETS = {"paper": "printed settings", "released": "settings of the authors' code", "cpu": "reduced for a CPU"}
 
@@ -36,20 +38,19 @@ def differences_picture() -> dict[str, Figure]:
         assert one.ours
         assert one.paper
         mean, *ends = (end / one.paper.mean for end in (one.ours.mean, one.ours.low, one.ours.high))
-        kind = next((kind for kind in (REPRODUCES, SAME, OPPOSITE) if one.outcome.startswith(kind)), "")
+        kind = next(kind for kind in LOOKS if one.outcome.startswith(kind))
         label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
         axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
-        number, what = artefact.number, artefact.what.partition(" (")[0]
-        name = ", ".join(filter(None, (number, one.where, one.label, PRESETS.get(one.preset))))
-        names.append(f"{number}, {what}" if name in names else name)
+        name = ", ".join(filter(None, (artefact.number, one.where, one.label, PRESETS.get(one.preset))))
+        unclear = name in names or not artefact.number.startswith("Table")
+        names.append(f"{artefact.number}, {artefact.what.partition(' (')[0]}" if unclear else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_xlim(-2.8, 3.8)
-    axis.set_title("test error of C-Mixup minus another method's (the table below names both)", fontsize=10)
-    axis.set_xlabel(
-        "our difference / the paper's (0: no difference, 1: as in the paper)\nbars: 95 % intervals, cut at the edge"
-    )
+    axis.set_title("C-Mixup minus another method: results/README.md names both", fontsize=10)
+    axis.set_xlabel("our difference / the paper's (0: none, 1: as in the paper), 95 % intervals,\n"
+                    "cut at the edge; colours and marks count the paper's uncertainty, too", fontsize=9)  # fmt: skip
     handles, labels = axis.get_legend_handles_labels()
     legend_below(figure, dict(zip(labels, handles, strict=True)))
     return {"figures/differences.png": figure}

@@ -23,7 +23,7 @@ from scripts.stats.effects import VERDICTS, Effect
 RIVALS = {
     "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
     "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-6, -15), "right"),
-    "tabm_gpu": ("TabM (on a GPU)", (-8, 4), "right"), "lightgbm": ("LightGBM", (8, 4), "left"),
+    "tabm_gpu": ("TabM", (-8, 4), "right"), "lightgbm": ("LightGBM", (8, 4), "left"),
 }  # fmt: skip
 
 
@@ -51,10 +51,10 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
         behind = log_error_difference(e, model)
         mean, low, high = (100 * math.expm1(end) for end in (behind.mean, behind.low, behind.high))
         ours = model == "cmixup"
-        axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="D" if ours else "o", markersize=7,
-                      color=COLOURS[METHOD] if ours else GREY, capsize=3)  # fmt: skip
+        axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="s" if ours else "o", markersize=8,
+                      color="black" if ours else GREY, capsize=3)  # fmt: skip
         axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
-    axis.set(xscale="log", xlabel="median seconds of a fit, one thread; bars: 95 % intervals")
+    axis.set(xscale="log", xlabel="median seconds of a fit, one thread (TabM: GPU); bars: 95 % intervals")
     axis.set_xticks([0.03, 0.1, 0.3, 1, 3, 10, 30, 100], ["0.03", "0.1", "0.3", "1", "3", "10", "30", "100"])
     axis.set_ylabel("difference from CatBoost's test RMSE, %\n← better          worse →")
     axis.yaxis.tick_right()  # a narrow screen shows each half by itself

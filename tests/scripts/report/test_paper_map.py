@@ -1,5 +1,6 @@
 """The map of the paper's artefacts: what is said of each follows from the records."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,9 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
-from scripts.report.evidence import Evidence
+from scripts.report.differences_picture import LOOKS, REPRODUCES, differences_picture
+from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.sentences import judged_differences, paper_counts
 from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts, outcome_words, statement_lines
 from tests.scripts.reports import report
 
@@ -122,3 +125,18 @@ def test_links_of_the_map_are_files():
     for artefact in load_artefacts():
         for link in artefact.links.values():
             assert (RESULTS / link.partition("#")[0]).is_file(), link
+
+
+def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
+    rows = judged_differences(published_evidence())
+    (axis,) = differences_picture()["figures/differences.png"].axes
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert len(set(names)) == len(axis.containers) == len(rows) > 20
+    exact = Counter(bar.get_label() for bar in axis.containers)[LOOKS[REPRODUCES][0]]
+    assert f"of {len(rows)} results, {exact} reproduce in direction and size" in paper_counts(published_evidence())
+    for place, ((_, one), bar) in enumerate(zip(rows, axis.containers, strict=True)):
+        assert one.ours
+        assert one.paper
+        assert bar.lines[0].get_xydata()[0] == pytest.approx([one.ours.mean / one.paper.mean, place])
+        ends = sorted(bar.lines[2][0].get_segments()[0][:, 0])
+        assert ends == pytest.approx(sorted([one.ours.low / one.paper.mean, one.ours.high / one.paper.mean]))

@@ -137,6 +137,7 @@ def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
     for place, ((_, one), bar) in enumerate(zip(rows, axis.containers, strict=True)):
         assert one.ours
         assert one.paper
+        assert (bar.get_label() == LOOKS[REPRODUCES][0]) == (one.outcome == "reproduces")
         assert bar.lines[0].get_xydata()[0] == pytest.approx([one.ours.mean / one.paper.mean, place])
         ends = sorted(bar.lines[2][0].get_segments()[0][:, 0])
         assert ends == pytest.approx(sorted([one.ours.low / one.paper.mean, one.ours.high / one.paper.mean]))

@@ -104,11 +104,11 @@ class CMixupRegressor(MemberMean):
         random_state: a whole number, a NumPy generator, or None for a seed from the operating system.
         device: "cpu", "cuda" (or "cuda:1"), or "auto" for the GPU where there is one.
         n_threads: PyTorch's threads in `fit` and `predict`; None leaves their number. One is the default since a step
-            of a small network is too short to be shared: on 12,000 rows eight threads took 11 s and 86 s of CPU, one
-            took 15 s, and threads are slower yet beside other processes, as in a search with `n_jobs`. The number is
-            put back afterwards, and changed no bit of a prediction there. The regressor itself has no `n_jobs`: all
-            networks train as one stack, and the processor rounds the last elements of an array otherwise than those
-            before, so stacks of other sizes would give other bits.
+            of a small network is too short to be shared: threads mostly wait for each other, and gain little for
+            several times the processor's time, or lose beside other processes, as in a search with `n_jobs`. The
+            number is put back afterwards. The regressor itself has no `n_jobs`: all networks train as one stack, and
+            the processor rounds the last elements of an array otherwise than those before, so stacks of other sizes
+            would give other bits.
 
     Attributes:
         bandwidth_: s in use: in label units, or in standard deviations where there are several outputs.

@@ -119,7 +119,7 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     if any(word.startswith("debug=") for word in groups):  # which records under a name of its own
         groups, experiment = [*groups, *([experiment] if experiment else [])], ""
     inside = GlobalHydra.instance().is_initialized()
-    cfg: DictConfig = pickle.loads(_hydra_composed(part_folders(), tuple(sorted(groups)), inside))  # noqa: S301, ours
+    cfg: DictConfig = pickle.loads(_hydra_composed(part_folders(), tuple(sorted(groups)), inside))  # noqa: S301, made here
     if experiment:
         cfg.experiment = part_file("experiment", experiment.partition("=")[2])
     for one in values:

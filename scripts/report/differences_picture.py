@@ -7,11 +7,9 @@ from matplotlib.figure import Figure
 from scripts.report.evidence import published_evidence
 from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
 from scripts.report.rendering import draws
-from scripts.report.sentences import SMALL, judged_differences
 from scripts.report.study_evidence import METHOD
-from scripts.report.verdicts import OPPOSITE, SAME
+from scripts.report.verdicts import OPPOSITE, REPRODUCES, SAME, SETTINGS, SMALL, judged_differences
 
-REPRODUCES = "reproduces"
 #: Legend, colour and marker of an outcome.
 LOOKS = {
     REPRODUCES: ("same direction and compatible size", COLOURS[METHOD], "D"),
@@ -20,7 +18,6 @@ LOOKS = {
     SMALL: ("inconclusive, smaller than the paper's", GREY, "v"),
     "": ("inconclusive", GREY, "o"),
 }  # fmt: skip
-PRESETS = {"paper": "printed settings", "released": "settings of the authors' code", "cpu": "reduced for a CPU"}
 
 
 @draws
@@ -42,7 +39,7 @@ def differences_picture() -> dict[str, Figure]:
         label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
         axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
-        name = ", ".join(filter(None, (artefact.number, one.where, one.label, PRESETS.get(one.preset))))
+        name = ", ".join(filter(None, (artefact.number, one.where, one.label, one.preset and SETTINGS[one.preset])))
         unclear = name in names or not artefact.number.startswith("Table")
         names.append(f"{artefact.number}, {artefact.what.partition(' (')[0]}" if unclear else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)

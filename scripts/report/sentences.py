@@ -10,17 +10,10 @@ import numpy as np
 import pandas as pd
 
 from scripts.report.evidence import Evidence, require, sentence
-from scripts.report.verdicts import IDLE, OPPOSITE, SAME, SELF, Artefact, Finding, find_all, load_artefacts
+from scripts.report.verdicts import OPPOSITE, REPRODUCES, SAME, SELF, SMALL, judged_differences
 from scripts.stats.intervals import Interval, clustered_interval
 
 ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
-SMALL = "direction inconclusive, smaller"  # an outcome of findings
-
-
-def judged_differences(e: Evidence) -> list[tuple[Artefact, Finding]]:
-    """Return the published differences between methods that our runs are compared with, each with its artefact."""
-    every = [(artefact, one) for artefact in load_artefacts() for one in find_all(artefact, e)]
-    return [(artefact, one) for artefact, one in every if one.paper and one.direction not in ("", IDLE)]
 
 
 @sentence("README.md", "results/README.md")
@@ -29,7 +22,7 @@ def paper_counts(e: Evidence) -> str:
     every = judged_differences(e)
     outcomes = Counter(one.outcome for _, one in every)
     printed = {(artefact.number, one.where, one.label) for artefact, one in every}
-    exact = outcomes["reproduces"]
+    exact = outcomes[REPRODUCES]
     same, opposite = (
         sum(count for outcome, count in outcomes.items() if outcome.startswith(f"{direction} "))
         for direction in (SAME, OPPOSITE)
@@ -53,7 +46,7 @@ def printed_bandwidth(e: Evidence) -> str:
     return (
         f"The bandwidth that the paper prints for SkillCraft ({printed:g}) makes every example its own partner, so "
         "that training with it is training without mixing, unless labels were scaled in another way. The released code "
-        f"has {released:g}, with which {partners:.0%} of all examples are partners of an example, on average"
+        f"has {released:g}, with which an example has {partners:.0%} of the others as partners, on average"
     )
 
 
@@ -89,14 +82,9 @@ def percent(d: Interval) -> str:
     return f"{mean} [{low}, {high}] %"
 
 
-def percent_text(log_ratio: float) -> str:
-    """Return how large a log ratio is in percent, without its sign."""
-    return f"{abs(100 * math.expm1(log_ratio)):.1f} %"
-
-
 @sentence("README.md")
 def readme_regressor(e: Evidence) -> str:
-    """How the regressor, RealMLP and TabM compare with CatBoost, and what a fit costs."""
+    """How the regressor, RealMLP and TabM compare with CatBoost, on many rows, too, and what a fit costs."""
     rivals = ("cmixup", "realmlp", "realmlp_cv5", "tabm_gpu")
     errors = [log_error_difference(e, model) for model in rivals]
     seconds = [
@@ -108,7 +96,7 @@ def readme_regressor(e: Evidence) -> str:
     ours, realmlp, five, tabm = map(percent, errors)
     large, base, below = many_rows(e)
     designed = large.index.isin(e.frame(e.results / ESTIMATORS).query("part == 'chosen_on'")["table"]).sum()
-    behind = percent_text((large["log_error"] - base["log_error"]).median())
+    behind = math.expm1((large["log_error"] - base["log_error"]).median())
     require(below > len(large) / 2, "lower on most large datasets")
     return (
         f"On {errors[0].n} datasets that were not used to design it, its test RMSE is not significantly different from "
@@ -118,7 +106,7 @@ def readme_regressor(e: Evidence) -> str:
         "significantly different from CatBoost's. All have default hyperparameters, one thread and at most 4,000 "
         f"training rows here. On the {len(large)} largest datasets with all their rows ({large['rows'].min():,} to "
         f"{large['rows'].max():,}; {designed} were used to design it) its RMSE is lower than CatBoost's on {below}, by "
-        f"{behind} in the median, and a fit takes {large['seconds'].median():.0f} s, CatBoost's "
+        f"{-100 * behind:.1f} % in the median, and a fit takes {large['seconds'].median():.0f} s, CatBoost's "
         f"{base['seconds'].median():.0f} s"
     )
 

@@ -30,6 +30,7 @@ SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the 
 COMPATIBLE, SMALLER, LARGER, EQUIVALENT = "compatible", "smaller", "larger", "equivalent"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
+REPRODUCES, SMALL = "reproduces", f"direction {UNKNOWN}, {SMALLER}"  # outcomes
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,10 @@ class Finding:
     def outcome(self) -> str:
         """Both in a few words; what reproduces has the same direction and a compatible magnitude."""
         if self.direction == SAME:
-            size = {COMPATIBLE: "reproduces", "": "same direction", UNKNOWN: "same direction, size inconclusive"}
+            size = {COMPATIBLE: REPRODUCES, "": "same direction", UNKNOWN: "same direction, size inconclusive"}
             return size.get(self.magnitude, f"same direction, {self.magnitude}")
         if self.direction == UNKNOWN and self.magnitude in (SMALLER, LARGER):
-            return f"direction inconclusive, {self.magnitude}"
+            return f"direction {UNKNOWN}, {self.magnitude}"
         return "opposite direction" if self.direction == OPPOSITE else self.direction or self.magnitude
 
 
@@ -144,6 +145,12 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
         of_one = _of_sweep if artefact.sweep else _of_methods
         findings += of_one(artefact, dataset, Finding(title, preset=preset), evidence)
     return [one for one in findings if one]
+
+
+def judged_differences(e: Evidence) -> list[tuple[Artefact, Finding]]:
+    """Return the published differences between methods that our runs are compared with, each with its artefact."""
+    every = [(artefact, one) for artefact in load_artefacts() for one in find_all(artefact, e)]
+    return [(artefact, one) for artefact, one in every if one.paper and one.direction not in ("", IDLE)]
 
 
 def _of_comparison(
@@ -252,7 +259,12 @@ def recorded_query(name: str, query: Query) -> Query:
 
 HEAD = ("in the paper", "what it shows", "command", "see")
 SHORT_HEAD = ("the paper says", "settings", "our runs")
-SETTINGS = {"paper": "printed in the paper", "released": "the authors' code", "cpu": "reduced for a CPU", "": "—"}
+SETTINGS = {
+    "paper": "printed settings",
+    "released": "settings of the authors' code",
+    "cpu": "reduced for a CPU",
+    "": "—",
+}
 STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
 
 

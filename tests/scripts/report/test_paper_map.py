@@ -9,10 +9,20 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
-from scripts.report.differences_picture import LOOKS, REPRODUCES, differences_picture
+from scripts.report.differences_picture import LOOKS, differences_picture
 from scripts.report.evidence import Evidence, published_evidence
-from scripts.report.sentences import judged_differences, paper_counts
-from scripts.report.verdicts import IDLE, OPEN, Artefact, find_all, load_artefacts, outcome_words, statement_lines
+from scripts.report.sentences import paper_counts
+from scripts.report.verdicts import (
+    IDLE,
+    OPEN,
+    REPRODUCES,
+    Artefact,
+    find_all,
+    judged_differences,
+    load_artefacts,
+    outcome_words,
+    statement_lines,
+)
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -137,7 +147,7 @@ def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
     for place, ((_, one), bar) in enumerate(zip(rows, axis.containers, strict=True)):
         assert one.ours
         assert one.paper
-        assert (bar.get_label() == LOOKS[REPRODUCES][0]) == (one.outcome == "reproduces")
+        assert (bar.get_label() == LOOKS[REPRODUCES][0]) == (one.outcome == REPRODUCES)
         assert bar.lines[0].get_xydata()[0] == pytest.approx([one.ours.mean / one.paper.mean, place])
         ends = sorted(bar.lines[2][0].get_segments()[0][:, 0])
         assert ends == pytest.approx(sorted([one.ours.low / one.paper.mean, one.ours.high / one.paper.mean]))

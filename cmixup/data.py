@@ -209,7 +209,7 @@ def core_count() -> int:
 
 
 N_CORES = min(8, core_count())
-WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for training, see `cmixup.loader`
+WORKERS = N_CORES if N_CORES > 1 else 0  # processes that read ahead for training, see `cmixup.training.loader`
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ first layer on. Written from the paper's equations (Section 3); a test compares 
 where that is installed.
 
 Members are trained by the mean of their own losses and averaged in prediction. So the output is `(..., k, B, d_y)`
-while training, which `cmixup.losses` means over members, and the mean `(..., B, d_y)` in evaluation.
+while training, which `cmixup.training.losses` means over members, and the mean `(..., B, d_y)` in evaluation.
 Differences from the paper: no embeddings of numeric features (its plain variant), and the driver's optimiser (Adam, not
 AdamW).
 """

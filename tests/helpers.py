@@ -14,18 +14,18 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.loader import BatchLoader
-from cmixup.methods.base import Method
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
-from cmixup.settings import TrainSettings
-from cmixup.stack_training import Training
-from cmixup.trainer import Run, RunResult, train
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.loader import BatchLoader
+from cmixup.training.method import Method
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import Run, RunResult, train
+from cmixup.training.training import Training
 from models.fcn3 import FCN3
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import Part, check_part, resolve_config, target_of

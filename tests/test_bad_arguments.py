@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from cmixup.batch import domain_batches, shuffled
 from cmixup.data import RegressionData, Split
 from cmixup.errors import as_number, check_bandwidth, check_between, check_nonnegative, check_positive
-from cmixup.loader import BatchLoader
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS
-from cmixup.model_stack import ModelStack
-from cmixup.optim import make_optimizer
 from cmixup.seeding import Streams
+from cmixup.training.batch import domain_batches, shuffled
+from cmixup.training.loader import BatchLoader
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import make_optimizer
 from cmixup.tree import map_leaves
 from scripts.driver.checkpoints import Checkpoints
 from tests.helpers import CPU, Lazy, composed, fitted, make_run, make_split, settings, train_one

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice, check_count, check_positive
 from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches
 
 LLOYD_STEPS = 10  # of k-means, at most
 

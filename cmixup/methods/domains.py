@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone, evaluating
-from cmixup.batch import Batch, EpochBatches, domain_batches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count, check_nonnegative
-from cmixup.methods.base import Method, squared_errors
-from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, domain_batches
+from cmixup.training.method import Method, squared_errors
+from cmixup.training.model_stack import KeepsState, ModelStack
 
 
 class DomainMethod(Method):

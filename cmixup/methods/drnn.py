@@ -11,15 +11,15 @@ joint step instead of alternating ones. Against the paper: the factor of the rev
 from torch import Tensor, nn
 
 from cmixup.backbone import mlp
-from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_nonnegative, check_positive
-from cmixup.methods.base import squared_error
 from cmixup.methods.domains import DomainBatchMethod
-from cmixup.model_stack import KeepsState, ModelStack
-from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch
+from cmixup.training.method import squared_error
+from cmixup.training.model_stack import KeepsState, ModelStack
+from cmixup.training.optim import descend, make_optimizer
+from cmixup.training.training import Training
 
 
 def reverse(x: Tensor, c: float) -> Tensor:

@@ -4,12 +4,12 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to, resolve_layer
-from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.data import RegressionData
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
 from cmixup.mixing.base import Transform
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, step_seeds
+from cmixup.training.losses import LOSSES
+from cmixup.training.method import Method
 
 
 class ERM(Method):

@@ -9,14 +9,14 @@ outer steps.
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, domain_batches
 from cmixup.data import Split
 from cmixup.errors import check_between, check_count
-from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, domain_batches
+from cmixup.training.losses import LOSSES
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend
 
 
 class Fish(DomainMethod):

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_between, check_choice, check_positive
 from cmixup.methods.erm import ERM
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches
 
 
 class FOMA(ERM):

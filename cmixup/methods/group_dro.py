@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from cmixup.batch import Batch, EpochBatches, domain_balanced
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_nonnegative
-from cmixup.losses import LOSSES
 from cmixup.methods.domains import DomainMethod
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, domain_balanced
+from cmixup.training.losses import LOSSES
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend
 
 
 class GroupDRO(DomainMethod):

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative
 from cmixup.methods.erm import ERM
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, step_seeds
 
 
 class InputNoise(ERM):

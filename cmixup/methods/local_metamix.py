@@ -8,15 +8,15 @@ threshold is a quantile of the distances between different views of one training
 import numpy as np
 from torch import nn
 
-from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.methods.maml import InnerLoop
 from cmixup.methods.metamix import MetaMix
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import KeepsState
 from cmixup.pairing.decay import Exponential, Threshold
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
+from cmixup.training.batch import EpochBatches
+from cmixup.training.model_stack import KeepsState
 
 
 class LocalMetaMix(KeepsState, MetaMix):

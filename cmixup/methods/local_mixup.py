@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, join_draws
 from cmixup.data import RegressionData
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import KeepsState, ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.decay import Decay
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, join_draws
+from cmixup.training.model_stack import KeepsState, ModelStack
 
 
 class LocalMixup(KeepsState, Mix):

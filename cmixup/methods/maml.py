@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from cmixup.batch import Batch, PredictFn
 from cmixup.errors import InputError, check_count, check_nonnegative
-from cmixup.methods.base import Method, squared_error
 from cmixup.mixing.linear import interpolate
+from cmixup.training.batch import Batch, PredictFn
+from cmixup.training.method import Method, squared_error
 
 Parameters = Mapping[str, Tensor]
 

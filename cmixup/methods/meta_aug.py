@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.errors import check_count, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches
 
 
 class MetaAug(MAML):

@@ -13,14 +13,14 @@ import numpy as np
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone, resolve_layer
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData
-from cmixup.methods.base import squared_error
 from cmixup.methods.maml import MAML, InnerLoop, Mixed
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import interpolate
 from cmixup.pairing.support import SupportPairing
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.method import squared_error
 
 
 class MetaMix(MAML):

@@ -7,18 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import decode_from, encode_to, evaluating, resolve_layers
-from cmixup.batch import Batch, EpochBatches, join_draws, step_seeds
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
 from cmixup.mixing.base import Mixing, Transform
 from cmixup.mixing.lam import Lam
 from cmixup.mixing.linear import Linear, interpolate
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches, join_draws, step_seeds
+from cmixup.training.losses import LOSSES
+from cmixup.training.method import Method
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.training import Training
 
 
 class Mix(Method):

@@ -21,17 +21,17 @@ import torch
 from torch import Tensor
 
 from cmixup.backbone import mlp
-from cmixup.batch import EpochBatches
 from cmixup.errors import InputError, check_choice, check_count, check_nonnegative, check_positive
-from cmixup.losses import SQUARED
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
-from cmixup.model_stack import stack_modules
-from cmixup.optim import Adam, descend
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.seeding import Draws, may_draw
-from cmixup.stack_training import Training
+from cmixup.training.batch import EpochBatches
+from cmixup.training.losses import SQUARED
+from cmixup.training.model_stack import stack_modules
+from cmixup.training.optim import Adam, descend
+from cmixup.training.training import Training
 
 POLICY_WIDTH = 100  # of the policy's hidden layers
 BASELINE_STEPS = 20  # of the search, whose mean validation loss is the reward's baseline

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import softplus
 
-from cmixup.batch import Batch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_nonnegative, check_positive
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.seeding import Streams, generator_for
+from cmixup.training.batch import Batch
 
 START = -20.0  # of the scales, before the softplus: almost no noise
 

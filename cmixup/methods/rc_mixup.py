@@ -23,11 +23,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from cmixup.batch import PARTNERS, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_count
-from cmixup.losses import SQUARED
-from cmixup.methods.base import squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.metrics import metric_of
 from cmixup.mixing.base import Mixing
@@ -35,7 +32,10 @@ from cmixup.mixing.lam import Lam
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.seeding import Streams, drawn_again
-from cmixup.stack_training import Training
+from cmixup.training.batch import PARTNERS, EpochBatches
+from cmixup.training.losses import SQUARED
+from cmixup.training.method import squared_errors
+from cmixup.training.training import Training
 
 
 class RCMixup(Mix):

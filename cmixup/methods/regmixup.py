@@ -9,12 +9,12 @@ without weight decay do not depend on it).
 
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
 from cmixup.errors import check_nonnegative
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Lam
 from cmixup.pairing.base import Pairing
+from cmixup.training.batch import Batch
 
 
 class RegMixup(Mix):

@@ -7,11 +7,11 @@ C-Mixup does (or with any pairing), and each is trained on at one end or at both
 
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
 from cmixup.errors import check_choice
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Lam
 from cmixup.pairing.base import Pairing
+from cmixup.training.batch import Batch
 
 
 class Resample(Mix):

@@ -12,7 +12,6 @@ authors' regression code always gives them one of their own.
 import numpy as np
 from torch import nn
 
-from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.errors import check_choice, check_positive
 from cmixup.methods.mix import Mix
@@ -20,6 +19,7 @@ from cmixup.mixing.lam import Lam
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised
 from cmixup.seeding import Streams
+from cmixup.training.batch import EpochBatches
 
 SMALLEST_TAU, LARGEST_TAU = 1e-3, 1e4  # beyond these lambda is 0 or 1, and 1/2, to the precision of float32
 

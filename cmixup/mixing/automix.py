@@ -24,14 +24,14 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, relu
 
 from cmixup.backbone import Backbone, resolve_layer
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_between, check_count, check_nonnegative, check_positive
 from cmixup.mixing.base import Loss, Mixing
-from cmixup.model_stack import KeepsState, ModelStack
-from cmixup.optim import descend, make_optimizer
 from cmixup.seeding import Streams, torch_seed
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.model_stack import KeepsState, ModelStack
+from cmixup.training.optim import descend, make_optimizer
+from cmixup.training.training import Training
 
 SMALLEST = 7  # pixels a side of the maps that are looked at, unless a layer is named
 

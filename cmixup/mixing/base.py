@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
 from cmixup.seeding import StepRandom, Streams
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend
+from cmixup.training.training import Training
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 

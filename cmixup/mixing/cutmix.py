@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.batch import EpochBatches
 from cmixup.errors import check_between
 from cmixup.mixing.base import Mixing
+from cmixup.training.batch import EpochBatches
 
 
 class CutMix(Mixing):

@@ -26,13 +26,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count, check_nonnegative
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.model_stack import ModelStack
 
 EPS = 1e-12  # added to saliency maps, so that a flat one can be divided by its sum
 PRIOR_EPS = 1e-8  # added to probabilities whose logarithm is taken; the original's

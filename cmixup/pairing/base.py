@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.training import Training
 
 
 class Pairing(nn.Module, ABC):

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import read, rows_at_once, weights_of
 from cmixup.sampling.bandwidth import parse_bandwidth, resolve_bandwidth
+from cmixup.training.batch import EpochBatches
 
 MAX_TABLE_BYTES = 2**31  # of N x N float64: 16,384 rows
 ROWS_PER_BLOCK = 256

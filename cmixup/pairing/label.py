@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import check_choice
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth
 from cmixup.sampling.choice import ALGORITHMS
 from cmixup.sampling.sampler import PartnerSampler
+from cmixup.training.batch import EpochBatches
 
 
 class LabelDistance(Pairing):

@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 
-from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
-from cmixup.model_stack import KeepsState
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import Standardised, euclidean
+from cmixup.training.batch import EpochBatches
+from cmixup.training.model_stack import KeepsState
 
 DISTANCES_PER_BLOCK = 2**22
 MAX_INPUT_BYTES = 2**31

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from cmixup.backbone import Backbone, evaluating
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, check_choice, check_count
 from cmixup.pairing.base import Pairing
 from cmixup.pairing.flat import euclidean, weights_of
 from cmixup.sampling.bandwidth import parse_bandwidth
+from cmixup.training.batch import Batch, EpochBatches
 
 
 class RepresentationDistance(Pairing):

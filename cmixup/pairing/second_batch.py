@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.errors import InputError, as_number
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.bandwidth import diagnose, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import as_labels
 from cmixup.sampling.sampler import BatchPartnerSampler
+from cmixup.training.batch import EpochBatches
 
 
 class SecondBatch(Pairing):

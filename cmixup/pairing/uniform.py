@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cmixup.batch import EpochBatches
 from cmixup.data import Split
 from cmixup.pairing.base import Pairing
+from cmixup.training.batch import EpochBatches
 
 
 class Uniform(Pairing):

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, read_rows
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
 from cmixup.pairing.flat import weights_of
 from cmixup.pairing.representation import RepresentationDistance, choose, encode, picker
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches, read_rows
+from cmixup.training.training import Training
 
 BLOCK = 1024  # rows encoded at once
 MAX_BYTES = 2**31  # of the inputs of all rows

@@ -8,15 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import check_count
-from cmixup.loader import BatchLoader
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined
@@ -24,6 +20,10 @@ from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows, WeightedLabels, epoch_batches
+from cmixup.training.batch import EpochBatches
+from cmixup.training.loader import BatchLoader
+from cmixup.training.method import Method
+from cmixup.training.model_stack import ModelStack, stack_modules
 
 EVAL_BATCH = 4096
 

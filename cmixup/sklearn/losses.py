@@ -12,8 +12,8 @@ from sklearn.base import clone
 from torch import Tensor
 
 from cmixup.errors import InputError, as_number, check_choice, format_value
-from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.inputs import Floats
+from cmixup.training.losses import known_squared_error, squared_error
 
 LOSSES = ("squared", "absolute", "huber", "quantile")
 

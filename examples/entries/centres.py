@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import Split
 from cmixup.errors import check_count
 from cmixup.methods.domains import Means
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.base import Pairing
+from cmixup.training.batch import Batch, EpochBatches
 
 space = {"clusters": [2, 4, 8], "alpha": [0.2, 0.5, 1.0, 2.0], "layer": ["input", "hidden"]}
 

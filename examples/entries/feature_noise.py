@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cmixup.batch import Batch
 from cmixup.errors import check_nonnegative
 from cmixup.methods.erm import ERM
 from cmixup.mixing.base import Transform
 from cmixup.seeding import StepRandom
+from cmixup.training.batch import Batch
 
 space = {"std": [0.01, 0.03, 0.1, 0.3], "layer": ["input", "hidden"]}
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData
 from cmixup.errors import check_between
 from cmixup.methods.mix import Mix
@@ -17,6 +16,7 @@ from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.sampling.sampler import PartnerSampler
 from cmixup.seeding import Streams
+from cmixup.training.batch import EpochBatches
 
 BANDWIDTHS = [["std", 0.03], ["std", 0.1], ["std", 0.3], ["std", 1.0]]
 space = {"rate": [0.1, 0.3], "alpha": [0.2, 0.5, 1.0, 2.0], "layer": ["input", "hidden"]}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from cmixup.batch import EpochBatches
 from cmixup.errors import check_count
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
+from cmixup.training.batch import EpochBatches
 
 space = {"epochs": [10, 20, 40, 80], "alpha": [0.2, 0.5, 1.0, 2.0], "layer": ["input", "hidden"]}
 

@@ -28,8 +28,8 @@ from torch import Tensor
 from cmixup.backbone import Backbone
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.loader import BatchLoader, predict
 from cmixup.saved_run import load_run
+from cmixup.training.loader import BatchLoader, predict
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args

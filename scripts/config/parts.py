@@ -16,9 +16,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from cmixup.errors import InputError, as_number, check_choice, check_count, format_value
-from cmixup.losses import check_label_scaling
-from cmixup.methods.base import check_loss
-from cmixup.settings import TrainSettings
+from cmixup.training.losses import check_label_scaling
+from cmixup.training.method import check_loss
+from cmixup.training.settings import TrainSettings
 from datasets.common.base import Dataset
 from scripts.config.compose import (
     TUNED_PRESETS,

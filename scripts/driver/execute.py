@@ -16,12 +16,12 @@ import torch
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.files import DONE, FORMAT
-from cmixup.losses import LOSSES, SQUARED
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, MODEL_FORMAT
 from cmixup.seeding import Streams, torch_seed
-from cmixup.stack_training import SearchCallback
-from cmixup.trainer import EpochCallback, Failure, Run, RunResult, train
+from cmixup.training.losses import LOSSES, SQUARED
+from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
+from cmixup.training.training import SearchCallback
 from scripts.config.parts import GROUPS
 from scripts.driver.checkpoints import RESUME_FILE, Checkpoints
 from scripts.driver.job import Job, stack_key
@@ -53,7 +53,7 @@ def execute_together(
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
     ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
-    `cmixup.trainer.train`. Returns the folders written.
+    `cmixup.training.trainer.train`. Returns the folders written.
 
     Raises:
         InputError: no folder has been written then, but where a method's search diverged: folders have been begun.

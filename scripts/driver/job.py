@@ -13,8 +13,8 @@ import torch
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError, check_choice, format_value
-from cmixup.methods.base import per_run
-from cmixup.settings import TrainSettings
+from cmixup.training.method import per_run
+from cmixup.training.settings import TrainSettings
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import TUNED_PRESETS, base_preset
 from scripts.config.parts import (

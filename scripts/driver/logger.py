@@ -22,7 +22,7 @@ import torch
 
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
-from cmixup.settings import TrainSettings
+from cmixup.training.settings import TrainSettings
 from scripts.driver.runs import HISTORY, PREDICTIONS, folder_name, is_done, read_predictions, read_report
 from scripts.stats.scored import Parts
 

@@ -30,7 +30,7 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.files import DAMAGED, DONE, checked, done_text, listed_files, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
-from cmixup.trainer import RunResult
+from cmixup.training.trainer import RunResult
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.checkpoints import RESUME_FILE

@@ -25,7 +25,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.losses import mean_names
+from cmixup.training.losses import mean_names
 from datasets.common.damaged import naming
 from scripts.stats.scored import Parts, Scored, smallest_type
 

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from cmixup.losses import mean_names
 from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, parse_score, with_everywhere
 from cmixup.metrics import score as metric_score
+from cmixup.training.losses import mean_names
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
     STUDY,

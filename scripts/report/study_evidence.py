@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.stats import norm, quantile_test
 from scipy.stats.mstats import trimmed_mean_ci
 
-from cmixup.losses import SQUARED, STD
+from cmixup.training.losses import SQUARED, STD
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, predictions_file

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from cmixup.losses import std_name
 from cmixup.metrics import evaluate_normal
+from cmixup.training.losses import std_name
 
 BINS = 10  # of the label, as wide as each other
 LEAST_ROWS = 30  # of a domain that counts as the worst

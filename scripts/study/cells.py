@@ -24,8 +24,8 @@ import torch
 
 from cmixup.data import RegressionData, core_count
 from cmixup.errors import InputError
-from cmixup.losses import Loss
-from cmixup.trainer import RunResult, train
+from cmixup.training.losses import Loss
+from cmixup.training.trainer import RunResult, train
 from datasets.common.fetch import sha256_of
 from scripts.config.compose import compose_train
 from scripts.driver.execute import make_run

@@ -1,7 +1,7 @@
 """A method that the rules do not have: a name of configs/method, or one Python file, anywhere on this machine.
 
 The file has a function `batch(x, y, rng)` that changes the rows of a batch, or one class that is a
-`cmixup.methods.base.Method`; and, if there is something to tune, `space`: a list of values for each argument.
+`cmixup.training.method.Method`; and, if there is something to tune, `space`: a list of values for each argument.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, step_seeds
 from cmixup.errors import InputError, format_value
-from cmixup.losses import LOSSES
-from cmixup.methods.base import Method
 from cmixup.seeding import Streams
+from cmixup.training.batch import Batch, EpochBatches, step_seeds
+from cmixup.training.losses import LOSSES
+from cmixup.training.method import Method
 from datasets.common.fetch import sha256_of
 from scripts.config.arguments import near_hint
 from scripts.config.compose import CONFIG_DIR, option_names, part_file
@@ -118,7 +118,7 @@ def method_of(module: types.ModuleType) -> Callable[..., Any]:
     if len(methods) != 1:
         has = ", ".join(method.__name__ for method in methods) or "neither"
         raise InputError(f"method {module.__file__} must have batch(x, y, rng) or one class that is a "
-                         f"cmixup.methods.base.Method, got {has}")  # fmt: skip
+                         f"cmixup.training.method.Method, got {has}")  # fmt: skip
     return methods[0]
 
 

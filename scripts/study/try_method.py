@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 
 from cmixup.errors import InputError
-from cmixup.trainer import RunResult
+from cmixup.training.trainer import RunResult
 from datasets.common.fetch import sha256_of
 from scripts.config.arguments import near_hint
 from scripts.config.compose import compose_train

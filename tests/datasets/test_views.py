@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.batch import Batch
-from cmixup.loader import BatchLoader, predict
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.trainer import draws_of
+from cmixup.training.batch import Batch
+from cmixup.training.loader import BatchLoader, predict
+from cmixup.training.method import Method
+from cmixup.training.trainer import draws_of
 from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, SelfPairs, composed, fitted, make_data, make_run, make_split
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split, Tasks
-from cmixup.methods.base import Method
 from cmixup.seeding import Streams, torch_seed
-from cmixup.trainer import Run
+from cmixup.training.method import Method
+from cmixup.training.trainer import Run
 from models.conv_maml import ConvMAML
 from models.deepdta import DeepDTA
 from models.fcn3 import FCN3

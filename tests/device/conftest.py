@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from cmixup.batch import Batch
-from cmixup.loader import BatchLoader
+from cmixup.training.batch import Batch
+from cmixup.training.loader import BatchLoader
 
 Steps = list[tuple[set[str], set[str]]]
 REQUESTED = os.environ.get("CMIXUP_TEST_DEVICE", "")

@@ -8,8 +8,8 @@ from torch import nn
 
 from cmixup.data import Split
 from cmixup.inputs.images import ImageFiles, ImageRows
-from cmixup.loader import BatchLoader
-from cmixup.trainer import RunResult, train
+from cmixup.training.loader import BatchLoader
+from cmixup.training.trainer import RunResult, train
 from datasets.images import AugmentedRows
 from scripts.driver.checkpoints import Checkpoints
 from tests.device.cases import RESTARTED, cover, make_method, make_run

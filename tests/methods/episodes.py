@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split, Tasks
-from cmixup.loader import BatchLoader
-from cmixup.methods.base import Method
 from cmixup.methods.maml import MAML, InnerLoop
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML
 from cmixup.seeding import Streams, torch_seed
-from cmixup.trainer import Run
+from cmixup.training.batch import Batch
+from cmixup.training.loader import BatchLoader
+from cmixup.training.method import Method
+from cmixup.training.trainer import Run
 from tests.helpers import composed, fitted
 
 SHOTS, SIDE = 6, 4

@@ -8,10 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.methods.base import Method, squared_error
 from cmixup.methods.coral import coral
 from cmixup.methods.domains import DomainBatchMethod, Penalised
 from cmixup.methods.drnn import DRNN
@@ -21,8 +19,10 @@ from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
 from cmixup.methods.vrex import vrex
-from cmixup.model_stack import ModelStack
-from cmixup.trainer import Run, train
+from cmixup.training.batch import Batch
+from cmixup.training.method import Method, squared_error
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.trainer import Run, train
 from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (

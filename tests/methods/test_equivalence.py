@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
@@ -15,6 +14,7 @@ from cmixup.pairing.decay import Exponential, Knn, Threshold
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
+from cmixup.training.method import Method
 from tests.helpers import (
     DOMAIN_METHODS,
     METHODS,

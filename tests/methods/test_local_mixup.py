@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch, EpochBatches, shuffled
-from cmixup.methods.base import squared_error
 from cmixup.methods.local_mixup import LocalMixup
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.decay import Exponential, Knn, Threshold
-from cmixup.trainer import train
+from cmixup.training.batch import Batch, EpochBatches, shuffled
+from cmixup.training.method import squared_error
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.trainer import train
 from tests.helpers import (
     CPU,
     assert_states_close,

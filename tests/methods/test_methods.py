@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import Batch, EpochBatches, shuffled
-from cmixup.methods.base import Method
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
 from cmixup.mixing import mix
@@ -15,6 +13,8 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.pairing.decay import Threshold
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
+from cmixup.training.batch import Batch, EpochBatches, shuffled
+from cmixup.training.method import Method
 from models.fcn3 import FCN3
 from tests.helpers import (
     METHODS,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import MixRL, policy_loss
 from cmixup.pairing.neighbours import Neighbours
+from cmixup.training.batch import EpochBatches
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,

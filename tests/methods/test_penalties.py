@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.batch import Batch
-from cmixup.methods.base import squared_error, squared_errors
 from cmixup.methods.coral import coral_penalty
 from cmixup.methods.domains import Means, Outputs, Penalised
 from cmixup.methods.ib_irm import bottleneck_penalty, ib_irm
 from cmixup.methods.irm import irm, irm_penalty
 from cmixup.methods.vrex import vrex_penalty
+from cmixup.training.batch import Batch
+from cmixup.training.method import squared_error, squared_errors
 from tests.helpers import fitted, make_run, make_split
 
 pytestmark = pytest.mark.usefixtures("float64")

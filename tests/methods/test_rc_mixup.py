@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.methods.base import squared_errors
 from cmixup.methods.rc_mixup import RCMixup
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.trainer import Run, train
+from cmixup.training.method import squared_errors
+from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

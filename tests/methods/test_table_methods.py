@@ -9,7 +9,6 @@ import torch
 from scipy.stats import beta
 
 from cmixup.methods.ada import ADA, k_means, move_rows
-from cmixup.methods.base import squared_error
 from cmixup.methods.domains import Means
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA, shrink
@@ -22,6 +21,7 @@ from cmixup.mixing.lam import Beta, Constant
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Uniform
+from cmixup.training.method import squared_error
 from tests.helpers import (
     Lazy,
     assert_states_close,

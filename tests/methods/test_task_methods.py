@@ -18,8 +18,8 @@ from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.mixing import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
-from cmixup.settings import TrainSettings
-from cmixup.trainer import train
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, composed, make_data, refuses
 from tests.helpers import make_run as plain_run
 from tests.methods.episodes import (

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from torch import nn
 
-from cmixup.batch import Batch
 from cmixup.errors import InputError
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.methods.resample import Resample
 from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
-from cmixup.trainer import Run, train
+from cmixup.training.batch import Batch
+from cmixup.training.method import Method
+from cmixup.training.trainer import Run, train
 from scripts.study.entry import ENTRIES, load_module
 from tests.helpers import (
     assert_same,

@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.batch import Batch
 from cmixup.errors import InputError
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.automix import AutoMix, MixBlock
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
-from cmixup.trainer import Run, train
+from cmixup.training.batch import Batch
+from cmixup.training.method import squared_error
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

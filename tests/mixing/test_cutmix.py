@@ -5,15 +5,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from cmixup.batch import EpochBatches, shuffled
 from cmixup.errors import InputError
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.trainer import train
+from cmixup.training.batch import EpochBatches, shuffled
+from cmixup.training.method import squared_error
+from cmixup.training.trainer import train
 from tests.helpers import epoch_batches, fitted, make_data, make_run, refuses, settings
 from tests.mixing.images import ConvNet, picture_data
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import EpochBatches, shuffled
 from cmixup.errors import InputError
-from cmixup.methods.base import squared_error
 from cmixup.mixing import mix
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
+from cmixup.training.batch import EpochBatches, shuffled
+from cmixup.training.method import squared_error
 from tests.helpers import refuses
 
 # ---- linear

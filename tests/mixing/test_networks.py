@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.base import Loss, Mixing
 from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import mix
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend, make_optimizer
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.stack_training import Training
-from cmixup.trainer import Run, train
+from cmixup.training.batch import Batch
+from cmixup.training.method import squared_error
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend, make_optimizer
+from cmixup.training.trainer import Run, train
+from cmixup.training.training import Training
 from tests.helpers import (
     assert_same,
     assert_states_close,

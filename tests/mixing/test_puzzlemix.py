@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
-from cmixup.methods.base import squared_error
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
 from cmixup.pairing.uniform import Permutation, Uniform
-from cmixup.trainer import Run, train
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.method import squared_error
+from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,
     assert_states_equal,

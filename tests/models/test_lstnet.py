@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import Split
-from cmixup.losses import LabelScaling
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
+from cmixup.training.losses import LabelScaling
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend
 from models.lstnet import Attention, LSTNet, Skip
 from tests.helpers import forward_mixed
 

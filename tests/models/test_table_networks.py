@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from cmixup.errors import InputError
-from cmixup.methods.base import squared_error, squared_errors
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
-from cmixup.optim import Adam
 from cmixup.pairing.label import LabelDistance
-from cmixup.trainer import Run, train
+from cmixup.training.method import squared_error, squared_errors
+from cmixup.training.optim import Adam
+from cmixup.training.trainer import Run, train
 from models.fcn3 import FCN3
 from models.realmlp import Rated, RealMLP
 from models.tabm import TabM

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import EpochBatches, shuffled
 from cmixup.data import Split
 from cmixup.pairing import flat
 from cmixup.pairing.blocks import Blocks
 from cmixup.pairing.flat import Standardised
 from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Permutation
+from cmixup.training.batch import EpochBatches, shuffled
 from tests.helpers import Lazy, make_split, refuses
 from tests.sampling.goodness import exact_row, p_value
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.backbone import Backbone
-from cmixup.batch import Batch, EpochBatches, read_rows, shuffled
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
@@ -18,7 +17,8 @@ from cmixup.pairing import inputs, whole_pool
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
-from cmixup.trainer import train
+from cmixup.training.batch import Batch, EpochBatches, read_rows, shuffled
+from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_equal,
     composed,

@@ -8,12 +8,12 @@ import torch
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
 from cmixup import CMixup, InputError, PartnerSampler
-from cmixup.losses import known_squared_error, squared_error
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
 from cmixup.sampling.distance import Kernel
 from cmixup.sampling.sampler import BatchPartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import UniformRejection
+from cmixup.training.losses import known_squared_error, squared_error
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:

@@ -20,7 +20,7 @@ from tests.scripts.jobs import execute_job
 
 CODE = {
     "my_method": """
-        from cmixup.methods.base import Method, squared_errors
+        from cmixup.training.method import Method, squared_errors
 
         class Huber(Method):
             '''Trains on the Huber loss.'''

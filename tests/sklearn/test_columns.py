@@ -11,12 +11,12 @@ from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.batch import EpochBatches
 from cmixup.sklearn import CMixupRegressor
 from cmixup.sklearn import rows as rows_module
 from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
 from cmixup.sklearn.network import MLP, Pieces
 from cmixup.sklearn.rows import WeightedLabels, epoch_batches, merged, moments
+from cmixup.training.batch import EpochBatches
 
 FRAME = pd.DataFrame(
     {

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup.batch import shuffled
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
@@ -15,8 +14,9 @@ from cmixup.mixing.lam import Beta
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.uniform import Uniform
 from cmixup.seeding import Streams
-from cmixup.stack_training import Training
-from cmixup.trainer import Run, train
+from cmixup.training.batch import shuffled
+from cmixup.training.trainer import Run, train
+from cmixup.training.training import Training
 from tests.helpers import (
     assert_same,
     assert_states_equal,

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from cmixup.data import Episode, RegressionData, Split
-from cmixup.loader import BatchLoader
-from cmixup.losses import LabelScaling
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
-from cmixup.model_stack import ModelStack
-from cmixup.trainer import RunResult, train
+from cmixup.training.loader import BatchLoader
+from cmixup.training.losses import LabelScaling
+from cmixup.training.method import Method
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.trainer import RunResult, train
 from tests.helpers import CPU, METHODS, assert_states_equal, make_data, make_run, settings
 from tests.methods import episodes
 from tests.methods.test_rc_mixup import rc_mixup

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from cmixup import loader as loader_module
-from cmixup.batch import Batch, EpochBatches, shuffled
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.loader import BatchLoader
+from cmixup.training import loader as loader_module
+from cmixup.training.batch import Batch, EpochBatches, shuffled
+from cmixup.training.loader import BatchLoader
 from tests.helpers import CPU, Lazy, make_split
 
 

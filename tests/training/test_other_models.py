@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cmixup.methods.erm import ERM
 from cmixup.seeding import Streams, torch_seed
-from cmixup.trainer import Run, train
+from cmixup.training.trainer import Run, train
 from tests.helpers import (
     METHODS,
     Lazy,

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from cmixup.batch import EpochBatches
 from cmixup.errors import InputError
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
-from cmixup.stack_training import Run, Training
-from cmixup.trainer import RunResult, draw_epoch, train
+from cmixup.training.batch import EpochBatches
+from cmixup.training.method import Method
+from cmixup.training.trainer import RunResult, draw_epoch, train
+from cmixup.training.training import Run, Training
 from tests.helpers import (
     assert_states_close,
     assert_states_equal,

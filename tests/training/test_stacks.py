@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError
-from cmixup.loader import BatchLoader
-from cmixup.methods.base import Method, check_alike, per_run
 from cmixup.methods.erm import ERM
 from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.regmixup import RegMixup
 from cmixup.methods.sk_mixup import SKMixup
 from cmixup.mixing.cutmix import CutMix
 from cmixup.mixing.lam import Beta
-from cmixup.model_stack import stack_modules
 from cmixup.pairing.neighbours import Neighbours
 from cmixup.pairing.uniform import Uniform
-from cmixup.trainer import train
+from cmixup.training.loader import BatchLoader
+from cmixup.training.method import Method, check_alike, per_run
+from cmixup.training.model_stack import stack_modules
+from cmixup.training.trainer import train
 from tests.helpers import (
     METHODS,
     assert_diagnostics_close,

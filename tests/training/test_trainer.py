@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
-from cmixup.model_stack import ModelStack
-from cmixup.stack_training import Failure, Training
-from cmixup.trainer import train
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.method import Method
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.trainer import train
+from cmixup.training.training import Failure, Training
 from models.fcn3 import FCN3
 from tests.helpers import assert_states_close, assert_states_equal, composed, make_data, make_run, settings, train_one
 

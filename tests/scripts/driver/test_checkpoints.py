@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.mixrl import PolicySearch
-from cmixup.trainer import Run, train
+from cmixup.training.method import Method
+from cmixup.training.trainer import Run, train
 from scripts.driver.checkpoints import FORMAT, RESUME_FILE
 from tests.helpers import (
     METHODS,

@@ -11,7 +11,7 @@ from cmixup.pairing.blocks import Blocks
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.second_batch import SecondBatch
 from cmixup.pairing.uniform import Uniform
-from cmixup.settings import TrainSettings
+from cmixup.training.settings import TrainSettings
 from scripts.config.compose import compose_train
 from scripts.config.parts import resolve_config
 from tests.scripts.cover import PRESETS

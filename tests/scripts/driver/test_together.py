@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.stack_training import Failure
+from cmixup.training.training import Failure
 from scripts.driver import execute as job_module
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, stack_key

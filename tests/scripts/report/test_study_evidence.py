@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.losses import STD
+from cmixup.training.losses import STD
 from scripts.report import study_evidence
 from scripts.report.study_evidence import (
     AGAIN,

@@ -12,7 +12,7 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
-from cmixup.trainer import train
+from cmixup.training.trainer import train
 from scripts import publish
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from cmixup.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
 from cmixup.data import Episode, Indexable, ManyViews, Sampled, Split, Together
 from cmixup.errors import InputError
-from cmixup.losses import SQUARED, LabelScaling, Loss
 from cmixup.seeding import StepRandom
+from cmixup.training.batch import GATHER_KEYS, PARTNERS, Batch, EpochBatches, PredictFn
+from cmixup.training.losses import SQUARED, LabelScaling, Loss
 
 CHUNK_BYTES = 32 * 2**20  # rows gathered at once; slices of it are the batches
 Key = tuple[Tensor, Tensor | None]  # the rows `(E, B)` to read, and which view of each
@@ -116,8 +116,8 @@ class BatchLoader:
     def batches(self, orders: Sequence[EpochBatches], draws: Sequence[Mapping[str, np.ndarray]]) -> Iterator[Batch]:
         """Yield the batches of one epoch from the order of each run, and the draws of its method, aligned with it.
 
-        `GATHER_KEYS` of `cmixup.batch` are used here, all other draws go into the batches. The candidates of a batch
-        are those of all its rows; of inputs that are `Sampled` they are `x[index]`.
+        `GATHER_KEYS` of `cmixup.training.batch` are used here, all other draws go into the batches. The candidates of a
+        batch are those of all its rows; of inputs that are `Sampled` they are `x[index]`.
         """
         sizes = orders[0].sizes.tolist()
         if any(order.sizes.tolist() != sizes for order in orders):

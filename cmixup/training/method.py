@@ -5,8 +5,8 @@ pure function of model and batch (`loss`). Most methods override one or two hook
 
 A stack trains E runs as one model. Then `fit`, `order`, `draw`, `end_epoch` and `diagnostics` are called on each run's
 own method, and `begin`, `loss`, `step` and `predictors` on the stack of these methods: one module whose buffers and
-parameters have a leading axis of E (`cmixup.model_stack.stack_modules`). For one run both are the same object. So
-`loss` must work with a leading axis on every tensor: it reduces the last axes only.
+parameters have a leading axis of E (`cmixup.training.model_stack.stack_modules`). For one run both are the same
+object. So `loss` must work with a leading axis on every tensor: it reduces the last axes only.
 
 A method is an `nn.Module`, so that its state can be saved: tensors that `loss` or `step` read are buffers or
 parameters, and numbers that draws or steps count are its extra state (`get_extra_state`).
@@ -18,14 +18,14 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
 from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
-from cmixup.losses import SQUARED, Loss, squared_error, squared_errors
-from cmixup.model_stack import ModelStack
-from cmixup.optim import descend
 from cmixup.seeding import Streams
-from cmixup.stack_training import Training
+from cmixup.training.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
+from cmixup.training.losses import SQUARED, Loss, squared_error, squared_errors
+from cmixup.training.model_stack import ModelStack
+from cmixup.training.optim import descend
+from cmixup.training.training import Training
 
 
 class Method(nn.Module):
@@ -38,7 +38,7 @@ class Method(nn.Module):
     #: with a warm-up that do not compare its scores with those of later epochs.
     selects_from: int = 1
 
-    #: The error of a batch and of each of its rows, see `cmixup.losses`: the squared error, unless `fit_by` is called.
+    #: The error of a batch and of each of its rows: the squared error, unless `fit_by` is called.
     error: Callable[..., Tensor] = staticmethod(squared_error)
     errors: Callable[[Tensor, Tensor], Tensor] = staticmethod(squared_errors)
 
@@ -61,7 +61,7 @@ class Method(nn.Module):
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
         """Return the draws of an epoch by name, each `(M,)` or `(M, n)` and aligned with `order.index`.
 
-        `cmixup.batch` lists the names with a meaning of their own, such as `partner`.
+        `cmixup.training.batch` lists the names with a meaning of their own, such as `partner`.
         """
         return {}
 
@@ -111,7 +111,7 @@ class Method(nn.Module):
     #   stackable: whether `loss` and `step` work on a stack of models; otherwise seeds train one after another.
     #   tasks: whether a row of its data is a task (`cmixup.data.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
-    #   losses: names of `cmixup.losses` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
+    #   losses: names of `LOSSES` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
     #   gaps: whether it takes labels of several outputs of which some are missing, where it takes all losses.
     #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
     #       class lists its own, since a subclass may read them elsewhere.
@@ -132,7 +132,7 @@ class Method(nn.Module):
 
 
 def check_loss(loss: str, method: type[Method]) -> None:
-    """Raise `InputError` if methods of a class do not take a loss of `cmixup.losses`, by its name."""
+    """Raise `InputError` if methods of a class do not take a loss of `cmixup.training.losses`, by its name."""
     if loss not in method.losses:
         raise InputError(f"loss must be {' or '.join(method.losses)} for {method.__name__}, got {loss!r}")
 

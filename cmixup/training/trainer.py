@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.batch import EpochBatches, domain_batches, join_draws
 from cmixup.data import RegressionData, Sampled, Split
 from cmixup.errors import InputError
-from cmixup.losses import check_label_scaling, joined, mean_names
-from cmixup.methods.base import Method, check_alike, check_data
 from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
-from cmixup.model_stack import unstack_modules
-from cmixup.settings import TrainSettings
-from cmixup.stack_training import Failure, Run, SearchCallback, Training, TrainState
+from cmixup.training.batch import EpochBatches, domain_batches, join_draws
+from cmixup.training.losses import check_label_scaling, joined, mean_names
+from cmixup.training.method import Method, check_alike, check_data
+from cmixup.training.model_stack import unstack_modules
+from cmixup.training.settings import TrainSettings
+from cmixup.training.training import Failure, Run, SearchCallback, Training, TrainState
 
 
 @dataclass

@@ -11,9 +11,7 @@ from torch.distributions import Normal
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
-from cmixup.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
 from cmixup.methods.ada import ADA
-from cmixup.methods.base import Method
 from cmixup.methods.erm import ERM
 from cmixup.methods.foma import FOMA
 from cmixup.methods.mix import Mix
@@ -24,8 +22,10 @@ from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.sampling import diagnose
 from cmixup.seeding import Streams
-from cmixup.settings import TrainSettings
-from cmixup.trainer import Run, RunResult, train
+from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
+from cmixup.training.method import Method
+from cmixup.training.settings import TrainSettings
+from cmixup.training.trainer import Run, RunResult, train
 from models.fcn3 import FCN3
 from tests.helpers import make_data, make_run, make_split, settings
 

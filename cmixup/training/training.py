@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cmixup.batch import Batch, EpochBatches
 from cmixup.data import RegressionData
 from cmixup.errors import InputError
-from cmixup.loader import BatchLoader, predict
-from cmixup.losses import LabelScaling
 from cmixup.metrics import metric_of, score
-from cmixup.model_stack import ModelStack, stack_modules
 from cmixup.seeding import Draws, Streams, has_dropout, may_draw
-from cmixup.settings import TrainSettings
+from cmixup.training.batch import Batch, EpochBatches
+from cmixup.training.loader import BatchLoader, predict
+from cmixup.training.losses import LabelScaling
+from cmixup.training.model_stack import ModelStack, stack_modules
+from cmixup.training.settings import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Run:
     """One run of a stack; `lr` and `weight_decay` replace those of the settings."""
 
     data: RegressionData
-    method: Any  #: a `cmixup.methods.base.Method`
+    method: Any  #: a `cmixup.training.method.Method`
     model: nn.Module  #: freshly initialised
     streams: Streams
     lr: float | None = None

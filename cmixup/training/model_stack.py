@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.losses import LabelScaling
-from cmixup.optim import Optimizer, Rate, make_optimizer
+from cmixup.training.losses import LabelScaling
+from cmixup.training.optim import Optimizer, Rate, make_optimizer
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.errors import InputError
-from cmixup.optim import Optimizer, make_optimizer
+from cmixup.training.optim import Optimizer, make_optimizer
 
 THEIRS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": lambda p, lr, wd: torch.optim.Adam(p, lr=lr, weight_decay=wd, fused=True),

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field
 
 from cmixup.errors import InputError, check_choice, check_count, check_positive
-from cmixup.losses import FORMS, LOSSES, SQUARED, Loss
-from cmixup.optim import check_optimizer
+from cmixup.training.losses import FORMS, LOSSES, SQUARED, Loss
+from cmixup.training.optim import check_optimizer
 
 MOST = 2**31 - 1  # epochs, and rows of a batch
 LARGEST_LOG = 700.0  # of a learning rate: float64 ends at 709
@@ -30,13 +30,13 @@ class TrainSettings:
     track: list = field(default_factory=list)
     lr_decay: float = 1.0  #: the learning rate is multiplied by this ...
     lr_decay_every: int = 1  #: ... after every so many epochs (`torch.optim.lr_scheduler.StepLR`)
-    label_scaling: str = "none"  #: "none", "centre", "standard" or "loss", see `cmixup.losses.FORMS`
+    label_scaling: str = "none"  #: "none", "centre", "standard" or "loss", see `cmixup.training.losses.FORMS`
     patience: int | None = None  #: a run ends after this many epochs without a better selection score
     select: str = "best"  #: the epoch whose weights count: the first with the best validation score, or the "last"
     #: Batches hold as many rows of each of so many training domains (`domain_batches`), as methods for several domains,
     #: which have an option of their own, draw them; 0 draws rows whatever their domain.
     domains_per_batch: int = 0
-    loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.losses`)
+    loss: str = SQUARED.name  #: or "gaussian", a mean and a variance for every label (`cmixup.training.losses`)
     #: "bfloat16": steps under autocast, while weights, mixing of rows, validation and predictions keep 32 bits.
     precision: str = "float32"
 

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from cmixup.batch import EpochBatches, domain_balanced, domain_batches, sequential, shuffled, without_replacement
+from cmixup.training.batch import (
+    EpochBatches,
+    domain_balanced,
+    domain_batches,
+    sequential,
+    shuffled,
+    without_replacement,
+)
 
 
 @pytest.mark.parametrize(

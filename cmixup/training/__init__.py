@@ -1,0 +1,1 @@
+"""The engine: batches, losses, optimisers, stacks of models, their training, and the contract of a method."""

@@ -1,7 +1,7 @@
 """What is published of the study: a part is rules and their runs, a setting its tables that have every method.
 
-Beside the methods of the rules a setting has models with default settings, averages of networks whose predictions are
-stored, and ERM with other initial weights, which changes nothing.
+Beside the methods of the rules a setting has averages of networks whose predictions are stored, and ERM with other
+initial weights, which changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scripts.stats.hierarchical import ENDS, SHARES, TINY, Mixture, left_out, ob
 from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interval_text
 from scripts.stats.scored import Scored, error_scores, normal_scores
 from scripts.study.cells import read_store, run_keys
-from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
+from scripts.study.rules import PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
 
 METHOD = "cmixup"
 ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first initialisation", "ERM, other initialisation"
@@ -98,8 +98,7 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     """Return the settings of a part in which all methods have all tables, or the tables with the fewest rows."""
     rules = load_rules(name)
     runs = read_store(rules, store)
-    beside = [read_store(load_rules(BASELINES), store)] if name == PROTOCOL2 else []
-    beside += [ensemble_runs(runs, rules, store), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
+    beside = [ensemble_runs(runs, rules, store), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
     runs, settings = pd.concat([runs, *beside]), []
     for condition in rules.conditions:
         mine = runs[runs["condition"] == condition.name]

@@ -21,7 +21,6 @@ from scripts.report.study_evidence import (
     MORE_SPLITS,
     NETWORKS,
     NO_SEARCH,
-    TITLES,
     Setting,
     entry_settings,
     leading_setting,
@@ -42,10 +41,8 @@ ENTRY = "[{0}](../examples/entries/{0}.py)"
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
     "input_noise": "Gaussian noise on inputs",
-    "ridge": "ridge", "hist_gradient_boosting": "HistGradientBoosting", "lightgbm": "LightGBM", "catboost": "CatBoost",
 }  # fmt: skip
 MIXED = ("C-Mixup", "C-Mixup, alpha 0.2", "C-Mixup, alpha 2")
-MODELS = ("ridge", "hist_gradient_boosting", "lightgbm", "catboost")
 PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS}
 
 
@@ -96,7 +93,6 @@ def study_parts() -> dict[str, dict[str, str]]:
         "settings": effect_table(effect_rows(settings)),
         "controls": effect_table(control_rows(settings)),
         "calibration": calibration_text(settings),
-        "models": models_table(settings),
         "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
         "networks": effect_table(network_rows()),
         "likelihood": effect_table(likelihood_rows()),
@@ -113,7 +109,7 @@ def study_parts() -> dict[str, dict[str, str]]:
 
 
 def method_title(method: str) -> str:
-    """Return how the page calls a method, a model or an ensemble."""
+    """Return how the page calls a method or an ensemble."""
     return ARMS.get(method) or config_title(method)
 
 
@@ -183,19 +179,6 @@ def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
         for name in ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2"):
             if effect := setting.effect(name, ENSEMBLE):
                 yield Row(setting.where, f"{name} against {ENSEMBLE}", effect)
-
-
-def models_table(settings: Sequence[Setting]) -> str:
-    """Return how far models with default settings are from tuned ERM: the median over tables."""
-    body = []
-    for model in MODELS:
-        cells = []
-        for setting in settings:
-            by_table = percent_differences(errors_of(setting.runs), model)
-            means = [float(np.mean(list(by_split.values()))) for by_split in by_table.values()]
-            cells.append(f"{np.median(means):+.1f}")
-        body.append([method_title(model), *cells])
-    return markdown_table(["model", *(TITLES[s.condition.name] for s in settings)], body)
 
 
 def calibration_text(settings: Sequence[Setting]) -> str:

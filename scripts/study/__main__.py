@@ -27,7 +27,7 @@ KEYS = {
     "tables": "lite, all or names between commas; default lite with method=, else all",
     "conditions": "names of the rules; default random with method=, else all",
     "methods": "names of the rules; default all",
-    "rules": "a file of configs/study, such as no_search, likelihood or baselines; default protocol2",
+    "rules": "a file of configs/study, such as no_search or likelihood; default protocol2",
     "jobs": "processes at a time; default one a core",
     "out": OUT,
 }

@@ -6,15 +6,12 @@ with the winner's options, whose predictions are kept, and a run without predict
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,12 +63,6 @@ def train_missing(
 
     `jobs` processes train at a time, 0 is one a core; `stored` is the store with ERM's runs, where it is another.
     """
-    for method in dict.fromkeys(cell.method for cell in cells):
-        package = rules.methods[method].get("model", "torch").partition(".")[0]
-        if importlib.util.find_spec(package) is None:
-            raise InputError(
-                f"methods has {method}, whose package is not installed: pip install {package}, or leave it out"
-            )
 
     def cost(group: Sequence[StudyCell]) -> float:  # in rows that are trained on; every cell costs as much as 400 more
         table, condition = group[0].table, group[0].condition
@@ -127,10 +118,7 @@ def train_cell(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray, known
     of the table and setting have trained.
     """
     started = time.perf_counter()
-    trials, runs, about = (
-        fit_models(cell, rules, load, std) if rules.search == "none"
-        else tune_networks(cell, rules, load, std, dict(known or {}))
-    )  # fmt: skip
+    trials, runs, about = tune_networks(cell, rules, load, std, dict(known or {}))
     data = load(runs[0][0] // WEIGHTS)
     shared = {
         "train_rows": len(data.train), "val_rows": len(data.val), "std": std.tolist(),
@@ -237,25 +225,6 @@ def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, 
     return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
 
 
-def fit_models(cell: StudyCell, rules: Rules, load: Load, std: np.ndarray) -> Trained:
-    """Fit a model with default settings on every split, each target by itself; returns what `tune_networks` does."""
-    about, runs = rules.methods[cell.method], list[tuple[int, tuple[str, ...], Outcome]]()
-    package, _, kind = about["model"].rpartition(".")
-    make = getattr(importlib.import_module(package), kind)
-    for seed in (seed for tuning in rules.tunings(cell) for seed in tuning.seeds):
-        data, parts = load(seed // WEIGHTS), {}
-        models = [make(**about.get("fixed", {})).fit(np.asarray(data.train.x), y) for y in data.train.y.numpy().T]
-        for part in PARTS:
-            rows = getattr(data, part)
-            prediction = np.column_stack([model.predict(np.asarray(rows.x)) for model in models]).astype(np.float32)
-            parts[part] = Scored({"": prediction}, rows.y.numpy(), rows.domain.numpy())
-        runs.append((seed, (about["model"],), score_run(parts, 0, std, grouped=cell.condition.grouped)))
-    environment = run_environment(torch.device("cpu"))
-    distribution = metadata.packages_distributions()[package.partition(".")[0]][0]
-    versions = environment["versions"] | {distribution: metadata.version(distribution)}
-    return [], runs, {**environment, "versions": versions}
-
-
 Key = tuple[str, str, str]  # table, condition and method
 
 
@@ -269,7 +238,7 @@ def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) ->
     runs = pd.concat(frames) if frames else pd.DataFrame(columns=["dataset", "options", "method", "seed", "shared"])
     runs["condition"] = runs["options"].astype(str).str.removeprefix("condition=")
     runs = runs.rename(columns={"dataset": "table"})
-    runs = runs.reindex(columns=list(dict.fromkeys([*runs, "trial", "split"])))  # baselines have no trials
+    runs = runs.reindex(columns=list(dict.fromkeys([*runs, "trial", "split"])))
     places = {cell.key: place for place, cell in enumerate(rules.cells())}
     runs["place"] = [places.get(key, len(places)) for key in run_keys(runs)]
     order = ["place", "table", "condition", "method", "seed", "trial"]

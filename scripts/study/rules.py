@@ -21,13 +21,13 @@ from scripts.records.records import read_csv
 from scripts.stats.effects import BASE
 
 FOLDER = CONFIG_DIR / "study"
-PROTOCOL2, BASELINES = "protocol2", "baselines"
+PROTOCOL2 = "protocol2"
 #: Words of every trial of the study. Jobs that save checkpoints would share no stack: a cell is done or it is not.
 SHARED_WORDS = ("preset=default", "logger=none", "checkpoint_every=0")
 PATH = "+method.path"  # begins the word for the file of a method that is none of configs/method
 WEIGHTS = 10  # a seed is so many times its split, plus the number of its initial weights
 TRAIN_SHARE = 0.6  # of a table's rows; validation and test have half of the others each
-SEARCHES = ("all", BASE, "chosen", "none")
+SEARCHES = ("all", BASE, "chosen")
 
 
 class Tuning(NamedTuple):
@@ -91,11 +91,10 @@ class Rules:
         name: of the file.
         search: who is tuned on each split. "all": every method, with rates and decays that all share, and ERM's first
             trials among its own. "erm": ERM alone; a method has its rate and decay, and the first value of each
-            argument in its space. "chosen": nobody, rates and decays are given. "none": models with default settings,
-            fitted once.
+            argument in its space. "chosen": nobody, rates and decays are given.
         tables, conditions: in the order of the files.
-        methods: of each name, `method`, `fixed` and `space`; `model`, of one with default settings; `file`, of one that
-            is none of configs/method (`scripts.study.entry`).
+        methods: of each name, `method`, `fixed` and `space`; `file`, of one that is none of configs/method
+            (`scripts.study.entry`).
         max_rows: of a table.
         level: a verdict needs a probability of 1 minus this.
         equal: percent of ERM's error (or nats) within which an effect is practically equivalent.
@@ -145,8 +144,8 @@ class Rules:
 
     @property
     def backbone(self) -> str:
-        """The network; "" where there are none."""
-        return "" if self.search == "none" else str(self.network.get("model", "fcn3"))
+        """The network."""
+        return str(self.network.get("model", "fcn3"))
 
     @property
     def selection(self) -> str:
@@ -185,13 +184,11 @@ class Rules:
     def tunings(self, cell: StudyCell) -> list[Tuning]:
         """Return a tuning for each split; seeds are `WEIGHTS` times the split and the number of the initial weights."""
         many = cell.method in self.ensemble["methods"] and cell.condition.name in self.ensemble["settings"]
-        weights = 1 if self.search == "none" else self.ensemble["weights"] if many else self.weights
+        weights = self.ensemble["weights"] if many else self.weights
         seeds = [WEIGHTS * split for split in self.split_numbers]
         return [Tuning(self._competing(cell, s // WEIGHTS), s, [*range(s + 1, s + weights + 1)]) for s in seeds]
 
     def _competing(self, cell: StudyCell, split: int) -> list[list[str]]:
-        if self.search == "none":
-            return [[]]
         if self.search == "chosen":
             return [[*self.method_words(cell.method), *self.chosen[cell.table.name, cell.condition.name, split]]]
         return self.trials(cell.method, split, cell.table.name)

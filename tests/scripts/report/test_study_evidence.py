@@ -23,7 +23,7 @@ from scripts.report.study_evidence import (
 )
 from scripts.stats.scored import Scored, normalised_rmse
 from scripts.study.cells import read_store, run_head, write_cells
-from scripts.study.rules import BASELINES, PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
+from scripts.study.rules import PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
 FIVE = ("erm", "mixup", "cmixup", "regmixup", "resample")
@@ -40,7 +40,7 @@ def predicted(method: str, seed: int) -> np.ndarray:
 
 
 def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None:
-    """Write cells of made-up networks, or of models, into a store."""
+    """Write cells of made-up networks into a store."""
     runs: list[tuple[dict[str, Any], Any]] = []
     for cell in sorted(cells, key=lambda cell: cell.table.name):
         for seed in (WEIGHTS * split + number for split in rules.split_numbers for number in range(1, weights + 1)):
@@ -75,21 +75,20 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rules]:
     return load_few
 
 
-def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_models_and_ensembles_beside_it(
+def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_ensembles_beside_it(
     few: Callable[..., Rules], tmp_path: Path
 ) -> None:
-    rules, models = few(), few(BASELINES)
+    rules = few()
     lite = rules.lite_tables()
     put(tmp_path, rules, rules.cells(lite[:-1], ["rows100"], FIVE), 2)
     put(tmp_path, rules, rules.cells(lite[-1:], ["rows100"], FIVE[:4]), 2)
     assert read_settings(PROTOCOL2, tmp_path) == []
     put(tmp_path, rules, rules.cells(lite[-1:], ["rows100"], FIVE[4:]), 2)
-    put(tmp_path, models, models.cells(lite[:1], ["rows100"], ["ridge"]), 1)
     read_settings.cache_clear()
     (setting,) = read_settings(PROTOCOL2, tmp_path)
     assert setting.where == "100 training rows, 2 smallest datasets, 5 splits"
     assert set(setting.runs["table"]) == set(lite)
-    assert set(setting.runs["method"]) == {*FIVE, "ridge", "ERM x 2", FIRST, AGAIN}  # two weights, no more
+    assert set(setting.runs["method"]) == {*FIVE, "ERM x 2", FIRST, AGAIN}  # two weights, no more
     assert setting.effect("nothing") is None
     effect = setting.effect("mixup")
     assert effect is not None

@@ -1,6 +1,5 @@
 """Cells: nothing is trained twice, no method sees test labels, and scores follow from what is kept."""
 
-import importlib.util
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +16,7 @@ from scripts.records.rescored import verify_scores
 from scripts.stats.scored import Scored, balanced_rmse, error_scores
 from scripts.study import cells
 from scripts.study.cells import Report, Runs, cells_done, known_runs, read_store, train_cell, train_missing, write_cells
-from scripts.study.rules import BASELINES, Rules, StudyCell, load_rules
+from scripts.study.rules import Rules, StudyCell, load_rules
 
 SHORT: dict[str, Any] = {"splits": 2, "n_trials": 3}
 
@@ -149,40 +148,6 @@ def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_
     assert [(r["words"], r["scores"]) for r in trials] == [(r["words"], r["scores"]) for r in first]
     rates = [word for word in best_trial(first, 0) if word.startswith("train.")]
     assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
-
-
-def test_a_model_with_default_settings_is_fitted_to_training_rows_alone(tmp_path: Path) -> None:
-    short = replace(load_rules(BASELINES), splits=2)
-    (cell,) = short.cells(["dutch_school_tests"], ["grouped"], ["ridge"])
-    dataset = dataset_of(short, cell)
-    rows = cache(dataset.load)
-
-    def load(split: int) -> RegressionData:  # without labels of validation and test
-        data = rows(split)
-        return replace(data, val=replace(data.val, y=0 * data.val.y), test=replace(data.test, y=0 * data.test.y))
-
-    std = dataset.table.y.std(axis=0)
-    runs = train_cell(cell, short, load, std)
-    for split, (_, parts) in enumerate(runs):
-        train, test = rows(split).train, rows(split).test
-        x, y = train.x.numpy().astype(float), train.y.numpy().astype(float)
-        slope = np.linalg.solve((x - x.mean(0)).T @ (x - x.mean(0)) + np.eye(x.shape[1]), (x - x.mean(0)).T @ y)
-        ours = y.mean(0) + (test.x.numpy() - x.mean(0)) @ slope
-        assert parts is not None
-        assert parts["test"].prediction[""] == pytest.approx(ours, rel=1e-3, abs=1e-3 * std[0])
-    assert runs[0][0]["versions"].keys() == {"scikit-learn"}
-    write_cells(tmp_path, runs)
-    assert read_store(short, tmp_path)["method"].tolist() == ["ridge"] * 2
-    assert verify_scores(tmp_path).wrong == []
-
-
-def test_a_package_that_is_not_installed_is_named_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rules, find = load_rules(BASELINES), importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else find("json"))
-    with pytest.raises(InputError, match="methods has catboost, whose package is not installed: pip install catboost"):
-        train_missing(tmp_path, rules.cells(["penguin_mass"]), rules)
 
 
 def test_errors_weigh_tenths_of_the_label_alike_and_the_worst_group_has_thirty_rows() -> None:

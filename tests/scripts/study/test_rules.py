@@ -26,7 +26,7 @@ def test_cells_are_by_name_where_the_table_has_rows_enough(rules: Rules) -> None
     assert not rules.cells(["penguin_mass"], ["grouped"])
     with pytest.raises(InputError, match=r"tables must be among .*, got 'penguins'"):
         rules.cells(["penguins"])
-    with pytest.raises(InputError, match=r"rules must be one of baselines, .*, protocol2, got 'tables'"):
+    with pytest.raises(InputError, match=r"rules must be one of likelihood, .*, protocol2, got 'tables'"):
         load_rules("tables")
     count = {c.name: len({cell.table.name for cell in rules.cells(conditions=[c.name])}) for c in rules.conditions}
     assert count == {"rows100": 30, "rows100_noise": 30, "grouped": 15, "random": 30}

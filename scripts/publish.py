@@ -1,8 +1,9 @@
-"""Copy finished runs of tables and figures into results/, with predictions and curves, and render what shows them.
+"""Copy finished runs of tables and figures into results/, with curves and predictions, and render what shows them.
 
-Runs by hand (`adhoc`, `debug`) and those of a search (`tune`) stay where they are. Runs of edited code or of an unknown
-commit are refused. `store=outputs/study` copies what the study trained
-there, `store=outputs/entries/mine-1a2b3c4d` an entry. Example: `python -m scripts.publish out=outputs`.
+Predictions are those of seeds 0 to 9; of later ones scores are copied. Runs by hand (`adhoc`, `debug`) and those of
+a search (`tune`) stay where they are. Runs of edited code or of an unknown commit are refused. `store=outputs/study`
+copies what the study trained there, `store=outputs/entries/mine-1a2b3c4d` an entry.
+Example: `python -m scripts.publish out=outputs`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from scripts.driver.locks import PUBLISHING, holding_locks
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, PREDICTIONS, load_reports, read_predictions
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import EVERY_STUDY, published_reports, with_predictions
-from scripts.records.records import read_csv
-from scripts.records.rescored import store_runs
+from scripts.records.published import EVERY_STUDY, PREDICTED, published_reports, with_predictions
+from scripts.records.records import Report, read_csv
+from scripts.records.rescored import fill_report, store_runs
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
+from scripts.stats.scored import Parts
 
 
 def publish_runs(out: Path, results: Path) -> list[Path]:
@@ -49,7 +51,16 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
-        return store_runs(results, ((r, read_predictions(out / "runs" / r["run"] / PREDICTIONS)) for r in reports))
+        return store_runs(results, (published_run(r, out / "runs" / r["run"]) for r in reports))
+
+
+def published_run(report: Report, folder: Path) -> tuple[Report, Parts | None]:
+    """Return what is published of a run: its report and, of the first seeds, its predictions.
+
+    Of a later seed, the scores that its predictions alone would give are computed now.
+    """
+    parts = read_predictions(folder / PREDICTIONS)
+    return (report, parts) if report["seed"] in PREDICTED else (fill_report(report, parts), None)
 
 
 def publish_store(store: Path, results: Path) -> list[Path]:

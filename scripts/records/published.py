@@ -25,6 +25,7 @@ R = TypeVar("R", bound=Report)
 #: Experiments of the study of when mixing helps begin so. They are read where they are asked for: no table has them.
 STUDY = "study"
 EVERY_STUDY = (f"{STUDY}*",)
+PREDICTED = range(10)  # seeds whose predictions are published; of later ones scores and facts alone
 
 
 def cell_name(report: Report) -> str:

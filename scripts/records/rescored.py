@@ -23,6 +23,7 @@ from cmixup.metrics import score as metric_score
 from cmixup.training.losses import mean_names
 from scripts.records.experiment import RESULTS
 from scripts.records.published import (
+    PREDICTED,
     STUDY,
     Report,
     keep_predictions,
@@ -73,8 +74,8 @@ def scores_again(report: Report, kept: Parts) -> dict[str, dict[str, float]]:
 class Verified(NamedTuple):
     """How many published runs and scores were computed again, and how many scores are exact to the last bit.
 
-    `wrong` has a line for each score that is neither exact nor near, `without` how many runs have scores without
-    predictions, by experiment and dataset.
+    `wrong` has a line for each score that is neither exact nor near, `without` how many runs lack predictions that are
+    published of their seeds, by experiment and dataset.
     """
 
     runs: int
@@ -95,7 +96,7 @@ def verify_scores(results: Path) -> Verified:
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
     for report, kept in with_predictions(results, published_reports(results, ["*"])):
         computed = scores_again(report, kept)
-        if len(computed) < len(report["scores"]):
+        if len(computed) < len(report["scores"]) and (report["seed"] in PREDICTED or kept):
             of_study = report["experiment"].startswith(STUDY)
             without[f"{report['experiment']} {'(trials, validation)' if of_study else report['dataset']}"] += 1
         runs += bool(kept)
@@ -136,16 +137,20 @@ def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any
     """
     every, filled = with_everywhere(()), {report["run"]: dict(report) for report in reports}
     lacking = [r for r in reports if any(name not in part for part in r["scores"].values() for name in every)]
-    for report, kept in with_predictions(results, lacking):
-        scores = {part: dict(values) for part, values in report["scores"].items()}
-        for part, one in kept.items():
-            values = scores.get(part, {})
-            names = [f"{name}_{of}" if of else name for name in every for of in mean_names(one.prediction)]
-            if any(name.startswith(OVER_DOMAINS) for name in values):
-                names += [over + name for name in every for over in OVER_DOMAINS]
-            values |= {name: compute_score(name, one) for name in names if name not in values}
-        filled[report["run"]]["scores"] = scores
+    filled |= {report["run"]: fill_report(report, kept) for report, kept in with_predictions(results, lacking)}
     return list(filled.values())
+
+
+def fill_report(report: Report, kept: Parts) -> dict[str, Any]:
+    """Return a report with the metrics that every run has, lacking ones computed from its predictions."""
+    every, scores = with_everywhere(()), {part: dict(values) for part, values in report["scores"].items()}
+    for part, one in kept.items():
+        values = scores.get(part, {})
+        names = [f"{name}_{of}" if of else name for name in every for of in mean_names(one.prediction)]
+        if any(name.startswith(OVER_DOMAINS) for name in values):
+            names += [over + name for name in every for over in OVER_DOMAINS]
+        values |= {name: compute_score(name, one) for name in names if name not in values}
+    return {**report, "scores": scores}
 
 
 @functools.cache

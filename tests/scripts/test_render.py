@@ -11,10 +11,12 @@ import pytest
 
 from cmixup.errors import InputError
 from cmixup.metrics import with_everywhere
+from scripts import verify
 from scripts.driver.runs import mark_done, write_predictions
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
+from scripts.records.prediction_store import read_cells
 from scripts.records.rescored import published_records
 from scripts.report.overfitting import published_curves
 from scripts.report.rendering import stale_texts
@@ -60,6 +62,20 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
         ("val", "rmse", 2.0), ("test", "rmse", 2.5), ("test", "mape", 1.5), ("train", "seconds", 1.0),
         ("train", "best_epoch", 3), ("test", "mae", 0.0),  # a metric that the run lacks is filled in
     }  # fmt: skip
+
+
+def test_of_later_seeds_scores_alone_are_published(tmp_path, capsys):
+    for seed in (9, 10):
+        leave_run(tmp_path / "out", report(seed, scores={"test": {"rmse": 0.0}}))
+    publish_runs(tmp_path / "out", tmp_path / "results")
+    table = pd.read_csv(tmp_path / "results/runs/table1/airfoil.csv").set_index("seed")
+    assert table.loc[10, ["test_rmse", "test_mae"]].tolist() == [0, 0]  # MAE, which the run does not report
+    (path,) = (tmp_path / "results/predictions/table1").iterdir()
+    assert [list(seeds) for seeds in read_cells(path).values()] == [[9]]
+    verify.main(["scores", f"results={tmp_path / 'results'}"])
+    printed = capsys.readouterr()
+    assert "1 of 1 scores of 1 runs are what their predictions give" in printed.out
+    assert not printed.err
 
 
 def test_curves_are_published_of_runs_that_tracked_them(tmp_path):

@@ -120,7 +120,6 @@ def test_a_sample_is_drawn_from_the_seed(in_process: list[Any], published: Path,
 
 def test_every_published_cell_is_a_whole_stack() -> None:
     cells = published_cells(RESULTS)
-    assert {len(c.seeds) for c in cells} <= {1, 3, 10, 20}  # RC-Mixup trains every seed alone
     assert all(sorted(c.reports) == sorted(c.seeds) for c in cells)
 
 

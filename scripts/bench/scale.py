@@ -8,7 +8,6 @@ Example: python -m scripts.bench scale models=cmixup,catboost data=grid
 
 import importlib.util
 import multiprocessing
-import resource
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -37,6 +36,8 @@ KEYS = SHORT | {"data": "tables or grid; default both", "models": f"among {', '.
 
 def measure(data: str, name: str, model: str) -> dict[str, Any]:
     """Return the row of one fit, the peak memory of whose process is in 1e6 bytes."""
+    import resource  # there is none on Windows
+
     halves = grid_halves(name) if data == "grid" else table_halves(name, 0, sys.maxsize)
     _, _, log_error, seconds = fit_model(model, halves, 0)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6

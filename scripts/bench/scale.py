@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from sklearn.datasets import make_friedman1
 
 from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
-from scripts.bench.estimators import BASE, MODELS, Halves, fit_model, table_halves
+from scripts.bench.estimators import BASE, MODELS, fit_model
+from scripts.bench.tables import Halves, table_halves
 from scripts.config.arguments import Args
 from scripts.report.figures import legend_below, new_subplots
 from scripts.report.rendering import draws, fills

@@ -1,12 +1,14 @@
 """What the benchmarks make of what they measure; speed itself is not tested."""
 
+import importlib.util
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scripts.bench import clock, estimators, scale
+from cmixup.errors import InputError
+from scripts.bench import clock, estimators, scale, tables
 from scripts.bench.clock import stored_rows
 from scripts.config.arguments import parse_args
 
@@ -34,9 +36,24 @@ def test_rows_are_stored_with_their_machine_and_a_short_try_writes_nothing(
 def test_the_tables_that_the_default_was_chosen_on_follow_from_their_names() -> None:
     reserved = "atlantic_storm_wind baseball_team_wins biomass_heating_value car_fuel_economy csf_tau diamond_prices "
     reserved += "flight_delay gilgai_soil london_exam us_wages_1988"
-    assert sorted(estimators.PARTS["reserved"]) == reserved.split()
+    assert sorted(tables.PARTS["reserved"]) == reserved.split()
     rows = stored_rows("estimators")
-    assert {(r["part"], r["table"]) for r in rows} == {(p, t) for p, tables in estimators.PARTS.items() for t in tables}
+    old = {(part, table) for part in ("chosen_on", "reserved") for table in tables.PARTS[part]}
+    assert {(r["part"], r["table"]) for r in rows} >= old
+
+
+@pytest.mark.parametrize("name", tables.PARTS["fresh"])
+def test_a_fresh_table_is_the_file_that_was_chosen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = tables.FRESH.loc[name]
+    if not importlib.util.find_spec(row["package"]):
+        pytest.skip(f"{row['package']} is not installed")
+    x, y = tables.read_table(name)
+    assert (x.shape, y.shape) == ((row["rows"], row["numeric"] + row["categorical_count"]), (row["rows"], 1))
+    assert x.isna().mean().mean() == pytest.approx(float(row["missing_share"]), abs=5e-5)
+    assert np.isfinite(y).all()
+    monkeypatch.setattr(tables, "FRESH", tables.FRESH.assign(sha256="0" * 64))
+    with pytest.raises(InputError, match="another SHA-256"):
+        tables.read_table(name)
 
 
 def test_regressors_are_compared_with_the_base_table_by_table() -> None:

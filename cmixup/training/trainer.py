@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,98 @@ class RunResult:
 EpochCallback = Callable[[int, list[dict[str, float]]], None]
 
 
+class Stack:
+    """Runs that train as one, with their methods fitted; `places` are theirs among the runs given to `stacks`."""
+
+    def __init__(
+        self, places: list[int], runs: list[Run], settings: TrainSettings, device: torch.device, checkpoints: Any = None
+    ):
+        self._started = time.perf_counter()
+        self.places, self.runs = places, runs
+        self._settings, self._device, self._checkpoints = settings, device, checkpoints
+        self._seeds = [run.streams.seed for run in runs]
+        self._checksums = {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
+        self._saved = checkpoints.load(self._seeds, self._checksums) if checkpoints else None
+        for run in runs:
+            run.method.fit(run.data, run.model, None if self._saved else run.streams)
+
+    def train(self, on_epoch: EpochCallback | None = None, on_search: SearchCallback | None = None) -> list[RunResult]:
+        """Train, once, score each run's best checkpoint, and return one result a run.
+
+        A run whose training loss or predictions are not finite has failed; the others go on, and training ends early
+        where all have failed.
+
+        Args:
+            on_epoch: called after each epoch with its number (from 1) and one history row a run.
+            on_search: called after each step of a method's search before its first epoch, with its number (from 1) and
+                how many there are.
+        """
+        runs, settings, checkpoints = self.runs, self._settings, self._checkpoints
+        resumed = self._saved is not None
+        whole = training = Training(runs, settings, self._device, resumed=resumed, on_search=on_search)
+        training.method.begin(training)
+        metric = metric_of(training.selection)
+        state = TrainState.start(len(runs), metric.worst)
+
+        with training.drawing():
+            if self._saved:
+                training.load_state_dict(self._saved)
+                state = TrainState(**self._saved["train"])
+                self._started -= state.seconds
+            for epoch in range(state.epoch + 1, settings.epochs + 1):
+                state.begin_epoch(epoch, training.method.selects_from, metric.worst)
+                # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
+                training.models.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
+                orders, draws = zip(*(draw_epoch(run, settings) for run in training.runs), strict=True)
+                losses = training.run_epoch(orders, draws)
+                losses = losses.reshape(len(losses), len(training.runs)).double().cpu()
+                scores = {}
+                for name in ("val", *settings.track):
+                    prediction = training.predict(name)
+                    if name == "val":
+                        state.note_failures(epoch, losses, prediction)
+                    scores[name] = training.score(name, prediction)
+                better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
+                better &= torch.tensor([place not in state.stopped for place in state.going])
+                training.models.keep_best(better.to(self._device))
+                curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
+                state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
+                training.end_epoch(epoch, scores["val"])
+                state.end_impatient(settings.patience or math.inf, training.method.selects_from)
+                state.seconds = time.perf_counter() - self._started
+                if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
+                    checkpoints.save(self._seeds, {"train": vars(state), **training.state_dict()}, self._checksums)
+                if on_epoch:
+                    on_epoch(epoch, [history[-1] for history in state.history])
+                if not state.left:
+                    break
+                training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
+
+            whole.models.put_best(training.models, state.going)
+            whole.models.load_best()
+            unstack_modules(training.method, training.methods)
+            predictions = _predict_all(whole)
+            whole.rows.clear()  # a method may have kept the training
+
+        seconds = (time.perf_counter() - self._started) / len(runs)
+        failures = [state.failure(e, training.selection) for e in range(len(runs))]
+        return [
+            RunResult(
+                scores={} if failures[e] else _score_run(run.data, predictions[e]),
+                predictions=predictions[e],
+                best_epoch=int(state.best_epoch[e]),
+                history=state.history[e],
+                seconds=seconds,
+                stack=len(runs),
+                diagnostics=run.method.diagnostics(),
+                state_dict=whole.models.best_weights(e),
+                failure=failures[e],
+                label_scaling=whole.models.labels.facts(e),
+            )
+            for e, run in enumerate(runs)
+        ]
+
+
 def train(
     runs: Sequence[Run],
     settings: TrainSettings,
@@ -55,46 +147,38 @@ def train(
     *,
     on_epoch: EpochCallback | None = None,
     checkpoints: Any = None,
-    on_start: Callable[[list[int]], None] | None = None,
-    on_end: Callable[[list[RunResult]], None] | None = None,
-    on_search: SearchCallback | None = None,
 ) -> list[RunResult]:
-    """Train every run, score its best checkpoint, and return one result a run, in order.
+    """Train every run, those that can as one stack, and return one result a run, in order; see `stacks`."""
+    results: dict[int, RunResult] = {}
+    for stack in stacks(runs, settings, device, checkpoints):
+        results |= zip(stack.places, stack.train(on_epoch), strict=True)
+    return [results[k] for k in range(len(runs))]
 
-    Runs whose method and model allow it and whose splits have the same shapes train as one stack, with the same numbers
-    as alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack. A run whose
-    training loss or predictions are not finite has failed; the others of its stack go on, and training ends early where
-    all have failed.
+
+def stacks(
+    runs: Sequence[Run], settings: TrainSettings, device: torch.device | str = "cpu", checkpoints: Any = None
+) -> Iterator[Stack]:
+    """Check all runs, then yield them in stacks to train, each once its methods are fitted: bad input is refused then.
+
+    Runs whose method and model allow it and whose splits have the same shapes are one stack, with the same numbers as
+    alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack.
 
     Args:
         runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
             options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
-        on_epoch: called after each epoch with its number (from 1) and one history row a run of the stack.
         checkpoints: save the state every so many epochs (`every`, `save`), and go on from it where there is one
             (`load`): the numbers are those of a run that was never interrupted. See `scripts.driver.checkpoints`.
-        on_start: called with the seeds of a stack once their methods are fitted, when bad input has been refused.
-        on_end: called with the results of a stack once it has ended, before the next stack starts.
-        on_search: called after each step of a method's search before its first epoch, with its number (from 1) and how
-            many there are.
     """
     for run in runs:
         check_data(run.method, run.data)
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.fit_by(settings.fitted_by.for_labels(run.data.train.y))
         run.method.check_batch(settings.batch_size)
-    stacks = _grouped(runs)
-    results: dict[int, RunResult] = {}
-    for places in stacks:
+    groups = _grouped(runs)
+    for places in groups:
         check_alike([runs[k].method for k in places])
-    for places in stacks:
-        stack_results = _train_stack(
-            [runs[k] for k in places], settings, torch.device(device),
-            on_epoch=on_epoch, checkpoints=checkpoints, on_start=on_start, on_search=on_search,
-        )  # fmt: skip
-        if on_end:
-            on_end(stack_results)
-        results |= zip(places, stack_results, strict=True)
-    return [results[k] for k in range(len(runs))]
+    for places in groups:
+        yield Stack(places, [runs[k] for k in places], settings, torch.device(device), checkpoints)
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[int]]:
@@ -110,89 +194,6 @@ def _grouped(runs: Sequence[Run]) -> list[list[int]]:
         else:
             groups["alone", place] = [place]
     return list(groups.values())
-
-
-def _train_stack(
-    runs: Sequence[Run],
-    settings: TrainSettings,
-    device: torch.device,
-    *,
-    on_epoch: EpochCallback | None,
-    checkpoints: Any,
-    on_start: Callable[[list[int]], None] | None,
-    on_search: SearchCallback | None,
-) -> list[RunResult]:
-    """Train one stack; see `train`."""
-    started = time.perf_counter()
-    seeds = [run.streams.seed for run in runs]
-    checksums = {name: checksum for run in runs for name, checksum in run.data.checksums.items()}
-    saved = checkpoints.load(seeds, checksums) if checkpoints else None
-    for run in runs:
-        run.method.fit(run.data, run.model, None if saved else run.streams)
-    if on_start:
-        on_start(seeds)
-    whole = training = Training(runs, settings, device, resumed=saved is not None, on_search=on_search)
-    training.method.begin(training)
-    metric = metric_of(training.selection)
-    state = TrainState.start(len(runs), metric.worst)
-
-    with training.drawing():
-        if saved:
-            training.load_state_dict(saved)
-            state = TrainState(**saved["train"])
-            started -= state.seconds
-        for epoch in range(state.epoch + 1, settings.epochs + 1):
-            state.begin_epoch(epoch, training.method.selects_from, metric.worst)
-            # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
-            training.models.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
-            orders, draws = zip(*(draw_epoch(run, settings) for run in training.runs), strict=True)
-            losses = training.run_epoch(orders, draws)
-            losses = losses.reshape(len(losses), len(training.runs)).double().cpu()
-            scores = {}
-            for name in ("val", *settings.track):
-                prediction = training.predict(name)
-                if name == "val":
-                    state.note_failures(epoch, losses, prediction)
-                scores[name] = training.score(name, prediction)
-            better = metric.better(scores["val"], state.best[state.going]) | (settings.select == "last")
-            better &= torch.tensor([place not in state.stopped for place in state.going])
-            training.models.keep_best(better.to(device))
-            curves = {f"{name}_{training.selection}": values for name, values in scores.items()}
-            state.note_epoch(epoch, scores["val"], better, {"train_loss": losses.mean(dim=0), **curves})
-            training.end_epoch(epoch, scores["val"])
-            state.end_impatient(settings.patience or math.inf, training.method.selects_from)
-            state.seconds = time.perf_counter() - started
-            if checkpoints and (epoch % checkpoints.every == 0 or epoch == settings.epochs):
-                checkpoints.save(seeds, {"train": vars(state), **training.state_dict()}, checksums)
-            if on_epoch:
-                on_epoch(epoch, [history[-1] for history in state.history])
-            if not state.left:
-                break
-            training = _smaller_stack(training, whole, state, saves=checkpoints is not None)
-
-        whole.models.put_best(training.models, state.going)
-        whole.models.load_best()
-        unstack_modules(training.method, training.methods)
-        predictions = _predict_all(whole)
-        whole.rows.clear()  # a method may have kept the training
-
-    seconds = (time.perf_counter() - started) / len(runs)
-    failures = [state.failure(e, training.selection) for e in range(len(runs))]
-    return [
-        RunResult(
-            scores={} if failures[e] else _score_run(run.data, predictions[e]),
-            predictions=predictions[e],
-            best_epoch=int(state.best_epoch[e]),
-            history=state.history[e],
-            seconds=seconds,
-            stack=len(runs),
-            diagnostics=run.method.diagnostics(),
-            state_dict=whole.models.best_weights(e),
-            failure=failures[e],
-            label_scaling=whole.models.labels.facts(e),
-        )
-        for e, run in enumerate(runs)
-    ]
 
 
 def draw_epoch(run: Run, settings: TrainSettings) -> tuple[EpochBatches, dict[str, np.ndarray]]:

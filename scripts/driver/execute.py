@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, MODEL_FORMAT
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.losses import LOSSES, SQUARED
-from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, train
+from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, stacks
 from cmixup.training.training import SearchCallback
 from scripts.config.parts import GROUPS
 from scripts.driver.checkpoints import RESUME_FILE, Checkpoints
@@ -53,7 +53,7 @@ def execute_together(
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
     ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
-    `cmixup.training.trainer.train`. Returns the folders written.
+    `cmixup.training.trainer.Stack.train`. Returns the folders written.
 
     Raises:
         InputError: no folder has been written then, but where a method's search diverged: folders have been begun.
@@ -104,42 +104,38 @@ def _train_claimed(
     torch.set_num_threads(first.config["threads"])
     seeds = [(job, seed) for job in jobs for seed in job.pending]
     logged = seeds if first.config["logger"] == "wandb" else []  # which refuses bad variables before data are read
-    loggers = iter([WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged])
-    members = [(job, make_run(job, seed)) for job, seed in seeds]
-    waiting = iter(members)
+    loggers = [WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged]
+    runs = [make_run(job, seed) for job, seed in seeds]
     # Before training: what is committed or edited meanwhile is not what runs.
     made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
-    training, followed_by = list[tuple[Job, Run]](), list[WandbLogger]()
-
-    def start(numbers: list[int]) -> None:
-        training[:] = itertools.islice(waiting, len(numbers))
-        followed_by[:] = itertools.islice(loggers, len(numbers))
-        for logger in followed_by:
-            logger.start()
-        for job, run in training:
-            begin_run(job.run_folder(run.streams.seed), job.seed_config(run.streams.seed))
-
-    def log_epoch(epoch: int, rows: list[dict[str, float]]) -> None:
-        for logger, row in zip(followed_by, rows, strict=False):
-            logger.epoch(epoch, row)
-        on_epoch(epoch, rows)
-
-    def end(results: list[RunResult]) -> None:
-        """Write what a stack gave before the next one trains."""
-        folders = [job.run_folder(run.streams.seed) for job, run in training]
-        for (job, run), folder, result in zip(training, folders, results, strict=True):
-            report = make_report(jobs, job, run, result) | made_by
-            more: Any = {} if result.failure else run_files(job.config, run, result)
-            write_run(folder, job.seed_config(run.streams.seed), report, result.history, **more)
-        whole = [folder for folder, result in zip(folders, results, strict=True) if not result.failure]
-        mark_stack_done(first.out, whole)
-        for logger, folder, (_, run) in zip(followed_by, folders, training, strict=False):
-            logger.finish(folder, run.data.test.x)
-
-    hooks: Any = {"on_start": start, "on_search": on_search, "on_epoch": log_epoch, "on_end": end}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
-    results = train([run for _, run in members], first.settings, first.device, checkpoints=checkpoints, **hooks)
-    return [(job, seed, result.failure) for (job, seed), result in zip(seeds, results, strict=True)]
+    failures: dict[int, Failure | None] = {}
+    for stack in stacks(runs, first.settings, first.device, checkpoints):  # each is written before the next one trains
+        members, stack_loggers = [seeds[k] for k in stack.places], [loggers[k] for k in stack.places if loggers]
+        folders = [job.run_folder(seed) for job, seed in members]
+        for logger in stack_loggers:
+            logger.start()
+        for (job, seed), folder in zip(members, folders, strict=True):
+            begin_run(folder, job.seed_config(seed))
+        results = stack.train(partial(log_epoch, stack_loggers, on_epoch) if stack_loggers else on_epoch, on_search)
+        for (job, seed), run, folder, result in zip(members, stack.runs, folders, results, strict=True):
+            report = make_report(members, job, run, result) | made_by
+            more: Any = {} if result.failure else run_files(job.config, run, result)
+            write_run(folder, job.seed_config(seed), report, result.history, **more)
+        mark_stack_done(first.out, [f for f, result in zip(folders, results, strict=True) if not result.failure])
+        for logger, folder, run in zip(stack_loggers, folders, stack.runs, strict=False):
+            logger.finish(folder, run.data.test.x)
+        failures |= {k: result.failure for k, result in zip(stack.places, results, strict=True)}
+    return [(job, seed, failures[k]) for k, (job, seed) in enumerate(seeds)]
+
+
+def log_epoch(
+    loggers: Sequence[WandbLogger], on_epoch: EpochCallback, epoch: int, rows: list[dict[str, float]]
+) -> None:
+    """Log an epoch of a stack, and hand it on."""
+    for logger, row in zip(loggers, rows, strict=True):
+        logger.epoch(epoch, row)
+    on_epoch(epoch, rows)
 
 
 def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, Any]:
@@ -190,8 +186,8 @@ def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
     return Checkpoints(job.run_folder, job.config["checkpoint_every"], key, origin, goes_on)
 
 
-def make_report(jobs: Sequence[Job], job: Job, run: Run, result: RunResult) -> dict[str, Any]:
-    """Return the record of one run.
+def make_report(members: Sequence[tuple[Job, int]], job: Job, run: Run, result: RunResult) -> dict[str, Any]:
+    """Return the record of one run, of the job and seed of each of its stack's `members`.
 
     It names the run's stack, since a run repeats to the last digit only in the same one: batched kernels round
     differently for another number of models, and training amplifies that. `stack` is how many models the trainer
@@ -202,8 +198,8 @@ def make_report(jobs: Sequence[Job], job: Job, run: Run, result: RunResult) -> d
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
     nothing = nothing_learned(data, result)
-    stacked = result.stack == sum(len(one.pending) for one in jobs)
-    cells = [{"options": one.options, "seeds": list(one.pending)} for one in jobs]
+    jobs = list({id(one): one for one, _ in members}.values())
+    cells = [{"options": one.options, "seeds": [seed for other, seed in members if other is one]} for one in jobs]
     return {
         "format": FORMAT,
         "experiment": config["experiment"],
@@ -234,8 +230,8 @@ def make_report(jobs: Sequence[Job], job: Job, run: Run, result: RunResult) -> d
         "checksums": dict(data.checksums),
         "config": {key: value for key, value in job.seed_config(seed).items() if key not in MACHINE_KEYS},
         "stack": result.stack,
-        "stack_seeds": list(job.pending) if stacked else [seed],
-        **({"stack_cells": cells} if stacked and len(jobs) > 1 else {}),
+        "stack_seeds": [one for other, one in members if other is job],
+        **({"stack_cells": cells} if len(jobs) > 1 else {}),
     }
 
 

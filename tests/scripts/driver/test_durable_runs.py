@@ -66,7 +66,7 @@ def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytes
             execute_job(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
     assert len(job.pending) == 3 - at
-    monkeypatch.setattr(job_module, "train", crash)
+    monkeypatch.setattr(job_module, "stacks", crash)
     assert execute_job(job) == []
     assert [(r["seed"], r["stack"]) for r in load_reports(tmp_path)] == [(0, 3), (1, 3), (2, 3)]
     assert list(tmp_path.rglob(RESUME_FILE)) == list(tmp_path.rglob(runs.ENDING)) == []
@@ -170,19 +170,19 @@ def test_a_seed_that_another_process_trains_is_waited_for(
 ) -> None:
     """Of seeds 0 to 2 another process has 1: 0 and 2 train here, and then 1, since that process ends without it."""
     job = planned(tmp_path, "seeds=0..2")
-    stacks: list[list[int]] = []
-    train: Callable[..., Any] = job_module.train
+    trained: list[list[int]] = []
+    stacks: Callable[..., Any] = job_module.stacks
 
     with held_by_another(tmp_path, job.run_folder(1).relative_to(tmp_path).as_posix()) as process:
 
         def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
-            stacks.append([run.streams.seed for run in members])
+            trained.append([run.streams.seed for run in members])
             threading.Timer(0.2, process.kill).start()
-            return train(members, *given, **named)
+            return stacks(members, *given, **named)
 
-        monkeypatch.setattr(job_module, "train", training)
+        monkeypatch.setattr(job_module, "stacks", training)
         execute_job(job)
-    assert stacks == [[0, 2], [1]]
+    assert trained == [[0, 2], [1]]
     assert [r["stack_seeds"] for r in load_reports(tmp_path)] == [[0, 2], [1], [0, 2]]
     assert "seed=1 is being made by another process: waiting for it" in capsys.readouterr().err
 

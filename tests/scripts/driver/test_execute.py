@@ -14,6 +14,7 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.files import PREPROCESSING
+from cmixup.training.trainer import Stack
 from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
@@ -189,7 +190,7 @@ def no_training(*_: object, **__: object) -> NoReturn:
 def test_an_unwritable_output_stops_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     job = planned(tmp_path / "file")
-    monkeypatch.setattr(run_module, "train", lambda *_, on_start, **__: (on_start([0]), no_training()))
+    monkeypatch.setattr(Stack, "train", no_training)
     with pytest.raises(OSError, match="file"):
         execute_job(job)
 

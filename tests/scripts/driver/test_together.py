@@ -1,17 +1,20 @@
 """Jobs that differ only in what their methods draw with train as one stack, and their records say with whom."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
+from cmixup.saved_run import load_run
+from cmixup.training.trainer import Stack
 from cmixup.training.training import Failure
-from scripts.driver import execute as job_module
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, stack_key
-from scripts.driver.runs import load_reports
+from scripts.driver.runs import load_reports, read_predictions
 from scripts.plan.schedule import stacks_of
 from tests.scripts.jobs import execute_job, planned, report_of
 
@@ -101,16 +104,14 @@ def test_stacks_hold_about_as_many_models_as_are_fast(tmp_path: Path) -> None:
 def test_a_run_that_diverges_is_named_with_its_job_and_the_others_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = job_module.train
+    train = Stack.train
 
-    def third_diverges(*given: Any, on_end: Any, **named: Any) -> Any:
-        def end(results: Any) -> None:
-            results[2].failure = Failure(2, 1, "the training loss")
-            on_end(results)
+    def third_diverges(*given: Any) -> Any:
+        results = train(*given)
+        results[2].failure = Failure(2, 1, "the training loss")
+        return results
 
-        return train(*given, on_end=end, **named)
-
-    monkeypatch.setattr(job_module, "train", third_diverges)
+    monkeypatch.setattr(Stack, "train", third_diverges)
     jobs = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
     with pytest.raises(Diverged, match="seed 0: the training loss is not finite") as raised:
         execute_together(jobs)
@@ -119,3 +120,36 @@ def test_a_run_that_diverges_is_named_with_its_job_and_the_others_are_done(
     assert [(r["bandwidth"], r["seed"]) for r in load_reports(tmp_path)] == [(0.1, 0), (0.1, 1), (0.2, 1)]
     again = [cmixup_job(tmp_path, b, "seeds=2") for b in (0.1, 0.2)]
     assert [job.pending for job in again] == [[], [0]]
+
+
+class UnevenSplits:
+    """A dataset whose odd seeds have a test row less, as grouped splits may."""
+
+    def __init__(self, inside: Any):
+        self.inside = inside
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inside, name)
+
+    def load(self, seed: int) -> RegressionData:
+        data = self.inside.load(seed)
+        keep = slice(len(data.test) - seed % 2)
+        return replace(data, test=Split(data.test.x[keep], data.test.y[keep], data.test.domain[keep]))
+
+
+@pytest.mark.usefixtures("no_git")
+def test_seeds_of_two_stacks_keep_their_own_folders(tmp_path: Path) -> None:
+    """Seeds 0 and 2 are one stack and 1 another: each folder has its seed's rows, predictions and weights."""
+    job = planned(tmp_path, "seeds=0..2", "method=cmixup")
+    job = replace(job, dataset=UnevenSplits(job.dataset))
+    for seed, folder in enumerate(execute_job(job)):
+        report, test = report_of(folder), job.dataset.load(seed).test
+        assert (report["seed"], report["stack"], report["stack_seeds"]) == (
+            seed,
+            *((1, [1]) if seed == 1 else (2, [0, 2])),
+        )
+        with torch.no_grad():
+            predicted = load_run(folder).predict(test.x)
+        error = (torch.as_tensor(predicted) - test.y).double().square().mean().sqrt().item()
+        assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-6)
+        assert read_predictions(folder / "predictions.h5")["test"].target == pytest.approx(test.y.numpy())

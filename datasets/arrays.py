@@ -12,6 +12,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
+from cmixup.spread import VANISH, varies
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.problems import labels_seen
 from datasets.common.table.splits import split_own
@@ -128,18 +129,30 @@ class Arrays(Dataset):
         x = self.arrays["x"]
         trains = np.isin(np.arange(len(x)), train)
         width = x.shape[1] if x.ndim == 2 else 1
-        sums, far = np.zeros((2, width)), np.zeros(width)
-        for start, block in chunks(x, f"{self._source}: x"):
-            if not start:
-                far = block[:1].reshape(-1, width)[0]  # squares of large numbers have no digits left for differences
-            mine = block[trains[start : start + len(block)]].reshape(-1, width) - far
-            sums += [mine.sum(axis=0), np.square(mine).sum(axis=0)]
+        count = len(train) * math.prod(x.shape[1:]) // width
+
+        def sums(far: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+            total, low, high = np.zeros((2, width)), np.full(width, np.inf), np.full(width, -np.inf)
+            for start, block in chunks(x, f"{self._source}: x"):
+                mine = block[trains[start : start + len(block)]].reshape(-1, width)
+                if far is None:
+                    far = block[:1].reshape(-1, width)[0]  # squares of large numbers lose what they differ by
+                if len(mine):
+                    low, high = np.minimum(low, mine.min(axis=0)), np.maximum(high, mine.max(axis=0))
+                mine = mine - far
+                total += [mine.sum(axis=0), np.square(mine).sum(axis=0)]
+            mean, square = total / count
+            return mean + far, square, square - mean**2, low, high
+
+        mean, square, variance, low, high = sums()
         if self.scaling == "none":
             return (0.0,), (1.0,)
-        mean, square = sums / (len(train) * math.prod(x.shape[1:]) / width)
-        variance = square - mean**2
-        std = np.sqrt(np.where(variance > 1e-12 * square, variance, 1.0))
-        return tuple((mean + far).tolist()), tuple(std.tolist())
+        vary, lost = varies(low, high, count), variance <= 1e-12 * square
+        if (vary & lost).any():  # the first row is no training row, and far from them
+            near, _, exact, *_ = sums(low)
+            mean, variance = np.where(lost, near, mean), np.where(lost, exact, variance)
+        std = np.where(vary, np.sqrt(np.maximum(variance, 0)), VANISH)
+        return tuple(np.where(vary, mean, low).tolist()), tuple(std.tolist())
 
 
 def label_names(y: np.ndarray) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from cmixup.inputs.images import (
     read_image,
 )
 from cmixup.networks.vision import import_torchvision
+from cmixup.spread import VANISH
 from cmixup.tables.columns import level_codes
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS
@@ -54,6 +55,7 @@ class Labelled:
     parts: list[object]  # the word of each that names its part, if a column does
     mean: np.ndarray  # (N, 3) float64, of the pixels of each image, of which the largest is 1, and
     square: np.ndarray  # of their squares
+    within: np.ndarray  # (N, 3), the variance inside of each image
     units: tuple[str, ...]  # of the labels
     source: str  # how errors call the table
     checksums: Mapping[str, str]  # of the table, and of the list of images
@@ -171,7 +173,7 @@ class Images(TextFile):
         y, wrong = np.column_stack(labels), dict(table.wrong)
         files = [Path() if file is None else file for file in table.files]
         deep = any(in_threads(is_deep, [file for file in table.files if file]))
-        pixels, mean, square = self._decoded(files, deep, table, wrong)
+        pixels, mean, square, within = self._decoded(files, deep, table, wrong)
         if wrong and not self.skip_broken:
             more = f"; and {len(wrong) - 1} more" if len(wrong) > 1 else ""
             raise InputError(f"{wrong[min(wrong)]}{more} (dataset.skip_broken=true goes on without)")
@@ -193,8 +195,8 @@ class Images(TextFile):
         if pixels is not None:
             kept.kept = pixels if len(rows) == len(y) else pixels[torch.from_numpy(rows)]
         units = tuple(unit_of(reading.form) for reading in readings)
-        return Labelled(kept, y[rows], domain[rows], parts, mean[rows], square[rows], units, source, self.checksums,
-                        tuple(notes))  # fmt: skip
+        return Labelled(kept, y[rows], domain[rows], parts, mean[rows], square[rows], within[rows], units, source,
+                        self.checksums, tuple(notes))  # fmt: skip
 
     def _columns(self, table: ImageTable) -> dict[str, tuple[str, ...]]:
         """Return the columns that the options name, as the table spells them; they must be there."""
@@ -211,12 +213,12 @@ class Images(TextFile):
 
     def _decoded(
         self, paths: list[Path], deep: bool, table: ImageTable, wrong: dict[int, str]
-    ) -> tuple[Tensor | None, np.ndarray, np.ndarray]:
-        """Decode every image: return all pixels if they may stay, and mean and mean square of each; note the broken."""
+    ) -> tuple[Tensor | None, np.ndarray, np.ndarray, np.ndarray]:
+        """Decode every image: return all pixels if they may stay, and moments of each; note the broken."""
         n, shape = len(paths), (len(paths), CHANNELS, self.size, self.size)
         fits = math.prod(shape) * (4 if deep else 1) <= self.memory * GB
         kept = torch.zeros(shape, dtype=torch.int32 if deep else torch.uint8) if fits else None
-        moments, largest = np.zeros((2, n, CHANNELS)), 65535 if deep else 255
+        moments, largest = np.zeros((3, n, CHANNELS)), 65535 if deep else 255
 
         def decode(row: int) -> None:
             try:
@@ -227,7 +229,7 @@ class Images(TextFile):
             if kept is not None:
                 kept[row] = torch.from_numpy(pixels)
             values = pixels.reshape(CHANNELS, -1) / largest
-            moments[:, row] = values.mean(axis=1), np.square(values).mean(axis=1)
+            moments[:, row] = values.mean(axis=1), np.square(values).mean(axis=1), values.var(axis=1)
 
         in_threads(decode, [row for row in range(n) if row not in wrong])
         return kept, *moments
@@ -245,7 +247,8 @@ class Images(TextFile):
         domain = rng.integers(0, 12 if self.group else 1, n)
         parts: list[object] = [SPLITS[k % 3] for k in range(n)]
         mean, square = (values.mean(axis=(2, 3)) for values in moments)
-        return Labelled(files, truth, domain, parts, mean, square, ("",) * truth.shape[1], "the stand-in", {}, ())
+        within, units = moments[0].var(axis=(2, 3)), ("",) * truth.shape[1]
+        return Labelled(files, truth, domain, parts, mean, square, within, units, "the stand-in", {}, ())
 
 
 class AugmentedRows:
@@ -281,10 +284,12 @@ class AugmentedRows:
 
 
 def _moments(one: Labelled, rows: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel over images; one that is constant is divided by 1."""
+    """Return mean and standard deviation of each channel over images; one that is constant is divided by `VANISH`."""
     mean = one.mean[rows].mean(axis=0)
     variance = one.square[rows].mean(axis=0) - mean**2
-    std = np.sqrt(np.where(variance > 1e-10, variance, 1.0))
+    # Of few photons in 16 bits the squares lose it; from differences it is 0 only where all pixels are equal.
+    exact = one.within[rows].mean(axis=0) + (one.mean[rows] - one.mean[rows[0]]).var(axis=0)
+    std = np.where(exact > 0, np.sqrt(np.where(variance > 1e-10, variance, exact)), VANISH)
     return tuple(mean.tolist()), tuple(std.tolist())
 
 

@@ -11,6 +11,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
+from cmixup.spread import moments, varies
 from cmixup.tables.columns import as_numbers, cell, read_column
 from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, text_of
 from cmixup.tables.written import unit_of
@@ -169,16 +170,12 @@ class Series(TextFile):
         times = np.unique(np.concatenate([one.times[: one.observed] for one in every]))
         cuts = [times[int(share * len(times))] for share in (0.6, 0.8)]
         training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
-        std = training.std(axis=0)
-        made = replace(
-            made, shift=tuple(training.mean(axis=0).tolist()), scale=tuple(np.where(std > 0, std, 1.0).tolist())
-        )
-        for k, name in enumerate(made.columns[:m]):
-            if all((one.values[: one.observed, k] == every[0].values[0, k]).all() for one in every):
-                value = every[0].values[0, k]
-                raise InputError(
-                    f"target {name!r} of {placed.source.name} is {value:g} in every row: there is nothing to forecast"
-                )
+        made = made.scaled_by(*moments(training))
+        everything = np.concatenate([one.values[: one.observed, :m] for one in every])
+        for name, values in zip(made.columns[:m], everything.T, strict=True):
+            if not varies(values.min(), values.max(), len(values)):
+                what = f"target {name!r} of {placed.source.name} is {values[0]:g} in every row"
+                raise InputError(f"{what}: there is nothing to forecast")
         x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
         rows = {part: list[np.ndarray]() for part in SPLITS}  # after each window, of the concatenated series
         begins = np.cumsum([0, *(len(one.times) for one in every)])
@@ -204,6 +201,8 @@ class Series(TextFile):
         parts = {part: after[part] for part in SPLITS[1:]}
         naive = naive_forecasts(values, begins[:-1], parts, ahead, every[0].times.freq)
         checksums, notes = placed.source.checksums, self._notes(cuts, after)
+        if new := made.new_values(every):
+            notes.append(f"constant in training, so that later values change nothing: {', '.join(new)}")
         more = {"unit": made.labels, "naive": naive}
         return self.assemble(seed, splits, checksums, notes, preprocessing=made.to_json(), **more)
 

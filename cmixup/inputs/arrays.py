@@ -11,6 +11,7 @@ from torch import Tensor
 from cmixup.errors import InputError, format_value
 from cmixup.files import ARRAYS_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
+from cmixup.spread import VANISH, is_new, warn_of_new
 
 CHUNK = 4096  # rows that are read at a time
 
@@ -71,8 +72,12 @@ class ArrayPreprocessing(Preprocessing):
         if tuple(array.shape[1:]) != self.in_shape or not array.shape:
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"{source}: x must have shape ({expected}), got {format_value(tuple(array.shape))}")
-        for _ in chunks(array, f"{source}: x"):
-            pass
+        constant = np.flatnonzero(np.array(self.std) >= VANISH)
+        found = np.zeros(len(constant), dtype=bool)
+        for _, block in chunks(array, f"{source}: x"):
+            columns = block.reshape(-1, len(self.std))[:, constant]
+            found |= is_new(columns, np.array(self.mean)[constant])
+        warn_of_new([f"column {k + 1} of x" if len(self.std) > 1 else "x" for k in constant[found]], source)
         return self.rows(array, np.arange(len(array)))
 
     def rows(self, array: Any, rows: np.ndarray) -> ArrayRows:

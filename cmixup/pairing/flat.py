@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import Indexable
+from cmixup.spread import varies
 
 INPUT_BYTES_PER_CHUNK = 64 * 2**20
 SAMPLED_ROWS = 1024  # whose distances stand for those of all rows
@@ -52,8 +53,8 @@ class Standardised:
         flat = read(x, every if isinstance(x, Tensor) else self.sample)
         deviation = flat.std(dim=0, correction=0)
         # A constant column's deviation may be a rounding error instead of 0: it would blow noise up.
-        varies = deviation > 1e-6 * flat.abs().amax(dim=0)
-        self.mean, self.scale = flat.mean(dim=0), torch.where(varies, 1 / deviation, 0.0)
+        vary = varies(flat.amin(dim=0).double(), flat.amax(dim=0).double(), len(flat))
+        self.mean, self.scale = flat.mean(dim=0), torch.where(vary, 1 / deviation, 0.0)
 
     def read(self, rows: np.ndarray) -> Tensor:
         """Return `(B, D)` standardised inputs of `rows: (B,)`."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cmixup.errors import InputError, check_flag, format_value
 from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
+from cmixup.spread import varies
 
 
 class LabelSpace:
@@ -60,7 +61,8 @@ class LabelSpace:
         if isinstance(self.scale, str):
             of = np.nanstd if has_gaps(values) else np.std
             deviation = of(values, axis=0, dtype=np.float64)
-            scale = np.where(deviation > 0, deviation, 1.0)
+            low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+            scale = np.where(varies(low, high, len(values)), deviation, 1.0)
         else:
             scale = _per_output("scale", self.scale, d)
         period = _per_output("period", self.period, d)

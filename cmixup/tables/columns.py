@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from cmixup.errors import MAX_TEXT, InputError, format_value, nearest, shortened
+from cmixup.spread import VANISH, is_new
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
-from cmixup.tables.levels import LOGICAL, level_places
+from cmixup.tables.levels import LOGICAL, level_places, places_of
 from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
 
 #: Cells that stand for an unknown value.
@@ -34,6 +35,10 @@ class Number:
         """Names of its features."""
         return [self.name, f"{self.name} is missing"] if self.missing else [self.name]
 
+    def has_new(self, values: pd.Series) -> bool:
+        """Return whether training had one value alone, and rows have another."""
+        return self.scale >= VANISH and bool(is_new(as_numbers(values, self.form)[0], self.shift))
+
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
         """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros."""
         numbers = checked_numbers(values, source, self.form)
@@ -41,6 +46,25 @@ class Number:
         out[:, 0] = (np.where(unknown, self.median, numbers) - self.shift) / self.scale
         if self.missing:
             out[:, 1] = unknown
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A column that had one value in training: no feature."""
+
+    kind: str = field(default="constant", kw_only=True)
+    name: str
+    value: float | str
+    form: str = ""  # as that of a `Number`
+    features: ClassVar[list[str]] = []
+
+    def has_new(self, values: pd.Series) -> bool:
+        """Return whether rows have another value; what is unknown is none."""
+        if isinstance(self.value, str):
+            find = places_of((self.value,))
+            return any(find(word) < 0 for word in as_words(values)[1])
+        numbers, wrong = as_numbers(values, self.form)
+        return bool(wrong.any() or is_new(numbers, self.value))
 
 
 @dataclass(frozen=True)

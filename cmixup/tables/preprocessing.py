@@ -9,9 +9,10 @@ import pandas as pd
 
 from cmixup.files import TABLE_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.tables.columns import Category, Number, checked_columns
+from cmixup.spread import warn_of_new
+from cmixup.tables.columns import Category, Constant, Number, checked_columns
 
-KINDS = {"number": Number, "category": Category}
+KINDS = {"number": Number, "category": Category, "constant": Constant}
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class TablePreprocessing(Preprocessing):
     group: str  # the column of domains, which is no feature; empty if there is none
     log_target: bool  # whether the model predicts the natural logarithm of the targets
     scaling: str  # of numbers: standard, minmax (clipped to [0, 1]) or none
-    columns: tuple[Number | Category, ...]  # that become features, in order
+    columns: tuple[Number | Category | Constant, ...]  # that become features, in order, and constant ones
     dropped: Mapping[str, str]  # reason by column, of those that were found to be of no use
 
     @property
@@ -38,13 +39,20 @@ class TablePreprocessing(Preprocessing):
     @property
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
-        return [column.name for column in self.columns if isinstance(column, Category) or column.form]
+        return [
+            c.name for c in self.columns
+            if isinstance(c, Category) or c.form or (isinstance(c, Constant) and isinstance(c.value, str))
+        ]  # fmt: skip
 
     def apply(self, frame: pd.DataFrame, source: str = "table") -> np.ndarray:
         """Return the features `(N, len(features))` float32 of the rows of a table; other columns are ignored."""
         x = np.zeros((len(self.features), len(frame)), dtype=np.float32).T  # written feature by feature
-        frame, start = checked_columns(frame, [column.name for column in self.columns], source), 0
-        for column in self.columns:
+        every = [c for c in self.columns if not isinstance(c, Constant) or c.name in map(str, frame)]
+        frame, start = checked_columns(frame, [column.name for column in every], source), 0
+        warn_of_new([c.name for c in every if not isinstance(c, Category) and c.has_new(frame[c.name])], source)
+        for column in every:
+            if isinstance(column, Constant):
+                continue
             out = x[:, start : start + len(column.features)]
             column.encode(frame[column.name], out, source)
             if self.scaling == "minmax":

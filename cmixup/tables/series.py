@@ -1,8 +1,9 @@
 """A series of one's own: rows with times on a regular grid, and how a run makes windows of them; kept as JSON."""
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pandas as pd
 from cmixup.errors import InputError, format_value
 from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
+from cmixup.spread import VANISH, is_new, warn_of_new
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
 
 FILLS = ("none", "previous", "linear")
@@ -145,6 +147,18 @@ class SeriesPreprocessing(Preprocessing):
             raise InputError(f"{source}: {where}{cure if self.fill == 'none' else f'; fill={self.fill} has none'}")
         return OneSeries(name, grid, values, observed, int(gaps.sum()))
 
+    def scaled_by(self, shift: np.ndarray, scale: np.ndarray) -> Self:
+        """Return this with the mean and the scale `(columns,)` of training rows."""
+        return replace(self, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
+
+    def new_values(self, every: Sequence[OneSeries]) -> list[str]:
+        """Return the columns that were constant in training, and are not what they were in some series."""
+        constant = [k for k, scale in enumerate(self.scale) if scale >= VANISH]
+        return [
+            self.columns[k] for k in constant
+            if any(is_new(one.values[: one.observed, k], self.shift[k]) for one in every)
+        ]  # fmt: skip
+
     def inputs(self, one: OneSeries) -> np.ndarray:
         """Return the rows `(n, columns)` float32 that windows are cut from.
 
@@ -164,8 +178,9 @@ class SeriesPreprocessing(Preprocessing):
         With the last step alone windows that end up to `horizon` - 1 rows before it are among them, as many as there
         are: each forecasts one step.
         """
-        windows = []
-        for one in self.series(frame, source):
+        windows, every = [], self.series(frame, source)
+        warn_of_new(self.new_values(every), source)
+        for one in every:
             call = f"{source}, {self.id} {one.name}" if self.id else source
             if one.observed < self.window:
                 raise InputError(f"{call} has {one.observed} rows with a target; a window needs {self.window}")

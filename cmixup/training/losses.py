@@ -11,6 +11,7 @@ so a method stays what it is; bandwidths, predictions and scores are in the labe
 carries inputs to its output in the label's unit can lose by it, as LSTNet's highway does (`models/lstnet.py`).
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -23,6 +24,7 @@ from cmixup.backbone import Backbone
 from cmixup.data import Split, Tasks
 from cmixup.errors import InputError
 from cmixup.metrics import HALF_LOG
+from cmixup.spread import varies
 
 #: none: the network learns labels as they are. centre: minus their mean. standard: minus their mean, over their
 #: standard deviation. loss: the network's outputs are in label units, and the loss standardises outputs and labels.
@@ -47,7 +49,8 @@ class LabelScaling:
         """Take mean and standard deviation (N in the denominator) from the training splits of a stack's runs.
 
         They are of each label dimension; `loss` pools the variance over dimensions, so that each keeps its share of the
-        squared error. Tasks have one label, so all of their labels are pooled. Constant labels are divided by 1.
+        squared error. Tasks have one label, so all of their labels are pooled. Constant labels (`cmixup.spread`) are
+        divided by 1.
         """
         if form == "none":
             return cls()
@@ -61,7 +64,10 @@ class LabelScaling:
                 variance = (y.double() - mean).square().nanmean(dim=0, keepdim=True)
             std = (variance.mean(dim=1, keepdim=True) if form == "loss" else variance).sqrt()
             means.append(mean)
-            stds.append(torch.where((std > 0) & (form != "centre"), std, 1.0).to(y.dtype))
+            low, high = (torch.where(y.isnan(), far, y.double()) for far in (math.inf, -math.inf))
+            vary = varies(low.amin(dim=0, keepdim=True), high.amax(dim=0, keepdim=True), len(y))
+            vary = vary.any(dim=1, keepdim=True) if form == "loss" else vary
+            stds.append(torch.where(vary & (form != "centre"), std, 1.0).to(y.dtype))
         together = [torch.stack(values) if len(values) > 1 else values[0] for values in (means, stds)]
         return cls(form, *(values.to(device) for values in together))
 

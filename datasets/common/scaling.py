@@ -13,8 +13,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import TABLE_FORMAT
-
-VANISH = 1e300  # what is divided by it is 0 in float32
+from cmixup.spread import VANISH, moments, varies
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,10 @@ class Scaling:
             raise InputError(f"column {column} of x has no known value in the rows that scaling is fitted on")
         mean = np.where(known, x, 0.0).sum(axis=0) / known.sum(axis=0)
         x = np.where(known, x, mean)
+        if form == "standard":
+            return cls(form, mean, *moments(x))
         low, high = x.min(axis=0), x.max(axis=0)
-        varies = high > low
-        if form == "minmax":
-            return cls(form, mean, low, np.where(varies, high - low, 1.0))
-        return cls(form, mean, np.where(varies, x.mean(axis=0), low), np.where(varies, x.std(axis=0), VANISH))
+        return cls(form, mean, low, np.where(varies(low, high, len(x)), high - low, VANISH))
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Return the features of the rows `x: (N, d)`."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.tables.columns import Category, Number, as_numbers, read_column
+from cmixup.tables.columns import Category, Constant, Number, as_numbers, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.common.table.fitting import fit_category, fit_number, holds_categories
 from datasets.common.table.user import Source, UserTable
@@ -64,9 +64,9 @@ def test_without_unknown_training_values_there_is_no_indicator_and_later_ones_ge
 
 
 def test_columns_of_no_use_are_dropped_with_their_reason() -> None:
-    assert number([3.0, 3.0, 3.0]) == "constant in training"
+    assert number([3.0, 3.0, 3.0]) == Constant("x", 3.0)
     assert number([NAN, NAN]) == "nothing known in training"
-    assert number([3.0, NAN, 3.0]) == Number("x", 3.0, 3.0, 1.0, True)  # whether it is known may tell something
+    assert number([3.0, NAN, 3.0]) == Number("x", 3.0, 3.0, 1e300, True)  # whether it is known may tell something
     rng = np.random.default_rng(0)
     ids = rng.permutation(50)[:30]
     assert number(ids.tolist()) == number(sorted(1000 * ids)) == number((-np.arange(30)).tolist()) == "numbers the rows"
@@ -98,7 +98,7 @@ def test_levels_without_a_feature_are_zeros_everywhere() -> None:
 
 
 def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
-    assert fit_category(column(["a"] * 9), 0.01) == "constant in training"
+    assert fit_category(column(["a"] * 9), 0.01) == Constant("x", "a")
     assert fit_category(column([f"name {k}" for k in range(30)]), 0.01) == "30 levels, all rare"
     assert fit_category(column([None, None]), 0.01) == "nothing known in training"
 

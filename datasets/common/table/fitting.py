@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, shortened
+from cmixup.spread import VANISH, varies
 from cmixup.tables.columns import (
     Category,
+    Constant,
     Number,
     as_numbers,
     as_words,
@@ -58,19 +60,20 @@ def holds_categories(values: pd.Series, source: str) -> bool:
     return True
 
 
-def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: str = "") -> Number | str:
+def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: str = "") -> Number | Constant | str:
     """Return a numeric column fitted on its training values, in the order of the file; or why it is dropped.
 
-    It is dropped if nothing is known, if it is constant, and, unless `keep`, if it numbers the rows (`numbers_rows`);
-    dates may well be in order, and stay. `scaling` is standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
+    It is dropped if nothing is known, and, unless `keep`, if it numbers the rows (`numbers_rows`); dates may well be in
+    order, and stay. `scaling` is standard (mean 0, standard deviation 1), minmax ([0, 1]) or none.
     """
     numbers = checked_numbers(values, source, form)
     known = numbers[~np.isnan(numbers)]
     missing = len(known) < len(numbers)
     if not len(known):
         return "nothing known in training"
-    if known.min() == known.max() and not missing:
-        return "constant in training"
+    vary = varies(known.min(), known.max(), len(known))
+    if not vary and not missing:
+        return Constant(str(values.name), float(known[0]), form)
     if not keep and form[:1] in ("", "1") and not missing and numbers_rows(known):
         return "numbers the rows"
     median = float(np.median(known))
@@ -80,8 +83,9 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: s
         shift, scale = float(filled.mean()), float(filled.std())
     elif scaling == "minmax":
         shift, scale = float(filled.min()), float(filled.max() - filled.min())
-    flat = filled.min() == filled.max()  # one value is known, and not everywhere
-    return Number(str(values.name), median, shift, 1.0 if flat else scale, missing, form)
+    if not vary:  # one value is known, and not everywhere
+        shift, scale = median, VANISH
+    return Number(str(values.name), median, shift, scale, missing, form)
 
 
 def numbers_rows(known: np.ndarray) -> bool:
@@ -94,10 +98,10 @@ def numbers_rows(known: np.ndarray) -> bool:
     return bool(known.max() - known.min() < 2 * len(known) and len(np.unique(known)) == len(known))
 
 
-def fit_category(values: pd.Series, rare: float) -> Category | str:
+def fit_category(values: pd.Series, rare: float) -> Category | Constant | str:
     """Return a column of categories fitted on its training values; or why it is dropped.
 
-    It is dropped if it has one level, and if every level is rare, as names and other identities are: levels with less
+    It is dropped if every level is rare, as names and other identities are: levels with less
     than the share `rare` of the rows, or fewer than 5 of them, become one.
     """
     codes, words = as_words(values)
@@ -107,7 +111,7 @@ def fit_category(values: pd.Series, rare: float) -> Category | str:
     if not counts:
         return "nothing known in training"
     if len(counts) == 1 and not missing:
-        return "constant in training"
+        return Constant(str(values.name), words[0])
     if not levels:
         return f"{len(counts)} levels, all rare"
     rest = tuple(sorted(counts.keys() - set(levels)))

@@ -9,6 +9,7 @@ import pandas as pd
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
+from cmixup.spread import varies
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, level_codes
 from cmixup.tables.written import Reading
@@ -142,9 +143,9 @@ def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bo
     """
     notes = []
     for name, values in zip(targets, y.T, strict=True):
-        if len(values) < len(SPLITS):
+        if len(values := values[~np.isnan(values)]) < len(SPLITS):
             continue
-        if values.min() == values.max():
+        if not varies(values.min(), values.max(), len(values)):
             raise InputError(
                 f"target {format_value(name)} of {source} is {values[0]:g} in every row: there is nothing to predict"
             )

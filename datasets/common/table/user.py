@@ -12,7 +12,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, shortened
-from cmixup.tables.columns import as_numbers, cell, checked_numbers, level_codes, read_column
+from cmixup.tables.columns import Constant, as_numbers, cell, checked_numbers, level_codes, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.written import Reading, unit_of
 from datasets.common.base import SPLITS, Dataset, smooth_labels
@@ -161,9 +161,12 @@ class UserTable(Dataset):
             for name in map(str, training)
         }
         columns = tuple(column for column in fitted.values() if not isinstance(column, str))
-        dropped = {name: reason for name, reason in fitted.items() if isinstance(reason, str)}
+        dropped = {
+            name: "constant in training" if isinstance(made, Constant) else made
+            for name, made in fitted.items() if isinstance(made, str | Constant)
+        }  # fmt: skip
         targets = self.targets or ("y",)  # the stand-in's
-        if not columns:
+        if len(dropped) == len(fitted):
             reasons = "; ".join(f"{name}: {reason}" for name, reason in dropped.items())
             what = f"no feature beside target {', '.join(targets)}{f' ({reasons})' if reasons else ''}"
             raise InputError(f"{table.source.name} has {what}")

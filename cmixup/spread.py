@@ -1,0 +1,64 @@
+"""Whether a column varies: one rule for tables, series, arrays, images, labels, domain tables and the estimator.
+
+Numbers that are equal but for rounding are one number: sums of n of them err by about sqrt(n) units in the last place.
+What does not vary in training tells nothing, so it changes nothing: it is divided by `VANISH`.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+#: What is divided by it is 0 in float32.
+VANISH = 1e300
+#: Units in the last place of float64, times the root of the number of rows, that rounding may amount to.
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: Sums of columns that span such a share of their largest number lose the digits that differ; those of differences not.
+NARROW = 1e-6
+MOST_NAMED = 3  # columns in a warning
+
+
+def varies(low: Any, high: Any, rows: int) -> Any:
+    """Return whether columns vary of which `rows` known values lie between `low` and `high`.
+
+    These are numbers, or arrays or tensors of float64; values of float32 count as float64. NaN varies not.
+    """
+    tolerance = ROUNDING * rows**0.5 / 2
+    return high - low > tolerance * abs(low) + tolerance * abs(high)
+
+
+def moments(values: Floats, weight: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation (d,) of columns of finite numbers (N, d) with weights (N,), N 1 or more.
+
+    One that does not vary has the mean of its first row, and `VANISH`.
+    """
+    low, high = values.min(axis=0), values.max(axis=0)
+    vary = varies(low, high, len(values))
+    if weight is None:
+        mean, deviation = values.mean(axis=0), values.std(axis=0)
+    else:
+        share = weight / weight.sum()
+        mean = share @ values
+        deviation = np.sqrt(share @ (values - mean) ** 2)
+    narrow = vary & (high - low < NARROW * np.maximum(abs(low), abs(high)))
+    if narrow.any():
+        middle, rest = moments(values[:, narrow] - low[narrow], weight)
+        mean[narrow], deviation[narrow] = low[narrow] + middle, rest
+    return np.where(vary, mean, values[0]), np.where(vary, deviation, VANISH)
+
+
+def warn_of_new(names: Sequence[str], source: str) -> None:
+    """Warn the caller of `predict` of columns that were constant in training and have another value now, if any are."""
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        what = f"{', '.join(names[:MOST_NAMED])}{more}: constant in training, and now with another value"
+        warnings.warn(f"{source}: {what}, which changes nothing", UserWarning, stacklevel=4)
+
+
+def is_new(values: Floats, constant: Any) -> Any:
+    """Return whether columns (N, d) or (N,) hold another value than the one of training; float32 tells no two apart."""
+    known = ~np.isnan(values)
+    return (known & (values.astype(np.float32) != np.float32(constant))).any(axis=0)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)\)")
-INTERVAL = re.compile(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]")
+INTERVAL = re.compile(r"([+-]?[\d.]+) \[([+-]?[\d.]+), ([+-]?[\d.]+)\]")
 
 project = "cmixup"
 root_doc = "README"
@@ -43,9 +43,8 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 NAVIGATION = {
     "Learn": ["docs/tutorial", "docs/bandwidth", "docs/questions"],
     "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/own_data", "docs/command_line"],
-    "Evidence": ["results/README", "results/findings", "results/study", "results/theory", "results/benchmarks",
-                 "docs/reproducing", "docs/data",
-                 "results/reliability"],
+    "Evidence": ["results/README", "results/findings", "results/study", "results/study_more", "results/theory",
+                 "results/benchmarks", "docs/reproducing", "docs/data", "results/reliability"],
     "Reference": ["docs/api", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip

@@ -25,7 +25,7 @@ from scripts.report.evidence import (
 )
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, summary_text
-from scripts.report.study_page import every_row
+from scripts.report.study_page import study_rows
 from scripts.report.tables import make_table, standard_records
 from scripts.report.verdicts import find_all, load_artefacts
 from scripts.stats.intervals import LEVEL, Interval, interval_text
@@ -130,13 +130,13 @@ def expected_by_chance(e: Evidence) -> str:
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.ours for artefact in load_artefacts() for one in find_all(artefact, e) if one.ours]
     every = {*judged, *rows, *itertools.chain.from_iterable(gains for _, gains in families_of(e))}
-    means = {row.effect.unweighted for row in every_row() if row.effect.unweighted}
+    means = {row.effect.mean for row in study_rows() if row.effect.mean}
     counts = [(len(some), sum(verdict(d) != "inconclusive" for d in some)) for some in (every, means)]
     (n, differ), (n_means, means_differ) = counts
     return (
         f"Behind the statements and the [findings](findings.md) stand {n} of them. Were there no difference anywhere, "
         f"about {(1 - LEVEL) * n:.0f} would exclude 0 by chance, half on each side; {differ} do. Of the {n_means} "
-        f"unweighted means of the [study](study.md) about {(1 - LEVEL) * n_means:.0f} would, and {means_differ} do"
+        f"means of the [study](study.md) about {(1 - LEVEL) * n_means:.0f} would, and {means_differ} do"
     )
 
 

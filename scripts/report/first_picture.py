@@ -1,4 +1,4 @@
-"""The project's first picture, pairs on a curve and the regressor beside rivals, and what C-Mixup changes on tables."""
+"""The project's first picture: pairs on a curve, and the regressor beside rivals."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.figures import COLOURS, GREY, LOOKS, new_subplots
 from scripts.report.rendering import draws
 from scripts.report.sentences import ESTIMATORS, log_error_difference
-from scripts.report.study_evidence import METHOD, leading_setting
-from scripts.stats.effects import VERDICTS, Effect
 
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
@@ -29,18 +27,12 @@ RIVALS = {
 
 @draws
 def pictures() -> dict[str, Figure]:
-    """Return the picture that README begins with, and that of effects on tables, by their paths below results/."""
-    lead = leading_setting()
-    effect = lead.effect(METHOD)
-    assert effect is not None
+    """Return the picture that README begins with, by its path below results/."""
     first, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
     draw_mixing(left)
     draw_rivals(right, published_evidence())
-    effects, ((axis,),) = new_subplots(1, 1, (7.0, 4.6))
-    draw_effects(axis, effect, lead.rules.equal, lead.splits)
-    for figure in (first, effects):
-        figure.tight_layout()
-    return {"study/first.png": first, "study/effects.png": effects}
+    first.tight_layout()
+    return {"study/first.png": first}
 
 
 def draw_rivals(axis: Axes, e: Evidence) -> None:
@@ -75,38 +67,3 @@ def draw_mixing(axis: Axes) -> None:
     axis.set(xlabel="input", ylabel="label")
     axis.set_title("The idea, on made-up data", fontsize=11)
     axis.legend(frameon=False, fontsize=9)
-
-
-def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
-    """Draw what C-Mixup changes on every table, in the mean, and on a new table, in percent of ERM's error.
-
-    Within the band `equal`, in percent, an effect is neither a gain nor a loss.
-    """
-    axis.axvspan(-equal, equal, color="0.92", linewidth=0, zorder=0)
-    axis.axvline(0, color=COLOURS["erm"], linewidth=1)
-    rows = sorted((interval for interval, _ in effect.tables.values()), key=lambda interval: interval.mean)
-    for place, row in enumerate(rows):
-        axis.errorbar(row.mean, place, xerr=[[row.mean - row.low], [row.high - row.mean]], markersize=3, fmt="o",
-                      color="0.6", linewidth=1)  # fmt: skip
-    assert effect.unweighted
-    known = {
-        "unweighted mean, 95 % interval": effect.unweighted,
-        "a new dataset, 95 % prediction": effect.posterior.new,
-    }
-    for k, (name, one) in enumerate(known.items()):
-        place = len(rows) + 2 + 3 * k
-        axis.errorbar(one.mean, place, xerr=[[one.mean - one.low], [one.high - one.mean]], markersize=6, fmt="D",
-                      color=COLOURS[METHOD], linewidth=2.2)  # fmt: skip
-        axis.annotate(name, (one.high, place), (5, 0), textcoords="offset points", va="center", fontsize=9)
-    axis.text(-0.5 * equal, -2.4, f"within\n{equal:g} %", ha="center", va="center", fontsize=8, color="0.35")
-    axis.set_yticks([])
-    axis.set_ylim(len(rows) + 7, -4.5)
-    axis.set_ylabel(f"{len(rows)} datasets, one row each")
-    left, right = axis.get_xlim()
-    axis.set_xlim(min(-1.4 * equal, left), right + 0.12 * (right - left))  # with room for the names
-    axis.set_xlabel("← better          worse →\nC-Mixup's error against training without mixing, %")
-    counts = effect.counts()
-    improves, worsens = (counts[verdict] or "none" for verdict in VERDICTS[:2])
-    about = f"{len(rows)} datasets, {splits} splits, a tuned network"
-    changed = f"{improves} improve, {worsens} worsen by {equal:g} % or more ({100 * effect.sure:g} % probability)"
-    axis.set_title(f"{about}\n{changed}", fontsize=10)

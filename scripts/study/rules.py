@@ -96,8 +96,7 @@ class Rules:
         methods: of each name, `method`, `fixed` and `space`; `file`, of one that is none of configs/method
             (`scripts.study.entry`).
         max_rows: of a table.
-        level: a verdict needs a probability of 1 minus this.
-        equal: percent of ERM's error (or nats) within which an effect is practically equivalent.
+        equal: percent of ERM's error (or nats) within which an effect makes no difference.
         lite: how many of the tables, those with the fewest rows, an entry is tried on first.
         epochs, patience: of training.
         splits, first_split: how many splits, and the number of the first.
@@ -119,7 +118,6 @@ class Rules:
     conditions: tuple[Condition, ...]
     methods: Mapping[str, Mapping[str, Any]]
     max_rows: int
-    level: float
     equal: float
     lite: int
     epochs: int

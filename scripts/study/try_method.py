@@ -1,4 +1,4 @@
-"""Try a method that the study does not have beside what is stored, and give the verdict: only this method is trained.
+"""Try a method that the study does not have beside what is stored: only this method is trained.
 
 An entry is a store of its own below the out folder: the method's file, its cells and their predictions.
 """
@@ -25,14 +25,11 @@ from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import WORD
 from scripts.stats.effects import (
     BASE,
-    EQUIVALENT,
-    IMPROVES,
     INCONCLUSIVE,
-    WORSENS,
-    Effect,
     errors_of,
     method_effect,
     rank_methods,
+    sign_text,
 )
 from scripts.stats.intervals import interval_text
 from scripts.study.cells import cells_done, read_store, run_keys, train_missing, train_runs
@@ -48,7 +45,7 @@ def try_method(
     method: str, tables: str, conditions: Sequence[str], rules: Rules, *, out: Path, jobs: int = 0,
     results: Path = RESULTS,
 ) -> list[str]:  # fmt: skip
-    """Train a method where no cell of it is stored, print the verdict, and return a line for what went wrong.
+    """Train a method where no cell of it is stored, print what it changes, and return a line for what went wrong.
 
     Arguments are as in `python -m scripts.study --help`; all is written below `out`/entries, and `results` is the store
     of the other methods. A method that cannot be trained or does not repeat is refused before anything is written.
@@ -87,7 +84,7 @@ def try_method(
     missing, mine = {cell.key for cell in cells} - published, read_store(entry, store)
     runs = pd.concat([stored, mine[[key in missing for key in run_keys(mine)]]])
     for condition in conditions:
-        print(method_verdict(runs, condition, name, entry.level, entry.equal))
+        print(method_summary(runs, condition, name))
     print(f"Cost of an epoch: {seconds:.2f} times ERM's.")
     return []
 
@@ -116,26 +113,6 @@ def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
     return min(seconds for seconds, _ in ours) / min(seconds for seconds, _ in erm)
 
 
-def chance_text(p: float) -> str:
-    """Return a probability as pages print it."""
-    return "<0.01" if p < 0.01 else ">0.99" if p > 0.99 else f"{p:.2f}"
-
-
-def mean_text(effect: Effect) -> str:
-    """Return the mean effect by the hierarchical model and the unweighted mean, each with its interval."""
-    model, plain = interval_text(effect.posterior.overall, 1), interval_text(effect.unweighted, 1)
-    return f"{model} % by the hierarchical model, unweighted {plain} %"
-
-
-def new_text(effect: Effect, equal: float) -> str:
-    """Return in a sentence what to expect of a table that nobody has seen."""
-    new = effect.posterior.new
-    return (
-        f"Predictive probability that the error improves by at least {equal:g} % on a new dataset: "
-        f"{chance_text(new.gain)}; that it worsens as much: {chance_text(new.loss)}."
-    )
-
-
 def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:
     """Return on how many splits validation selected no mixing for a method, and of how many."""
     mine = runs[(runs["method"] == method) & runs["trial"].isna()]
@@ -148,15 +125,14 @@ def is_erm(words: str) -> bool:
     return [word for word in WORD.split(words) if "method" in word] == [f"method={BASE}"]
 
 
-def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float, equal: float) -> str:
-    """Return the verdict on a method in a setting: each table, the mean, a new table, and its rank.
+def method_summary(runs: pd.DataFrame, condition: str, method: str) -> str:
+    """Return what a method changes in a setting: each table, the mean, on how many it is lower, and its rank.
 
-    Runs are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on;
-    `level` and `equal` are those of `scripts.stats.effects.method_effect`.
+    Runs are of the method, of ERM and of whatever it is to be ranked with, on the tables that it is judged on.
     """
     runs = runs[runs["condition"] == condition]
     errors = errors_of(runs)
-    effect, order = method_effect(errors, method, level, equal), rank_methods(errors, method)
+    effect, order = method_effect(errors, method), rank_methods(errors, method)
     if not effect:
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
     erm, splits = degenerate_splits(runs, method)
@@ -164,22 +140,16 @@ def method_verdict(runs: pd.DataFrame, condition: str, method: str, level: float
     trials = runs[(runs["method"] == method) & runs["trial"].notna()]
     if len(trials) and all(map(is_erm, trials["hyperparameters"])):
         tuned = "Learning rate and weight decay are ERM's; the method was not tuned."
-    width = max(map(len, effect.means))
-    tables = "".join(
-        f"  {table:<{width}}  {interval_text(interval, 1):>20}  {verdict}\n"
-        for table, (interval, verdict) in effect.tables.items()
-    )
-    n = {verdict: count or "none" for verdict, count in effect.counts().items()}
+    width = max(map(len, effect.tables))
+    tables = "".join(f"  {table:<{width}}  {interval_text(one, 1)}\n" for table, one in effect.tables.items())
     way, rank = effect.direction(), [name for name, _ in order].index(method) + 1
     direction = "the direction is inconclusive" if way == INCONCLUSIVE else f"the mean error is {way}"
-    changed = f"improves by {equal:g} % or more on {n[IMPROVES]} of the datasets and worsens as much on {n[WORSENS]}"
     lines = [
-        f"Verdict on {method}, setting {condition}, {len(effect.means)} datasets",
-        f"Mean effect: {mean_text(effect)}; {direction}.",
-        f"The error {changed}; it is practically equivalent on {n[EQUIVALENT]} and inconclusive on {n[INCONCLUSIVE]}.",
-        new_text(effect, equal),
+        f"{method}, setting {condition}, {len(effect.tables)} datasets",
+        f"Mean change: {interval_text(effect.mean, 1)} %; {direction}.",
+        f"Datasets with a lower error (p of the sign test): {sign_text(effect)}.",
         f"Rank by mean error {rank} of {len(order)}: {', '.join(f'{name} {mean:.4f}' for name, mean in order)}.",
         tuned,
     ]
-    head = "Test error minus ERM's, % of ERM's, by the hierarchical model, 95 % intervals"
+    head = "Test error minus ERM's, % of ERM's, mean over splits, 95 % intervals"
     return f"{head}\n{tables}" + "\n".join(fill(line, WIDTH, break_on_hyphens=False) for line in lines)

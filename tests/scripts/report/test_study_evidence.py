@@ -92,7 +92,7 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_ensembles_beside
     assert setting.effect("nothing") is None
     effect = setting.effect("mixup")
     assert effect is not None
-    assert effect.means.keys() == set(lite)
+    assert effect.tables.keys() == set(lite)
 
 
 def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Rules, tmp_path: Path) -> None:

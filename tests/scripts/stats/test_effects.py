@@ -1,4 +1,4 @@
-"""What is concluded of a method: the direction of its mean effect, the size of its effect on each table, its rank."""
+"""What a method changes: the mean over tables with its direction, on how many it is lower, and its rank."""
 
 import math
 from collections.abc import Mapping
@@ -6,42 +6,28 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest, ttest_1samp
 
 from scripts.stats.effects import (
-    EQUIVALENT,
     HIGHER,
-    IMPROVES,
     INCONCLUSIVE,
     LOWER,
-    VERDICTS,
-    WORSENS,
     Effect,
+    corrected_interval,
     errors_of,
     method_effect,
     percent_differences,
     rank_methods,
+    sign_text,
 )
-from scripts.stats.hierarchical import Marginal, Posterior
+from scripts.stats.intervals import Interval, interval_text
 
-SPLITS = range(5)
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
 MIXED = {"one": -3.0, "two": 2.0, "three": -2.0, "four": 1.0}  # and such that are not
 
 
-def made(shift: float, spread: float = 0.0, seed: int = 0, base: float = 0.5) -> dict[str, dict[int, float]]:
-    rng = np.random.default_rng(seed)
-    erm = {s: base + 0.1 * s for s in SPLITS}
-    return {"erm": erm, "mixup": {s: erm[s] + shift + spread * float(rng.normal()) for s in SPLITS}}
-
-
-def estimate(mean: float = 0.0, gain: float = 0.0, within: float = 1.0) -> Marginal:
-    return Marginal(mean, mean - 1, mean + 1, gain, within, round(1 - gain - within, 9))
-
-
-def effect(mean: float, means: Mapping[str, float], tables: Mapping[str, Marginal] | None = None) -> Effect:
-    """Return an effect whose mean is, by the model, within 1 of this one."""
-    every = tables or dict.fromkeys(means, estimate())
-    return Effect(Posterior(estimate(mean), every, estimate()), means, 0.95)
+def effect(means: Mapping[str, float]) -> Effect:
+    return Effect({table: Interval(mean, mean - 9, mean + 9, 5) for table, mean in means.items()})
 
 
 def negative(means: Mapping[str, float]) -> dict[str, float]:
@@ -49,38 +35,44 @@ def negative(means: Mapping[str, float]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("mean", "means", "way"),
+    ("means", "way"),
     [
-        (-1.1, SIDES, LOWER), (1.1, negative(SIDES), HIGHER), (-0.9, SIDES, INCONCLUSIVE),
-        (0.9, negative(SIDES), INCONCLUSIVE), (-2.0, MIXED, INCONCLUSIVE), (-2.0, negative(SIDES), INCONCLUSIVE),
-        (2.0, SIDES, INCONCLUSIVE), (-1.1, {"one": -1.0}, LOWER), (-1.1, {"one": -1.0, "two": -1.0}, LOWER),
-        (0.0, {"one": 0.0, "two": 0.0}, INCONCLUSIVE),
+        (SIDES, LOWER), (negative(SIDES), HIGHER), (MIXED, INCONCLUSIVE), ({"one": -1.0}, INCONCLUSIVE),
+        ({"one": 0.0, "two": 0.0}, INCONCLUSIVE),
     ],
 )  # fmt: skip
-def test_a_direction_needs_both_intervals_on_one_side(mean: float, means: Mapping[str, float], way: str) -> None:
-    assert effect(mean, means).direction() == way
+def test_a_direction_needs_the_interval_of_the_mean_on_one_side(means: Mapping[str, float], way: str) -> None:
+    assert effect(means).direction() == way
 
 
-def test_a_size_needs_the_probability() -> None:
-    for gain, within, verdict in (
-        (0.95, 0.05, IMPROVES), (0.94, 0.06, INCONCLUSIVE), (0.0, 0.05, WORSENS), (0.0, 0.06, INCONCLUSIVE),
-        (0.05, 0.95, EQUIVALENT), (0.06, 0.94, INCONCLUSIVE),
-    ):  # fmt: skip
-        assert effect(0.5, {"t": 0.0}, {"t": estimate(0.5, gain, within)}).tables["t"][1] == verdict
+def test_the_mean_has_the_t_interval_over_tables() -> None:
+    theirs = ttest_1samp(list(MIXED.values()), 0).confidence_interval()
+    ours = effect(MIXED).mean
+    assert ours is not None
+    assert (ours.mean, ours.low, ours.high) == pytest.approx((-0.5, *theirs))
 
 
-@pytest.mark.parametrize(
-    ("shift", "spread", "verdict", "way"),
-    [
-        (-0.05, 0.002, IMPROVES, LOWER), (0.05, 0.002, WORSENS, HIGHER), (0.0, 0.0005, EQUIVALENT, INCONCLUSIVE),
-        (0.005, 0.05, INCONCLUSIVE, INCONCLUSIVE), (0.0, 0.0, EQUIVALENT, INCONCLUSIVE), (-0.05, 0.0, IMPROVES, LOWER),
-    ],
-)  # fmt: skip
-def test_tables_that_agree_have_each_verdict(shift: float, spread: float, verdict: str, way: str) -> None:
-    result = method_effect({f"t{k}": made(shift, spread, seed=k) for k in range(5)}, "mixup", 0.05, 1.0)
-    assert result is not None
-    assert result.counts() == {word: 5 * (word == verdict) for word in VERDICTS}
-    assert result.direction() == way
+@pytest.mark.parametrize(("lower", "higher", "text"), [(6, 24, "0.0014"), (5, 5, "1"), (30, 0, "<0.001")])
+def test_the_sign_test_is_that_of_the_binomial_and_leaves_equal_errors_out(lower: int, higher: int, text: str) -> None:
+    signs = [-0.1] * lower + [5.0] * higher
+    for means in (signs, [*signs, 0.0, 0.0]):
+        result = effect({str(k): mean for k, mean in enumerate(means)})
+        assert result.chance == pytest.approx(binomtest(lower, lower + higher).pvalue)
+        assert sign_text(result) == f"{lower} of {len(means)} ({text})"
+    assert effect({"one": 0.0}).chance == 1
+
+
+def test_an_interval_of_a_table_is_wider_by_what_splits_share() -> None:
+    values = [0.3, -0.2, 1.1, 0.8, 0.1]
+    plain, ours = ttest_1samp(values, 0).confidence_interval(), corrected_interval(values, 1 / 3)
+    assert (ours.mean, ours.n) == (pytest.approx(np.mean(values)), 5)
+    half = (plain.high - plain.low) / 2 * math.sqrt((1 / 5 + 1 / 3) * 5)
+    assert (ours.low, ours.high) == pytest.approx((ours.mean - half, ours.mean + half))
+    assert corrected_interval([1.0, 1.0]) == Interval(1.0, 1.0, 1.0, 2)
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert interval_text(Interval(-0.04, -0.06, 0.04, 3), 1) == "0.0 [-0.1, 0.0]"
 
 
 def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
@@ -90,11 +82,11 @@ def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
     }  # fmt: skip
     assert percent_differences(errors, "x") == {"a": {0: pytest.approx(-5.0), 1: pytest.approx(10.0)}}
     assert percent_differences(errors, "x", "y") == {"a": {0: pytest.approx(-55.0), 1: pytest.approx(60.0)}}
-    assert method_effect(errors, "z", 0.05, 1.0) is None
-    result = method_effect(errors, "x", 0.05, 1.0)
+    assert method_effect(errors, "z") is None
+    result = method_effect(errors, "x")
     assert result is not None
-    assert result.means == {"a": pytest.approx(2.5)}
-    assert result.unweighted is None
+    assert {table: one.mean for table, one in result.tables.items()} == {"a": pytest.approx(2.5)}
+    assert result.mean is None
 
 
 def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:

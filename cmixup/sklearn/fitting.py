@@ -1,18 +1,21 @@
 """Training the networks of `CMixupRegressor`, those of all members and bandwidths that are tried, as one stack."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import check_count
+from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
 from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
+from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined
@@ -26,6 +29,10 @@ from cmixup.training.method import Method
 from cmixup.training.model_stack import ModelStack, stack_modules
 
 EVAL_BATCH = 4096
+#: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
+CROSS_VALIDATED = 1000
+#: What "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
+BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,57 @@ class Trained:
     errors: Floats  # of the rows held out, by the loss of standardised labels; averaged over outputs
     best_epoch: int  # the epoch that was chosen, from 1; 0 if training diverged
     losses: list[float]  # the mean training loss of each epoch; NaN where it was not trained any more
+
+
+def bandwidths_for(asked: Bandwidth, labels: Floats, unit: float, settings: Settings) -> list[float]:
+    """Return the bandwidths to try, in units of standardised labels (n, d_y); a number asked for is in `unit`s."""
+    if settings.validated:
+        return list(BANDWIDTHS if len(labels) <= CROSS_VALIDATED and not settings.blend else BANDWIDTHS[::2])
+    parsed = parse_bandwidth(asked)
+    if isinstance(parsed, float):
+        return [max(parsed / unit, MIN_BANDWIDTH) if parsed > 0 else 0.0]
+    return [parsed[1] if parsed[0] == "std" else resolve_bandwidth(labels, parsed)]
+
+
+def fit_networks(
+    rows: Rows, parts: Sequence[Part], tried: Sequence[float], settings: Settings, **given: Any
+) -> tuple[list[Trained], int, Floats]:
+    """Return the networks of all members (M,), the place of the best bandwidth that is tried, and the losses of all.
+
+    These are means (B,) over rows held out, NaN where none are. A few bandwidths are compared by the first member, all
+    `BANDWIDTHS` by every one. `given` are further arguments of `Networks`.
+    """
+    compared = 1 if 1 < len(tried) < len(BANDWIDTHS) else settings.members
+    nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
+    with warnings.catch_warnings():
+        if len(tried) > 1:  # some of what it tries may mix nothing
+            warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
+        networks = Networks(rows, parts, nets, settings, **given).train()
+        errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
+        weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
+        best = choose(errors, weight) if len(tried) > 1 else 0
+        networks = networks[best * compared : (best + 1) * compared]
+        if rest := [(tried[best], member) for member in range(compared, settings.members)]:
+            networks += Networks(rows, parts, rest, settings, **given).train()
+    if not all(network.best_epoch for network in networks):
+        raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
+    return networks, best, errors @ weight / weight.sum() if len(weight) else np.full(len(tried), np.nan)
+
+
+def choose(errors: Floats, weight: Floats) -> int:
+    """Return the place of the bandwidth that wins: the first, unless another one is better by a standard error.
+
+    Errors (B, n) are of each bandwidth on the same rows of a weight (n,), infinite where training diverged.
+    """
+    means = np.average(errors, axis=1, weights=weight)
+    if not np.isfinite(means[0]):
+        return int(means.argmin())
+    gains = errors[0] - errors
+    mean = means[0] - means
+    with np.errstate(invalid="ignore"):
+        variance = np.average((gains - mean[:, None]) ** 2, axis=1, weights=weight)
+    wins = mean > np.sqrt(variance * (weight**2).sum()) / weight.sum()
+    return int(np.where(wins, means, np.where(np.arange(len(means)) == 0, means, np.inf)).argmin())
 
 
 class Networks:
@@ -180,22 +238,6 @@ class Networks:
         self.places, self.method = places, stack_modules([self.methods[place] for place in places])
         self.stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
         self.loader = BatchLoader([self.data[place].train for place in places], settings.device)
-
-
-def choose(errors: Floats, weight: Floats) -> int:
-    """Return the place of the bandwidth that wins: the first, unless another one is better by a standard error.
-
-    Errors (B, n) are of each bandwidth on the same rows of a weight (n,), infinite where training diverged.
-    """
-    means = np.average(errors, axis=1, weights=weight)
-    if not np.isfinite(means[0]):
-        return int(means.argmin())
-    gains = errors[0] - errors
-    mean = means[0] - means
-    with np.errstate(invalid="ignore"):
-        variance = np.average((gains - mean[:, None]) ** 2, axis=1, weights=weight)
-    wins = mean > np.sqrt(variance * (weight**2).sum()) / weight.sum()
-    return int(np.where(wins, means, np.where(np.arange(len(means)) == 0, means, np.inf)).argmin())
 
 
 def _shares(weights: Floats, held: Sequence[Ints]) -> Floats:

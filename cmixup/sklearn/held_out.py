@@ -1,5 +1,6 @@
 """Which rows each member of `CMixupRegressor` trains on, and which it holds out: by chance, by group, or as asked."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from sklearn.utils.validation import _num_samples
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.frames import as_array
+from cmixup.sklearn.options import Settings
+from cmixup.sklearn.rows import Rows
 from cmixup.tables.levels import distinct, level_of, spelling
 
 #: The sides of a split.
@@ -22,6 +25,20 @@ class Part:
 
     train: Ints  # (n,) that it is trained on
     held: Ints  # (k,) that choose its epoch and score it
+
+
+def parts_of(rows: Rows, trained: int, patterns: Ints | None, settings: Settings, seed: int) -> list[Part]:
+    """Return the part of each member; `patterns` are of `sides_by_splitter`, rows behind `trained` of `X_val`."""
+    every, members = np.arange(trained), settings.members
+    if trained < len(rows):
+        return [Part(every, np.arange(trained, len(rows)))] * members
+    if patterns is not None:
+        return parts_by_sides(patterns[rows.apart], members)
+    if not (settings.validated or settings.blend or settings.early_stopping) or trained == 1:
+        return [Part(every, every[:0])] * members
+    if rows.apart is None:
+        return parts_by_chance(trained, members, settings.share, seed)
+    return parts_by_group(rows.apart, rows.weight, members, settings.share, seed)
 
 
 def group_codes(groups: Any, n: int) -> Ints | None:
@@ -64,12 +81,15 @@ def parts_by_group(group: Ints, weight: Floats, members: int, share: float, seed
     return [Part(*(np.flatnonzero(mask) for mask in (every != m % count, every == m % count))) for m in range(members)]
 
 
-def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) -> tuple[Ints, Ints]:
+def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) -> tuple[Ints | None, Ints | None]:
     """Return which rows the splits of a scikit-learn splitter train on and hold out, for groups of `group_codes`.
 
     These are the different patterns of sides (P, splits), `TRAIN`, `HELD` or 0 for neither, and the pattern of each row
-    (n,): rows on the same sides of all splits are alike, so that equal ones of them may be taken as one.
+    (n,): rows on the same sides of all splits are alike, so that equal ones of them may be taken as one. Without a
+    splitter rows of one group are alike.
     """
+    if cv is None:
+        return None, codes
     if isinstance(cv, str | bool) or not (isinstance(cv, int) or hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {format_value(cv)}")
     n = _num_samples(x)
@@ -105,12 +125,19 @@ def parts_by_sides(sides: Ints, members: int) -> list[Part]:
     return [parts[member % len(parts)] for member in range(members)]
 
 
-def check_validation(X_val: Any, y_val: Any, **others: Any) -> bool:
-    """Return whether rows to hold out were given: both of them, and no other way to hold out rows."""
+def check_validation(X_val: Any, y_val: Any, **others: Any) -> None:
+    """Raise `InputError` for rows to hold out without labels, or beside another way to hold out rows."""
     if (X_val is None) != (y_val is None):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise InputError(f"{missing} must be given with {given}, got None")
     for name, value in others.items():
         if X_val is not None and value is not None:
             raise InputError(f"{name} must be None where X_val is given, got {format_value(value)}")
-    return X_val is not None
+
+
+def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
+    """Return the rows (k,) that members held out, and the means (k, D) of what these predict (k_m, D) for them."""
+    index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
+    sums = np.zeros((len(index), held[0].shape[1]))
+    np.add.at(sums, place, np.concatenate(held))
+    return index, sums / np.bincount(place, minlength=len(index))[:, None]

@@ -10,15 +10,18 @@ Candes 2019, NeurIPS), and the quantiles are the spread.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cmixup.errors import InputError, as_number
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.columns import Levels
 from cmixup.sklearn.held_out import Part
+from cmixup.sklearn.options import Settings
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.trees import Trees, fit_trees, predict_trees
+from cmixup.sklearn.table import Table
+from cmixup.sklearn.trees import Trees, fit_trees, predict_trees, tree_levels
 
 #: A spread needs so many held-out rows; trees predict it for the rows of other folds than their own.
 FEWEST_ROWS, FOLDS = 100, 5
@@ -27,12 +30,29 @@ SPREAD_TREES = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
 COMPARED_AT = 0.9
 
 
-def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
-    """Return the rows (k,) that members held out, and the means (k, D) of what these predict (k_m, D) for them."""
-    index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
-    sums = np.zeros((len(index), held[0].shape[1]))
-    np.add.at(sums, place, np.concatenate(held))
-    return index, sums / np.bincount(place, minlength=len(index))[:, None]
+@dataclass
+class Intervals:
+    """The residuals of rows that members held out, in deviations of the labels and units of their spread."""
+
+    residuals: Floats  # (k, d_y) NaN where the label is missing
+    weights: Floats  # (k,) above 0
+    spread: Trees | None  # of each fold, see `fit_spread`
+
+    def widths(self, share: float, x: Floats, levels: Sequence[Levels]) -> Floats:
+        """Return how far intervals (n, d_y) of rows x reach beyond predictions; one row where all are as wide."""
+        half = residual_quantile(self.residuals, self.weights, share)[None]
+        return half if self.spread is None else half * spread_of(self.spread, x, levels, range(len(self.spread.starts)))
+
+
+def fit_intervals(rows: Rows, predicted: Floats, table: Table, settings: Settings, seed: int) -> Intervals:
+    """Return the intervals of rows, columns as they came and labels in deviations, from `held_out_means` (k, d_y q)."""
+    by_label = table.by_label(predicted)
+    size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
+    if settings.loss.quantiles:
+        return Intervals(size, rows.weight, None)
+    x, levels = np.hstack([table.for_trees(rows.x), predicted]), tree_levels(table.levels, predicted.shape[1])
+    spread, of_rows = fit_spread(replace(rows, x=x, y=size), levels, settings.threads, seed)
+    return Intervals(size / of_rows, rows.weight, spread)
 
 
 def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees | None, Floats]:

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,21 +14,23 @@ import torch
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sklearn.columns import many_levels
+from cmixup.sklearn.intervals import Intervals
 from cmixup.sklearn.network import predict_networks
+from cmixup.sklearn.table import Table
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/6"
+FORMAT = "cmixup.sklearn.CMixupRegressor/7"
 NUMBERS = (
-    "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "_one_dimensional", "_levels",
-    "quantiles_", "target_transform_",
+    "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
+    "_table.one_dimensional", "_table.levels", "_table.transform",
 )  # fmt: skip
-MOMENTS = ("x_mean_", "x_scale_", "y_mean_", "y_scale_")
-RESIDUALS = ("_residuals", "_residual_weights")
+MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
-    "bandwidths_", "validation_scores_", *MOMENTS, "_indicators", "_pieces", *RESIDUALS, "tree_weight_", "_effects",
+    "bandwidths_", "validation_scores_", *MOMENTS, "_table.indicators", "_table.pieces", "_intervals.residuals",
+    "_intervals.weights", "tree_weight_", "_table.effects",
 )  # fmt: skip
 #: The trees of members and those of the spread, and how their arrays' names begin.
-TREES = {"_trees": "tree_", "_spread_trees": "spread_"}
+TREES = {"_trees": "tree_", "_intervals.spread": "spread_"}
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -38,15 +41,15 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     content = {
         "format": FORMAT,
         "params": {name: _param(name, value) for name, value in estimator.get_params(deep=False).items()},
-        "numbers": {name: getattr(estimator, name) for name in NUMBERS},
+        "numbers": {name: attrgetter(name)(estimator) for name in NUMBERS},
         "feature_names": None if names is None else names.tolist(),
         "layers": len(estimator.coefs_),
     }
-    arrays = {name: getattr(estimator, name) for name in ARRAYS}
+    arrays = {name: attrgetter(name)(estimator) for name in ARRAYS}
     arrays |= {f"coef{k}": coef for k, coef in enumerate(estimator.coefs_)}
     arrays |= {f"intercept{k}": intercept for k, intercept in enumerate(estimator.intercepts_)}
     for name, start in TREES.items():
-        if (trees := vars(estimator)[name]) is not None:
+        if (trees := attrgetter(name)(estimator)) is not None:
             arrays |= {start + field: array for field, array in trees._asdict().items()}
     if (importances := vars(estimator)["_importances"]) is not None:
         arrays["importances"] = importances
@@ -66,13 +69,15 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             if content["format"] != FORMAT:
                 raise InputError(f"path must be a file of the format {FORMAT}, got {content['format']!r}")
             estimator = kind(**{name: _tuples(value) for name, value in content["params"].items()})
-            for name in NUMBERS:
-                setattr(estimator, name, content["numbers"][name])
-            for name in ARRAYS:
-                setattr(estimator, name, arrays[name])
+            values = {name: content["numbers"][name] for name in NUMBERS} | {name: arrays[name] for name in ARRAYS}
             for name, start in TREES.items():
                 fields = [arrays[start + field] for field in Trees._fields if f"{start}nodes" in arrays]
-                setattr(estimator, name, Trees(*fields) if fields else None)
+                values[name] = Trees(*fields) if fields else None
+            of: dict[str, dict[str, Any]] = {"": vars(estimator), "_table": {}, "_intervals": {}}
+            for name, value in values.items():
+                holder, _, field = name.rpartition(".")
+                of[holder][field] = value
+            estimator._table, estimator._intervals = Table(**of["_table"]), Intervals(**of["_intervals"])  # noqa: SLF001
             vars(estimator).update(_held_out=None, _importances=arrays.get("importances"))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
@@ -89,41 +94,44 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
 
 def _check(estimator: Any) -> None:
     """Raise `ValueError` for what `fit` never leaves: numbers that are not finite, and parts that do not fit."""
-    state = vars(estimator)
-    levels, indicators, pieces, trees = (state[name] for name in ("_levels", "_indicators", "_pieces", "_trees"))
+    table, intervals, trees, importances = (
+        vars(estimator)[n] for n in ("_table", "_intervals", "_trees", "_importances")
+    )
+    levels, indicators, pieces = table.levels, table.indicators, table.pieces
     columns = estimator.coefs_[0].shape[1] - len(pieces)
     one_row = torch.zeros(1, columns, dtype=torch.float64)
     fitted = predict_networks(estimator.coefs_, estimator.intercepts_, pieces, one_row).shape[2]  # refuses other shapes
-    outputs = len(estimator.y_mean_)
+    outputs = len(table.y_mean)
     features, numbers, members = len(levels), levels.count(None), len(estimator.coefs_[0])
     many = many_levels(levels)
     in_effects, in_tables = 2 * outputs * len(many), sum(len(levels[place]) + 2 for place in many)
     of_trees = tree_levels(levels, in_effects)
     names = getattr(estimator, "feature_names_in_", np.full(features, ""))
     plain = columns - in_effects
-    tried, held, weight = len(estimator.bandwidths_), len(state["_residuals"]), estimator.tree_weight_
+    tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.tree_weight_
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
         (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs),
     ), strict=True))  # fmt: skip
     for name, shape in shapes.items():
-        value = state[name]
+        value = attrgetter(name)(estimator)
         if value.dtype != np.float64 or value.shape != shape:
             raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
-    importances, (sizes, weights) = state["_importances"], (state[name] for name in RESIDUALS)
-    finite = [*(state[name] for name in (*MOMENTS, "_effects")), pieces, *estimator.coefs_, *estimator.intercepts_]
+    sizes = intervals.residuals
+    finite = [attrgetter(name)(estimator) for name in (*MOMENTS, "_table.effects")]
+    finite += [pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
         "features must be those of its networks": (estimator.n_features_in_, *names.shape) == (features, features)
         and all(isinstance(name, str) for name in names)
         and plain == numbers + len(indicators),
         "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)
-        and state["_one_dimensional"] in (False, outputs == 1)
-        and estimator.target_transform_ in (None, "log"),
+        and table.one_dimensional in (False, outputs == 1)
+        and table.transform in (None, "log"),
         "trees must be those that have a weight in [0, 1]": (trees is not None) == weight.any()
         and ((weight >= 0) & (weight <= 1)).all(),
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
-        and (weights > 0).all(),
+        and (intervals.weights > 0).all(),
         "importances must be a number for each feature": importances is None or importances.shape == (features,),
         "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
         and np.isin(pieces[:, 0], np.arange(numbers)).all(),
@@ -134,7 +142,7 @@ def _check(estimator: Any) -> None:
             raise ValueError(f"its {rule}")
     if trees is not None:
         check_trees(trees, of_trees, members, fitted)
-    if (spread := state["_spread_trees"]) is not None:
+    if (spread := intervals.spread) is not None:
         check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
 
 

@@ -1,11 +1,12 @@
 """What a fitted ensemble predicts: the mean of its members, their spread, and intervals from what they held out."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -16,18 +17,18 @@ from cmixup.sampling.inputs import Floats
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
-from cmixup.sklearn.intervals import check_coverage, residual_quantile, spread_of
-from cmixup.sklearn.losses import Loss, to_label_units
+from cmixup.sklearn.intervals import Intervals, check_coverage
+from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.options import device_of
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.table import Inputs, TableEstimator
+from cmixup.sklearn.table import Inputs, Table
 from cmixup.sklearn.trees import Trees, predict_trees, tree_levels
 
 PREDICTED_AT_ONCE = 1 << 14
 
 
-class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
+class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     """Predicts by the mean of members, each a network and trees beside it; `fit` of a subclass trains them.
 
     Its arguments and attributes are described in `CMixupRegressor`.
@@ -40,12 +41,15 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
     intercepts_: list[np.ndarray]
     tree_weight_: Floats
     quantiles_: Sequence[float]
+    n_features_in_: int
+    _table: Table
     _trees: Trees | None
-    _spread_trees: Trees | None
+    _intervals: Intervals
     _held_out: tuple[Loss, list[Rows]] | None
     _importances: Floats | None
-    _residuals: Floats
-    _residual_weights: Floats
+    x_mean_, x_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("x_mean", "x_scale"))
+    y_mean_, y_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("y_mean", "y_scale"))
+    target_transform_ = property(attrgetter("_table.transform"))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
@@ -63,17 +67,18 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         """
         check_is_fitted(self)
         spread = check_flag("return_std", return_std)
-        parts = self._outputs(self._inputs(X))
-        middle = int(np.abs(np.array(self.quantiles_ or [0.5]) - 0.5).argmin())
-        predicted = self._in_label_units(np.concatenate([part.mean(dim=0).numpy() for part in parts]))[..., middle]
+        table, middle = self._table, int(np.abs(np.array(self.quantiles_ or [0.5]) - 0.5).argmin())
+        outputs = self._outputs(table.inputs(self, X))
+        predicted = table.shaped(table.in_label_units(table.by_label(_mean(outputs)))[..., middle])
         if not spread:
-            return self._shaped(predicted)
-        if self.target_transform_ is None:
-            of_members = np.concatenate([part.std(dim=0, correction=0).numpy() for part in parts])
-            deviation = self._by_label(of_members)[..., middle] * self.y_scale_
+            return predicted
+        if table.transform is None:
+            of_members = np.concatenate([part.std(dim=0, correction=0).numpy() for part in outputs])
+            deviation = table.by_label(of_members)[..., middle] * table.y_scale
         else:
-            deviation = self._in_label_units(torch.cat(parts, dim=1).numpy())[..., middle].std(axis=0)
-        return self._shaped(predicted), self._shaped(deviation)
+            of_members = table.by_label(torch.cat(outputs, dim=1).numpy())
+            deviation = table.in_label_units(of_members)[..., middle].std(axis=0)
+        return predicted, table.shaped(deviation)
 
     def predict_quantiles(self, X: Any) -> Floats:
         """Return the quantiles of labels for rows (n, d), (n, q) or (n, d_y, q) float64, rising from each to the next.
@@ -87,8 +92,9 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         check_is_fitted(self)
         if not self.quantiles_:
             raise InputError(f'loss must be "quantile" for predict_quantiles, got {format_value(self.loss)}')
-        predicted = np.concatenate([part.mean(dim=0).numpy() for part in self._outputs(self._inputs(X))])
-        return self._shaped(self._in_label_units(predicted))
+        table = self._table
+        outputs = _mean(self._outputs(table.inputs(self, X)))
+        return table.shaped(table.in_label_units(table.by_label(outputs)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
@@ -105,11 +111,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
         labels = np.asarray(y)
         if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
             return float(super().score(X, y, sample_weight))
-        predicted, weight = (
-            self.predict(X),
-            np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight),
-        )
-        of_outputs = zip(labels.T, predicted.T, ~np.isnan(labels.T), strict=True)
+        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
+        of_outputs = zip(labels.T, self.predict(X).T, ~np.isnan(labels.T), strict=True)
         return float(np.mean([r2_score(y[k], mean[k], sample_weight=weight[k]) for y, mean, k in of_outputs]))
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
@@ -130,18 +133,14 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
             InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
         """
         check_is_fitted(self)
-        share = check_coverage(coverage, self._residuals)
-        inputs = self._inputs(X)
-        outputs = np.concatenate([part.mean(dim=0).numpy() for part in self._outputs(inputs)])
-        by_label, half = self._by_label(outputs), residual_quantile(self._residuals, self._residual_weights, share)
-        if self._spread_trees is not None:
-            levels = tree_levels(self._levels, outputs.shape[1])
-            folds = range(len(self._spread_trees.starts))
-            half = half * spread_of(self._spread_trees, np.hstack([inputs.x, outputs]), levels, folds)
-        ends = np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1)
-        ends = ends * self.y_scale_[:, None] + self.y_mean_[:, None]
-        ends = np.sort(to_label_units(self.target_transform_, ends), axis=-1)  # a transformer may fall
-        return ends[:, 0] if self._one_dimensional else ends.transpose(0, 2, 1)
+        share, table = check_coverage(coverage, self._intervals.residuals), self._table
+        inputs = table.inputs(self, X)
+        outputs = _mean(self._outputs(inputs))
+        levels, by_label = tree_levels(table.levels, outputs.shape[1]), table.by_label(outputs)
+        half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels)
+        ends = table.in_label_units(np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1))
+        ends = np.sort(ends, axis=-1)  # a transformer may fall
+        return ends[:, 0] if table.one_dimensional else ends.transpose(0, 2, 1)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -160,7 +159,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
             for member, rows in enumerate(self._held_out[1]):
 
                 def gain(_: Any, x: Floats, y: Floats, sample_weight: Floats, member: int = member) -> float:
-                    outputs = self._of_member(self._inputs_of(x), member)
+                    outputs = torch.from_numpy(self._of_member(self._table.inputs_of(x), member))
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
@@ -179,34 +178,27 @@ class MemberMean(RegressorMixin, MultiOutputMixin, TableEstimator):
                 part = slice(start, start + PREDICTED_AT_ONCE)
                 effects = inputs.effects[places, part]
                 z = torch.from_numpy(joined(inputs.z[part], effects)).to(device)
-                nets = predict_networks(coefs, intercepts, self._pieces, z).cpu()
+                nets = predict_networks(coefs, intercepts, self._table.pieces, z).cpu()
                 if self._trees is not None:
                     members = range(len(self.coefs_[0]))[places]
-                    x, levels = joined(inputs.x[part], effects), tree_levels(self._levels, effects.shape[2])
+                    x, levels = joined(inputs.x[part], effects), tree_levels(self._table.levels, effects.shape[2])
                     trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
                     nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
-                    nets = self._by_label(nets).sort(dim=-1).values.reshape(nets.shape)
+                    nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
                 outputs.append(nets)
         return outputs
 
-    def _of_member(self, inputs: Inputs, member: int) -> Tensor:
-        """Return what one member predicts for inputs, in deviations: `(n, d_y q)` float64."""
-        return torch.cat(self._outputs(inputs, member), dim=1)[0]
-
-    def _in_label_units(self, values: Floats) -> Floats:
-        """Return outputs `(..., d_y q)` in deviations as labels `(..., d_y, q)` in their own units."""
-        by_label = self._by_label(values) * self.y_scale_[:, None] + self.y_mean_[:, None]
-        return to_label_units(self.target_transform_, by_label)
-
-    def _by_label(self, values: Any) -> Any:
-        """Return outputs `(..., d_y q)` as `(..., d_y, q)`."""
-        return values.reshape(*values.shape[:-1], len(self.y_mean_), len(self.quantiles_) or 1)
-
-    def _shaped(self, values: Floats) -> Floats:
-        return values[:, 0] if self._one_dimensional else values
+    def _of_member(self, inputs: Inputs, member: int) -> Floats:
+        """Return what one member predicts for inputs, in deviations: `(n, d_y q)`."""
+        return _mean(self._outputs(inputs, member))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
+
+
+def _mean(outputs: Sequence[Tensor]) -> Floats:
+    """Return the mean over members (n, D) of their outputs, which come in parts of n."""
+    return np.concatenate([part.mean(dim=0).numpy() for part in outputs])

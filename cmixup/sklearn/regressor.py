@@ -1,6 +1,5 @@
 """`CMixupRegressor`: networks beside gradient-boosted trees, with C-Mixup as an option, for scikit-learn."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -10,35 +9,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from cmixup.errors import MIN_BANDWIDTH, InputError
-from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
+from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Floats
-from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.effects import fit_effects, joined
-from cmixup.sklearn.fitting import Networks, Trained, choose
+from cmixup.sklearn.fitting import Trained, bandwidths_for, fit_networks
 from cmixup.sklearn.frames import as_array
-from cmixup.sklearn.held_out import (
-    Part,
-    check_validation,
-    group_codes,
-    parts_by_chance,
-    parts_by_group,
-    parts_by_sides,
-    sides_by_splitter,
-)
-from cmixup.sklearn.intervals import fit_spread, held_out_means
-from cmixup.sklearn.losses import Loss, huber_delta
+from cmixup.sklearn.held_out import Part, check_validation, group_codes, held_out_means, parts_of, sides_by_splitter
+from cmixup.sklearn.intervals import fit_intervals
+from cmixup.sklearn.losses import huber_delta
 from cmixup.sklearn.network import arrays_of
-from cmixup.sklearn.options import RandomState, seed_of, settings_of
+from cmixup.sklearn.options import RandomState, Settings, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
+from cmixup.sklearn.table import fit_table
 from cmixup.sklearn.trees import fit_trees, predict_trees, tree_levels, weigh_trees
-
-#: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
-CROSS_VALIDATED = 1000
-#: What "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
-BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
 
 
 class CMixupRegressor(MemberMean):
@@ -201,56 +186,28 @@ class CMixupRegressor(MemberMean):
             InputError: an argument cannot be used, or training diverged; a ValueError.
             ValueError: data that scikit-learn refuses.
         """
-        X, settings = as_array("X", X), settings_of(self)
-        members, compare, blend = settings.members, settings.validated, settings.blend
-        given, seed = check_validation(X_val, y_val, groups=groups, cv=self.cv), seed_of(self.random_state)
-        apart = codes = None if groups is None else group_codes(groups, _num_samples(X))
-        if self.cv is not None:
-            patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
-        raw = self._read(X, y, sample_weight, apart, codes)
-        rows = self._encoded(raw)
-        loss = replace(settings.loss, delta=huber_delta(rows.y, rows.weight))
-        settings = replace(settings, loss=loss)
-        every = np.arange(len(rows))
-        if given:
-            raw = self._with_validation(raw, X_val, y_val)
-            rows = self._standardised(raw)
-            parts = [Part(every, np.arange(len(every), len(rows)))] * members
-        elif self.cv is not None:
-            parts = parts_by_sides(patterns[raw.apart], members)
-        elif not (compare or blend or settings.early_stopping) or len(rows) == 1:
-            parts = [Part(every, every[:0])] * members
-        else:
-            parts = (
-                parts_by_chance(len(rows), members, settings.share, seed)
-                if raw.apart is None
-                else parts_by_group(raw.apart, rows.weight, members, settings.share, seed)
-            )
-        self._effects, effects = fit_effects(raw, rows, self._levels, parts, seed)
-        trained = rows if not given else rows.take(parts[0].train)
-        few = len(trained) <= CROSS_VALIDATED and not blend
-        tried = list(BANDWIDTHS if few else BANDWIDTHS[::2]) if compare else [self._in_deviations(trained.y)]
-        compared = members if few or not compare else 1
-        with warnings.catch_warnings():
-            if compare:  # some of what it tries may mix nothing
-                warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
-            nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
-            given_to_all: Any = {"pieces": self._pieces, "effects": effects, "seed": seed}
-            networks = Networks(rows, parts, nets, settings, **given_to_all).train()
-            errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
-            weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
-            best = choose(errors, weight) if compare else 0
-            networks = networks[best * compared : (best + 1) * compared]
-            nets = [(tried[best], member) for member in range(compared, members)]
-            if nets:
-                networks += Networks(rows, parts, nets, settings, **given_to_all).train()
-        if not all(network.best_epoch for network in networks):
-            raise InputError(f"lr must be smaller: training diverged, got {settings.lr!r}")
-        self.quantiles_ = list(loss.quantiles)
-        self._keep(networks, tried, best, errors, weight)
+        X, settings, seed = as_array("X", X), settings_of(self), seed_of(self.random_state)
+        check_validation(X_val, y_val, groups=groups, cv=self.cv)
+        codes = group_codes(groups, _num_samples(X))
+        patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
+        table, raw = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
+        rows = table.standardised(raw)
+        settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
+        trained, tried = len(rows), bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
+        if X_val is not None:
+            raw = table.with_validation(self, raw, X_val, y_val)
+            rows = table.standardised(raw)
+        parts = parts_of(raw, trained, patterns, settings, seed)
+        table.effects, effects = fit_effects(raw, rows, table.levels, parts, seed)
+        found = fit_networks(rows, parts, tried, settings, pieces=table.pieces, effects=effects, seed=seed)
+        self._table, self.quantiles_ = table, list(settings.loss.quantiles)
+        self._keep(tried, *found)
         rows = replace(rows, x=raw.x, group=raw.group)
-        self._fit_trees(rows, parts, effects, loss, blend=blend and len(rows) > 1)
-        self._fit_intervals(rows, parts, loss, seed)
+        self._fit_trees(rows, parts, effects, settings)
+        self._held_out, self._importances = (settings.loss, [rows.take(part.held) for part in parts]), None
+        held = [self._of_member(table.inputs_of(part.x), m) for m, part in enumerate(self._held_out[1])]
+        index, predicted = held_out_means(parts, held)
+        self._intervals = fit_intervals(rows.take(index), predicted, table, settings, seed)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -276,60 +233,30 @@ class CMixupRegressor(MemberMean):
         """
         return read_estimator(cls, path)
 
-    def _keep(
-        self, networks: Sequence[Trained], tried: Sequence[float], best: int, errors: Floats, weight: Floats
-    ) -> None:
-        """Keep what the networks came to, and the errors (B, k) of the bandwidths tried, of rows of a weight (k,)."""
-        self.bandwidths_ = np.array(tried) * self._unit()
+    def _keep(self, tried: Sequence[float], networks: Sequence[Trained], best: int, losses: Floats) -> None:
+        """Keep what the networks came to; arguments as of `fit_networks`."""
+        self.bandwidths_ = np.array(tried) * self._table.unit
         self.bandwidth_ = float(self.bandwidths_[best])
-        scores = errors @ weight / weight.sum() if len(weight) else np.full(len(tried), np.nan)
-        self.validation_scores_ = np.sqrt(scores) if self.loss == "squared" else scores
+        self.validation_scores_ = np.sqrt(losses) if self.loss == "squared" else losses
         self.best_epoch_ = [network.best_epoch for network in networks]
         curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
-    def _fit_trees(self, rows: Rows, parts: Sequence[Part], effects: Floats, loss: Loss, *, blend: bool) -> None:
+    def _fit_trees(self, rows: Rows, parts: Sequence[Part], effects: Floats, settings: Settings) -> None:
         """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
-        options = loss.tree_options(rows.y.shape[1])
+        options = settings.loss.tree_options(rows.y.shape[1])
         self._trees, self.tree_weight_ = None, np.zeros(len(options))
-        if not blend:
+        if not settings.blend or len(rows) == 1:
             return
-        levels, x = tree_levels(self._levels, effects.shape[2]), np.delete(rows.x, many_levels(self._levels), axis=1)
-        trees = fit_trees(replace(rows, x=x), levels, parts, self.n_threads, effects, options=options)
+        levels, x = tree_levels(self._table.levels, effects.shape[2]), self._table.for_trees(rows.x)
+        trees = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options)
         nets, grown = [], []
         for member, part in enumerate(parts):
-            held = self._inputs_of(rows.x[part.held])
-            nets.append(self._of_member(held, member).numpy())
+            held = self._table.inputs_of(rows.x[part.held])
+            nets.append(self._of_member(held, member))
             x = joined(held.x, held.effects[[member]])
-            grown.append(predict_trees(trees, x, levels, [member], self.n_threads or 1)[0])
+            grown.append(predict_trees(trees, x, levels, [member], settings.threads or 1)[0])
         weight = rows.weight[np.concatenate([part.held for part in parts])]
-        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, loss)
+        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, settings.loss)
         self._trees = trees if self.tree_weight_.any() else None
-
-    def _fit_intervals(self, rows: Rows, parts: Sequence[Part], loss: Loss, seed: int) -> None:
-        """Keep the rows that members held out, their residuals, and the spread of these."""
-        self._importances = None
-        self._held_out = loss, [rows.take(part.held) for part in parts]
-        held = [self._of_member(self._inputs_of(part.x), m).numpy() for m, part in enumerate(self._held_out[1])]
-        index, predicted = held_out_means(parts, held)
-        rows, by_label = rows.take(index), self._by_label(predicted)
-        size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
-        self._spread_trees = None
-        if not self.quantiles_:
-            x = np.hstack([np.delete(rows.x, many_levels(self._levels), axis=1), predicted])
-            levels = tree_levels(self._levels, predicted.shape[1])
-            self._spread_trees, spread = fit_spread(replace(rows, x=x, y=size), levels, self.n_threads, seed)
-            size = size / spread
-        self._residuals, self._residual_weights = size, rows.weight
-
-    def _unit(self) -> float:
-        """Return one standard deviation in the unit of the argument `bandwidth`."""
-        return float(self.y_scale_[0]) if len(self.y_scale_) == 1 and self.y_scale_[0] > 0 else 1.0
-
-    def _in_deviations(self, labels: Floats) -> float:
-        """Return the bandwidth that was asked for in units of standardised labels (n, d_y)."""
-        parsed = parse_bandwidth(self.bandwidth)
-        if isinstance(parsed, float):
-            return max(parsed / self._unit(), MIN_BANDWIDTH) if parsed > 0 else 0.0
-        return parsed[1] if parsed[0] == "std" else resolve_bandwidth(labels, parsed)

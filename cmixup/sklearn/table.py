@@ -5,11 +5,10 @@ What a table may hide is said as warnings: leaking columns, row numbers and labe
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from cmixup.errors import InputError, check_count
@@ -26,7 +25,7 @@ from cmixup.sklearn.columns import (
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import as_array, as_labels
-from cmixup.sklearn.losses import fit_transform, transformed
+from cmixup.sklearn.losses import fit_transform, to_label_units, transformed
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
@@ -44,57 +43,36 @@ class Inputs(NamedTuple):
     effects: Floats  # (M, n, E) what each member takes for the columns of many levels
 
 
-class TableEstimator(BaseEstimator):
-    """Reads tables: what `fit` has seen of columns and labels says how the rows of `predict` are read."""
+@dataclass
+class Table:
+    """What `fit` has seen of columns and labels: how the rows of `predict` are read, and outputs become labels."""
 
-    categorical_features: Any
-    n_pieces: int
-    target_transform: Any
-    target_transform_: Any
-    n_features_in_: int
-    x_mean_: Floats
-    x_scale_: Floats
-    y_mean_: Floats
-    y_scale_: Floats
-    _levels: list[Levels]
-    _one_dimensional: bool
-    _indicators: Floats
-    _effects: Floats
-    _pieces: Floats
+    levels: list[Levels]  # of each column
+    one_dimensional: bool  # whether labels came as (n,)
+    transform: Any  # of labels, see `fit_transform`
+    indicators: Floats  # (m, 2) see `indicators_of`
+    x_mean: Floats  # (D,) moments of columns, see `moments`
+    x_scale: Floats
+    y_mean: Floats  # (d_y,) those of labels
+    y_scale: Floats
+    pieces: Floats  # (p, 5) see `pieces_of`
+    effects: Floats  # (M, S, 2 d_y) each member's table, see `fit_effects`
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, apart: Ints | None = None, group: Ints | None = None) -> Rows:
-        """Return the different rows of a table, categories as numbers of their levels and labels transformed."""
-        y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
-        categorical = categorical_columns(self.categorical_features, X)
-        self._levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
-        filled, gaps = _without_gaps(y)
-        X, y = validate_data(
-            self, coded(X, self._levels), filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS
-        )
-        self._levels, self._one_dimensional = self._levels or [None] * X.shape[1], y.ndim == 1
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise InputError("Sample weights must contain at least one non-zero number.")
-        labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
-        if gaps is not None:
-            labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
-            _check_gaps(labels, weight)
-        names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), self._levels, names)
-        rows = merged(X, labels, weight, apart, group)
-        self.target_transform_ = fit_transform(self.target_transform, rows.y)
-        return replace(rows, y=transformed(self.target_transform_, rows.y))
+    @property
+    def unit(self) -> float:
+        """One standard deviation in the unit of the argument `bandwidth`."""
+        return float(self.y_scale[0]) if len(self.y_scale) == 1 and self.y_scale[0] > 0 else 1.0
 
-    def _with_validation(self, rows: Rows, X_val: Any, y_val: Any) -> Rows:
+    def with_validation(self, estimator: Any, rows: Rows, X_val: Any, y_val: Any) -> Rows:
         """Return rows with those of `X_val` behind them, each of weight 1."""
         X_val, y_val = as_array("X_val", X_val), as_labels("y_val", y_val)
         try:
-            if any(levels is not None for levels in self._levels):
-                validate_data(self, X_val, reset=False, skip_check_array=True)
-            x = check_size("X_val", validate_data(self, coded(X_val, self._levels), reset=False, **NUMBERS))
+            if any(levels is not None for levels in self.levels):
+                validate_data(estimator, X_val, reset=False, skip_check_array=True)
+            x = check_size("X_val", validate_data(estimator, coded(X_val, self.levels), reset=False, **NUMBERS))
         except (TypeError, ValueError, IndexError) as error:
             raise InputError(f"X_val must have rows, and the columns of X: {error}") from None
-        outputs = () if self._one_dimensional else (rows.y.shape[1],)
+        outputs = () if self.one_dimensional else (rows.y.shape[1],)
         finite: Any = "allow-nan" if outputs > (1,) else True
         try:
             y = check_array(y_val, ensure_2d=False, dtype=np.float64, ensure_all_finite=finite, input_name="y_val")
@@ -102,47 +80,87 @@ class TableEstimator(BaseEstimator):
             raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
         if y.shape != (len(x), *outputs):
             raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
-        y = transformed(self.target_transform_, check_size("y_val", y.reshape(len(x), -1)), "y_val")
+        y = transformed(self.transform, check_size("y_val", y.reshape(len(x), -1)), "y_val")
         if (empty := np.isnan(y).all(axis=1)).any():
             raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
         weight = np.concatenate([rows.weight, np.ones(len(x))])
         return Rows(np.concatenate([rows.x, x]), np.concatenate([rows.y, y]), weight)
 
-    def _encoded(self, rows: Rows) -> Rows:
-        """Fit to rows how inputs and labels become those of the networks, and return them as such."""
-        self._indicators = indicators_of(rows.x, self._levels)
-        x = widened(rows.x, self._levels, self._indicators)
-        self.x_mean_, self.x_scale_ = moments(x, rows.weight)
-        self.y_mean_, self.y_scale_ = moments(rows.y, rows.weight)
-        x = standardised(x, self.x_mean_, self.x_scale_)
-        self._pieces = pieces_of(x[:, : self._levels.count(None)], rows.weight, check_count("n_pieces", self.n_pieces))
-        return self._standardised(rows)
-
-    def _standardised(self, rows: Rows) -> Rows:
+    def standardised(self, rows: Rows) -> Rows:
         """Return rows as the networks take them, with labels in standard deviations."""
-        y = standardised(rows.y, self.y_mean_, self.y_scale_)
-        return Rows(self._columns_of(rows.x), y, rows.weight, rows.apart)
+        y = standardised(rows.y, self.y_mean, self.y_scale)
+        return Rows(self.columns_of(rows.x), y, rows.weight, rows.apart)
 
-    def _inputs(self, X: Any) -> Inputs:
+    def inputs(self, estimator: Any, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
         X = as_array("X", X)
-        if all(levels is None for levels in self._levels):
-            return self._inputs_of(check_size("X", validate_data(self, coded(X, self._levels), reset=False, **NUMBERS)))
-        validate_data(self, X, reset=False, skip_check_array=True)
-        x = coded(X, self._levels)
+        if all(levels is None for levels in self.levels):
+            x = validate_data(estimator, coded(X, self.levels), reset=False, **NUMBERS)
+            return self.inputs_of(check_size("X", x))
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+        x = coded(X, self.levels)
         if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
             x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
-        return self._inputs_of(check_size("X", check_array(x, estimator=self, input_name="X", **NUMBERS)))
+        return self.inputs_of(check_size("X", check_array(x, estimator=estimator, input_name="X", **NUMBERS)))
 
-    def _inputs_of(self, x: Floats) -> Inputs:
+    def inputs_of(self, x: Floats) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""
-        effects = looked_up(self._effects, places_of_levels(x, self._levels)[0])
-        return Inputs(np.delete(x, many_levels(self._levels), axis=1), self._columns_of(x), effects)
+        effects = looked_up(self.effects, places_of_levels(x, self.levels)[0])
+        return Inputs(self.for_trees(x), self.columns_of(x), effects)
 
-    def _columns_of(self, x: Floats) -> Floats:
+    def for_trees(self, x: Floats) -> Floats:
+        """Return the columns (n, .) that trees take as they came: all but those of many levels."""
+        return np.delete(x, many_levels(self.levels), axis=1)
+
+    def columns_of(self, x: Floats) -> Floats:
         """Return the standardised numbers of columns (n, d), and a column for each level and gap."""
-        wide = widened(x, self._levels, self._indicators)
-        return np.nan_to_num(standardised(wide, self.x_mean_, self.x_scale_))
+        wide = widened(x, self.levels, self.indicators)
+        return np.nan_to_num(standardised(wide, self.x_mean, self.x_scale))
+
+    def by_label(self, values: Any) -> Any:
+        """Return outputs `(..., d_y q)` as `(..., d_y, q)`."""
+        return values.reshape(*values.shape[:-1], len(self.y_mean), values.shape[-1] // len(self.y_mean))
+
+    def in_label_units(self, by_label: Floats) -> Floats:
+        """Return outputs `(..., d_y, q)` in deviations as labels in their own units."""
+        return to_label_units(self.transform, by_label * self.y_scale[:, None] + self.y_mean[:, None])
+
+    def shaped(self, labels: Floats) -> Floats:
+        """Return labels (n, d_y, ...) without the axis of outputs where they came so."""
+        return labels[:, 0] if self.one_dimensional else labels
+
+
+def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints | None) -> tuple[Table, Rows]:
+    """Return the table of `fit`, without effects, and its different rows: numbers of levels, transformed labels.
+
+    Rows are kept `apart` as in `merged`.
+    """
+    y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
+    categorical = categorical_columns(estimator.categorical_features, X)
+    levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
+    filled, gaps = _without_gaps(y)
+    X, y = validate_data(
+        estimator, coded(X, levels), filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS
+    )
+    levels = levels or [None] * X.shape[1]
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise InputError("Sample weights must contain at least one non-zero number.")
+    labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
+    if gaps is not None:
+        labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
+        _check_gaps(labels, weight)
+    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
+    warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), levels, names)
+    rows = merged(X, labels, weight, **apart)
+    transform = fit_transform(estimator.target_transform, rows.y)
+    rows = replace(rows, y=transformed(transform, rows.y))
+    indicators = indicators_of(rows.x, levels)
+    wide = widened(rows.x, levels, indicators)
+    of_x, of_y = moments(wide, rows.weight), moments(rows.y, rows.weight)
+    numbers, most = standardised(wide, *of_x)[:, : levels.count(None)], check_count("n_pieces", estimator.n_pieces)
+    pieces = pieces_of(numbers, rows.weight, most)
+    return Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, np.empty((0, 0, 0))), rows
 
 
 def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:

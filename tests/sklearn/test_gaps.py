@@ -60,7 +60,7 @@ def test_trees_learn_each_output_from_its_own_rows() -> None:
 
 def test_residuals_and_scores_leave_gaps_out() -> None:
     model = quick(members=10, validation_fraction=0.1).fit(X, GAPS)
-    assert np.array_equal(np.isnan(model._residuals).sum(axis=0), np.isnan(GAPS).sum(axis=0))
+    assert np.array_equal(np.isnan(model._intervals.residuals).sum(axis=0), np.isnan(GAPS).sum(axis=0))
     predicted, known = model.predict(X), ~np.isnan(GAPS)
     weight = np.random.default_rng(2).uniform(1, 2, len(X))
     scores = [r2_score(GAPS[k, c], predicted[k, c], sample_weight=weight[k]) for c, k in enumerate(known.T)]

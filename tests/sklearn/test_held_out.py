@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, regressor
-from cmixup.sklearn.held_out import Part, parts_by_group
-from cmixup.sklearn.intervals import held_out_means, residual_quantile
+from cmixup.sklearn import CMixupRegressor, fitting
+from cmixup.sklearn.held_out import Part, held_out_means, parts_by_group
+from cmixup.sklearn.intervals import residual_quantile
 from tests.sklearn.test_regressor import X, Y, quick, table
 
 GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
@@ -28,13 +28,13 @@ GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, list[tuple[float, int]]]]:
     """Return a list that gets the rows, the parts and the networks of each training."""
     calls: list[Any] = []
-    original = regressor.Networks
+    original = fitting.Networks
 
     def spied(rows: Any, parts: Any, nets: Any, *rest: Any, **more: Any) -> Any:
         calls.append((rows, parts, nets))
         return original(rows, parts, nets, *rest, **more)
 
-    monkeypatch.setattr(regressor, "Networks", spied)
+    monkeypatch.setattr(fitting, "Networks", spied)
     return calls
 
 
@@ -52,7 +52,7 @@ def test_no_group_stands_on_both_sides(seen: list[Any], bandwidth: Any, cv: Any)
             assert not set(train) & set(held)
             assert len(train) + len(held) == len(X)
             held_by[list(set(held)), member] = True
-    assert len(model._residuals) == held_by[group].any(axis=1).sum()
+    assert len(model._intervals.residuals) == held_by[group].any(axis=1).sum()
     assert held_by.any(axis=0).all()
 
 
@@ -79,9 +79,9 @@ def test_validation_rows_are_held_out_by_all_and_trained_on_by_none(seen: list[A
         np.testing.assert_allclose(rows.x[40:] * model.x_scale_ + model.x_mean_, X[40:])
     np.testing.assert_allclose(model.x_mean_, X[:40].mean(axis=0))  # they do not even scale
     np.testing.assert_allclose(model.y_mean_, Y[:40].mean())
-    assert model._residuals.shape == (20, 1)
+    assert model._intervals.residuals.shape == (20, 1)
     expected = np.abs(model.predict(X[40:]) - Y[40:]) / model.y_scale_
-    np.testing.assert_allclose(model._residuals[:, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(model._intervals.residuals[:, 0], expected, rtol=1e-9)
     other = quick(bandwidth="validated").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:] + 100)
     assert other.best_epoch_ != model.best_epoch_ or other.bandwidth_ != model.bandwidth_
 
@@ -155,7 +155,7 @@ def test_ends_are_those_of_the_definition(share: float) -> None:
     np.testing.assert_array_equal(residual_quantile(size, np.ones(23), share), expected)
     model = quick(members=10).fit(X, Y)
     low, high = model.predict_interval(X, share).T
-    half = model.y_scale_ * residual_quantile(model._residuals, model._residual_weights, share)
+    half = model.y_scale_ * residual_quantile(model._intervals.residuals, model._intervals.weights, share)
     np.testing.assert_allclose(low, model.predict(X) - half)
     np.testing.assert_allclose(high, model.predict(X) + half)
 
@@ -195,7 +195,7 @@ def test_the_spread_of_members() -> None:
     model = quick(members=3).fit(X, Y)
     predicted, deviation = model.predict(X, return_std=True)
     assert np.array_equal(predicted, model.predict(X))
-    outputs = torch.cat(model._outputs(model._inputs(X)), dim=1).numpy()
+    outputs = torch.cat(model._outputs(model._table.inputs(model, X)), dim=1).numpy()
     by_member = outputs[..., 0] * model.y_scale_ + model.y_mean_
     np.testing.assert_allclose(predicted, by_member.mean(axis=0))
     np.testing.assert_allclose(deviation, by_member.std(axis=0))
@@ -212,7 +212,7 @@ def test_an_interval_holds_the_prediction_and_grows_with_coverage() -> None:
     assert (narrow[:, 1] >= model.predict(X)).all()
     assert (wide[:, 0] <= narrow[:, 0]).all()
     assert (wide[:, 1] >= narrow[:, 1]).all()
-    assert model._residuals.shape == (60, 1)
+    assert model._intervals.residuals.shape == (60, 1)
 
 
 @pytest.mark.parametrize("coverage", [0, 1.5, np.nan])

@@ -121,7 +121,7 @@ def test_intervals_of_quantiles_are_conformalised() -> None:
     low, high = model.predict_interval(X, 0.8).T
     quantiles = model.predict_quantiles(X)
     moved = (quantiles[:, 0] - low) / model.y_scale_
-    np.testing.assert_allclose(moved, np.sort(model._residuals[:, 0])[48])  # of 60 the ceil(0.8 * 61)-th
+    np.testing.assert_allclose(moved, np.sort(model._intervals.residuals[:, 0])[48])  # of 60 the ceil(0.8 * 61)-th
     np.testing.assert_allclose(high - quantiles[:, -1], quantiles[:, 0] - low)
 
 
@@ -137,7 +137,10 @@ def test_logarithms_are_fitted_and_everything_is_in_label_units() -> None:
     direct, inside = quick(members=10).fit(X, np.log(Y)), quick(members=10, target_transform="log").fit(X, Y)
     np.testing.assert_array_equal(inside.predict(X), np.exp(direct.predict(X)))
     np.testing.assert_array_equal(inside.predict_interval(X), np.exp(direct.predict_interval(X)))
-    expected = torch.cat(direct._outputs(direct._inputs(X)), dim=1).numpy()[..., 0] * direct.y_scale_ + direct.y_mean_
+    expected = (
+        torch.cat(direct._outputs(direct._table.inputs(direct, X)), dim=1).numpy()[..., 0] * direct.y_scale_
+        + direct.y_mean_
+    )
     np.testing.assert_allclose(inside.predict(X, return_std=True)[1], np.exp(expected).std(axis=0))
     held = quick(target_transform="log").fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
     logs = quick().fit(X[:40], np.log(Y[:40]), X_val=X[40:], y_val=np.log(Y[40:]))

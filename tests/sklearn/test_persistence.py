@@ -36,12 +36,11 @@ def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
     model.save(tmp_path / "model")
     again = CMixupRegressor.load(tmp_path / "model")
     assert again.get_params() == model.get_params()
-    assert vars(again).keys() == vars(model).keys()
-    for name, value in vars(model).items():
-        if name == "_held_out":  # rows stay out of the file
-            continue
-        np.testing.assert_equal(getattr(again, name), value)
-        assert type(getattr(again, name)) is type(value), name
+    one, two = ({**vars(m), **vars(m._table), **vars(m._intervals)} for m in (model, again))
+    assert one.keys() == two.keys()
+    for name in one.keys() - {"_held_out", "_table", "_intervals"}:  # rows stay out of the file
+        np.testing.assert_equal(two[name], one[name])
+        assert type(two[name]) is type(one[name]), name
     assert np.array_equal(again.predict(X), model.predict(X))
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))  # noqa: S301 - our own
 
@@ -92,21 +91,22 @@ def rewritten(path: Path, save: Any = np.savez, **changes: Any) -> None:
     save(path, **{**arrays, "json": np.array(json.dumps(saved)), **changes})
 
 
-GOOD = {"coef0": np.zeros((5, 4, 8), np.float32), "_pieces": np.array([[2.0, 0, 1, 0, 1]])}
+GOOD = {"coef0": np.zeros((5, 4, 8), np.float32), "_table.pieces": np.array([[2.0, 0, 1, 0, 1]])}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"format": "something else"}, {"params": {"unknown": 1}}, {"layers": 2}, {"without": "coef1"},
-        {"numbers": {"_levels": [None, None, ["u"]]}}, {"_effects": np.zeros((5, 1, 2))}, {"coef0": np.array([Evil()])},
+        {"numbers": {"_table.levels": [None, None, ["u"]]}}, {"_table.effects": np.zeros((5, 1, 2))},
+        {"coef0": np.array([Evil()])},
         {"coef0": GOOD["coef0"][:, 1:, 1:]},
-        *({**GOOD, "_pieces": np.array([piece])}
+        *({**GOOD, "_table.pieces": np.array([piece])}
           for piece in ([3.0, 0, 1, 0, 1], [0.5, 0, 1, 0, 1], [2.0, 0, 0, 0, 1], [2.0, 0, 1, 0, 0])),
-        {"x_scale_": [1.0, np.nan, 1.0]}, {"y_mean_": [np.inf]}, {"x_mean_": ["a", "b", "c"]},
-        {"y_scale_": np.array([1j])}, {"x_mean_": np.zeros(3, "datetime64[D]")}, {"bandwidths_": ["text"]},
+        {"_table.x_scale": [1.0, np.nan, 1.0]}, {"_table.y_mean": [np.inf]}, {"_table.x_mean": ["a", "b", "c"]},
+        {"_table.y_scale": np.array([1j])}, {"_table.x_mean": np.zeros(3, "datetime64[D]")}, {"bandwidths_": ["text"]},
         {"coef0": np.full((5, 3, 8), np.nan, np.float32)}, {"numbers": {"n_features_in_": 4}},
-        {"numbers": {"_one_dimensional": "yes"}}, {"feature_names": ["a", "b"]}, {"feature_names": [1, 2, 3]},
+        {"numbers": {"_table.one_dimensional": "yes"}}, {"feature_names": ["a", "b"]}, {"feature_names": [1, 2, 3]},
         {"json": np.array("[" * 10**5 + "]" * 10**5)},
         {"save": np.savez_compressed, "coef0": np.zeros((3, 2**16), np.float32)},  # unpacks to more than it is
     ],

@@ -14,10 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, fitting, regressor
-from cmixup.sklearn.fitting import choose
-from cmixup.sklearn.network import MLP, predict_networks
-from cmixup.sklearn.regressor import BANDWIDTHS
+from cmixup.sklearn import CMixupRegressor, fitting
+from cmixup.sklearn.fitting import BANDWIDTHS, choose
+from cmixup.sklearn.network import MLP, arrays_of, predict_networks
 
 QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "batch_size": 32, "members": 2,
          "random_state": 0, "blend": None}  # fmt: skip
@@ -57,8 +56,8 @@ def test_predictions_are_in_label_units() -> None:
 @pytest.mark.parametrize("validated", [10, 1000])
 def test_auto_keeps_what_predicts_held_out_rows_best(monkeypatch: pytest.MonkeyPatch, validated: int) -> None:
     """On the rows that all members hold out, or on those of the first; every network as it would be alone."""
-    monkeypatch.setattr(regressor, "CROSS_VALIDATED", validated)
-    monkeypatch.setattr(regressor, "choose", lambda errors, weight: int((errors @ weight).argmin()))
+    monkeypatch.setattr(fitting, "CROSS_VALIDATED", validated)
+    monkeypatch.setattr(fitting, "choose", lambda errors, weight: int((errors @ weight).argmin()))
     model = quick(bandwidth="validated", lr=0.1).fit(X, Y)
     tried = BANDWIDTHS if validated == 1000 else (0.0, 0.3, np.inf)
     np.testing.assert_allclose(model.bandwidths_, np.array(tried) * model.y_scale_[0])
@@ -106,7 +105,7 @@ def test_held_out_rows_choose_and_are_not_trained_on(
             seen.append((*self.about, super().train()))
             return seen[-1][-1]
 
-    monkeypatch.setattr(regressor, "Networks", Spied)
+    monkeypatch.setattr(fitting, "Networks", Spied)
     monkeypatch.setattr(fitting, "WeightedLabels", lambda y, *rest: rows_of.append(y) or labels(y, *rest))
     share = {"validation_fraction": 0.2} if held == 12 else {}
     model = quick(bandwidth="validated", early_stopping=early_stopping, patience=2, epochs=9, **share)
@@ -119,7 +118,7 @@ def test_held_out_rows_choose_and_are_not_trained_on(
     for (_, member), network, trained_on in zip(nets, results, rows_of, strict=True):
         out = held_out[member]
         assert np.array_equal(trained_on, np.delete(rows.y, out, axis=0))
-        arrays = regressor.arrays_of([network.weights])
+        arrays = arrays_of([network.weights])
         predicted = predict_networks(*arrays, np.empty((0, 5)), torch.from_numpy(rows.x[out]))[0].numpy()
         np.testing.assert_allclose(network.errors, ((predicted - rows.y[out]) ** 2).mean(axis=1), rtol=1e-4, atol=1e-9)
         assert early_stopping or network.best_epoch == 9

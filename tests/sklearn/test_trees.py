@@ -10,7 +10,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, regressor, trees
+from cmixup.sklearn import CMixupRegressor, fitting, regressor, trees
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
@@ -121,8 +121,8 @@ def test_no_held_out_row_is_trained_on_by_its_members_trees(monkeypatch: pytest.
 def test_auto_costs_at_most_a_third_of_the_fit(monkeypatch: pytest.MonkeyPatch, blend: str | None, few: int) -> None:
     """Of the networks trained, two of seven are for bandwidths that are not taken; without trees as before."""
     nets: list[Any] = []
-    original = regressor.Networks
-    monkeypatch.setattr(regressor, "Networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k))
+    original = fitting.Networks
+    monkeypatch.setattr(fitting, "Networks", lambda r, p, n, *a, **k: nets.extend(n) or original(r, p, n, *a, **k))
     model = quick(blend=blend, bandwidth="validated", members=5, epochs=1).fit(X, Y)
     assert len(model.bandwidths_) == few
     assert len(nets) == (7 if blend else 25)

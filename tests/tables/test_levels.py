@@ -76,7 +76,7 @@ def test_spellings_stay_apart_where_training_had_both() -> None:
     np.testing.assert_array_equal(out, np.eye(3)[[0, 2, 1]])  # 01 was a rare level of its own
     table = pd.DataFrame({"a": np.arange(6.0), "k": pd.Series([1, "1", 1.0, "2 ", "2", "02"], dtype=object)})
     model = CMixupRegressor(members=1, epochs=1, bandwidth=0, categorical_features=["k"]).fit(table, range(6))
-    assert model._levels == [None, [1.0, "02", "2"]]
+    assert model._table.levels == [None, [1.0, "02", "2"]]
 
 
 @pytest.mark.parametrize("unknown", [0, 30, 31, 60])

@@ -132,6 +132,7 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
     if missing:
         print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
     too_long = any(TOO_LONG in line for line in missing)
+    print(missing_runs(experiment, cells), file=sys.stderr)
     untrained = train_cells(experiment, cells)
     for line in (line for job in cells for line in bandwidth_warnings(job)):
         print(line, file=sys.stderr)
@@ -146,13 +147,17 @@ def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> N
 def print_plan(experiment: Experiment, choice: Choice) -> None:
     """Print a line for each cell that is missing, with its minutes on one core, and for each that is not trained."""
     cells, missing = plan_cells(experiment, choice, fetching=False)
-    pending = [(job, estimate_minutes(job)) for job in cells if job.pending]
-    for job, minutes in pending:
-        print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {minutes:.1f} min")
+    for job in (job for job in cells if job.pending):
+        print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {estimate_minutes(job):.1f} min")
     for line in missing:
         print(f"{experiment.name}: not trained: {line}")
-    runs = sum(len(job.pending) for job, _ in pending)
-    print(f"{experiment.name}: {runs} runs are missing, about {sum(m for _, m in pending):.0f} minutes on one core")
+    print(missing_runs(experiment, cells))
+
+
+def missing_runs(experiment: Experiment, cells: Sequence[Job]) -> str:
+    """Return how many runs of an experiment are missing, and about how long they take."""
+    runs, minutes = sum(len(job.pending) for job in cells), sum(map(estimate_minutes, cells))
+    return f"{experiment.name}: {runs} runs are missing, about {minutes:.0f} minutes on one core"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -39,6 +39,12 @@ def test_an_equal_cell_decides_by_its_median_and_another_length_where_there_is_n
     assert run_minutes(job, tmp_path) == 2
 
 
+def test_runs_from_before_a_backbone_had_an_option_count() -> None:
+    job = plan_job(compose_train(["dataset=airfoil", "method=erm", "preset=released", "device=cpu", "out=/nowhere"]))
+    assert {"width", "depth"} <= job.config["model"].keys()
+    assert 0.1 < 60 * run_minutes(job) < 10
+
+
 def test_runs_of_another_model_or_of_one_epoch_decide_nothing_and_the_config_does(tmp_path: Path) -> None:
     publish(tmp_path, job_of("preset=released"), 1.0)  # a network without attention
     publish(tmp_path, job_of("preset=paper", "train.epochs=1"), 0.01)

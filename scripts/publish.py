@@ -20,12 +20,13 @@ from scripts.driver.locks import PUBLISHING, holding_locks
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, PREDICTIONS, load_reports, read_predictions
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import EVERY_STUDY, PREDICTED, published_reports, with_predictions
+from scripts.records.published import EVERY_STUDY, PREDICTED, published_reports, write_reports
 from scripts.records.records import Report, read_csv
 from scripts.records.rescored import fill_report, store_runs
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
 from scripts.stats.scored import Parts
+from scripts.study.ensembles import keep_ensembles
 
 
 def publish_runs(out: Path, results: Path) -> list[Path]:
@@ -70,7 +71,8 @@ def publish_store(store: Path, results: Path) -> list[Path]:
         raise InputError(f"store {store} holds no run of the study")
     check_committed({r["run"]: r for r in reports if "commit" in r})
     with holding_locks(results, [PUBLISHING], wait=True):
-        return store_runs(results, with_predictions(store, reports))
+        keep_ensembles(store, results)  # of predictions, which stay in the store
+        return write_reports(results, reports)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from scripts.report.evidence import published_evidence
 from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
 from scripts.report.rendering import draws
-from scripts.report.study_evidence import METHOD
 from scripts.report.verdicts import OPPOSITE, REPRODUCES, SAME, SETTINGS, SMALL, judged_differences
+from scripts.study.ensembles import METHOD
 
 #: Legend, colour and marker of an outcome.
 LOOKS = {

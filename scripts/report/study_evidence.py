@@ -1,6 +1,6 @@
 """What is published of the study: a part is rules and their runs, a setting its tables that have every method.
 
-Beside the methods of the rules a setting has averages of networks whose predictions are stored, and ERM with other
+Beside the methods of the rules a setting has averages of networks, scored when they were published, and ERM with other
 initial weights, which changes nothing.
 """
 
@@ -8,37 +8,24 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import quantile_test
 from scipy.stats.mstats import trimmed_mean_ci
 
-from cmixup.training.losses import SQUARED, STD
+from cmixup.training.losses import SQUARED
 from scripts.records.experiment import RESULTS
-from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, predictions_file
 from scripts.report.result_table import markdown_table
 from scripts.stats.effects import BASE, Effect, errors_of, method_effect
 from scripts.stats.intervals import LEVEL, Estimate, clustered_interval, interval_text
-from scripts.stats.scored import Scored, error_scores, normal_scores
 from scripts.study.cells import read_store, run_keys
-from scripts.study.rules import PROTOCOL2, WEIGHTS, Condition, Rules, load_rules
+from scripts.study.ensembles import ENSEMBLE, METHOD, read_ensembles
+from scripts.study.rules import PROTOCOL2, Condition, Rules, load_rules
 
-METHOD = "cmixup"
-ENSEMBLE, FIRST, AGAIN = "ERM x 5", "ERM, first initialisation", "ERM, other initialisation"
-#: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
-#: validation selected ERM for C-Mixup, runs of the same number are the same run.
-ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
-    "ERM x 2": {BASE: (1, 2)},
-    ENSEMBLE: {BASE: (1, 2, 3, 4, 5)},
-    "C-Mixup x 5": {METHOD: (1, 2, 3, 4, 5)},
-    "ERM x 3 + C-Mixup x 2": {BASE: (1, 2, 3), METHOD: (4, 5)},
-}
+FIRST, AGAIN = "ERM, first initialisation", "ERM, other initialisation"
 PLACE = ["table", "condition"]  # columns of a table in a setting
 MORE_SPLITS, NO_SEARCH, LIKELIHOOD = "more_splits", "no_search", "likelihood"
 LITE_SETTING = "random"  # in which methods are tried first, on the lite tables
@@ -97,7 +84,7 @@ def read_settings(name: str, store: Path = RESULTS) -> list[Setting]:
     """Return the settings of a part in which all methods have all tables, or the tables with the fewest rows."""
     rules = load_rules(name)
     runs = read_store(rules, store)
-    beside = [ensemble_runs(runs, rules, store), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
+    beside = [read_ensembles(store, rules.experiment), control_runs(runs)] if name in (PROTOCOL2, LIKELIHOOD) else []
     runs, settings = pd.concat([runs, *beside]), []
     for condition in rules.conditions:
         mine = runs[runs["condition"] == condition.name]
@@ -140,7 +127,7 @@ def leading_setting(store: Path = RESULTS) -> Setting:
     later = later[later["method"].isin([BASE, METHOD])]
     if len(set(run_keys(later))) < len(rules.cells(methods=[BASE, METHOD])):
         return setting
-    later = pd.concat([later, ensemble_runs(later, rules, store)])
+    later = pd.concat([later, read_ensembles(store, rules.experiment)])
     runs, both = pd.concat([setting.runs, later]), set(run_keys(setting.runs)) & set(run_keys(later))
     return replace(setting, runs=runs[[key in both for key in run_keys(runs)]])
 
@@ -152,39 +139,6 @@ def control_runs(runs: pd.DataFrame) -> pd.DataFrame:
     size = (weights.transform("size").groupby(places).transform("min") // 2).clip(upper=2)
     part = (weights.rank() - 1) // size
     return pd.concat([runs[part == k].assign(method=name) for k, name in enumerate((FIRST, AGAIN))])
-
-
-def ensemble_runs(runs: pd.DataFrame, rules: Rules, store: Path) -> pd.DataFrame:
-    """Return a row a split for each of `ENSEMBLES` whose networks a store has of a table in a setting."""
-    rows, runs = list[dict[str, Any]](), runs[(runs["method"] == BASE) & runs["trial"].isna()]
-    for table, of_table in runs.groupby("table", sort=False):
-        about = {"experiment": rules.experiment, "dataset": table, "model": rules.backbone, "preset": "default"}
-        cells = read_cells(predictions_file(store, about))
-        for condition, first in of_table.groupby("condition", sort=False):
-            std = np.array(first["shared"].iloc[0]["std"])
-            names = {m: cell_name({**about, "method": m, "options": {"condition": condition}}) for m in (BASE, METHOD)}
-            for name, members in ENSEMBLES.items():
-                numbers = [(names[method], number) for method, every in members.items() for number in every]
-                mine = []
-                for split in rules.split_numbers:
-                    parts = [cells.get(cell, {}).get(WEIGHTS * split + number, {}) for cell, number in numbers]
-                    if all(parts):
-                        val, test = (average([one[part] for one in parts]) for part in ("val", "test"))
-                        scores = error_scores(test, std) | normal_scores(test, val, std)
-                        row = {"table": table, "condition": condition, "method": name, "seed": split, "split": split}
-                        mine.append(row | {f"test_{score}": value for score, value in scores.items()})
-                rows += mine if len(mine) == rules.splits else []
-    return pd.DataFrame(rows, columns=None if rows else [*PLACE, "method", "seed", "split"])
-
-
-def average(members: Sequence[Scored]) -> Scored:
-    """Return the mean prediction of networks; of distributions the normal one with the moments of their mixture."""
-    means = np.stack([one.prediction[""] for one in members]).astype(np.float64)
-    prediction = {"": means.mean(axis=0)}
-    if STD in members[0].prediction:
-        stds = np.stack([one.prediction[STD] for one in members]).astype(np.float64)
-        prediction[STD] = np.sqrt((stds**2 + means**2).mean(axis=0) - prediction[""] ** 2)
-    return Scored(prediction, members[0].target, members[0].domain)
 
 
 TRIMMED = 0.1  # of the tables on each side

@@ -14,11 +14,9 @@ from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.report.study_evidence import (
     AGAIN,
-    ENSEMBLE,
     FIRST,
     LIKELIHOOD,
     LITE_SETTING,
-    METHOD,
     NETWORKS,
     NO_SEARCH,
     Setting,
@@ -31,6 +29,7 @@ from scripts.report.study_evidence import (
 )
 from scripts.stats.effects import BASE, LOWER, Effect, sign_text
 from scripts.stats.intervals import interval_text
+from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
 from scripts.study.try_method import degenerate_splits, method_summary
 

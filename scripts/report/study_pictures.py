@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 
 from scripts.report.figures import BLUE, COLOURS, GREY, VERMILION, legend_below, new_subplots
 from scripts.report.rendering import draws
-from scripts.report.study_evidence import ENSEMBLE, METHOD, leading_setting
+from scripts.report.study_evidence import leading_setting
 from scripts.report.study_page import study_rows
 from scripts.stats.effects import Effect
 from scripts.stats.intervals import Estimate
+from scripts.study.ensembles import ENSEMBLE, METHOD
 
 #: Methods of the picture of settings, by their titles: the name in the legend and how each is drawn.
 SERIES: dict[str, tuple[str, dict[str, Any]]] = {

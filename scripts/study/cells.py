@@ -96,7 +96,10 @@ def train_group(
 
 
 def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> Known:
-    """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train."""
+    """Return the outcomes of ERM's runs and trials on a table in a setting, which other cells need not train.
+
+    They have no predictions in the published store.
+    """
     known, kept = Known(), dict[int, Parts]()
     for report in published_reports(store, [rules.experiment], [table]):
         if (report["options"]["condition"], report["method"]) != (condition, BASE):
@@ -105,9 +108,9 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
         if not trial:
             if report.get("checksums", {}) != dict(load(report["split"]).checksums):
                 raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
-            kept = kept or dict(read_cells(predictions_file(store, report))[cell_name(report)])
+            kept = kept or dict(read_cells(predictions_file(store, report)).get(cell_name(report), {}))
         about = {key: report[key] for key in ("scores", "best_epoch", UNROUNDED) if key in report}
-        known[report["seed"], tuple(report["words"])] = Outcome(about, {} if trial else kept[report["seed"]])
+        known[report["seed"], tuple(report["words"])] = Outcome(about, {} if trial else kept.get(report["seed"], {}))
     return known
 
 

@@ -13,16 +13,15 @@ from cmixup.training.losses import STD
 from scripts.report import study_evidence
 from scripts.report.study_evidence import (
     AGAIN,
-    ENSEMBLES,
     FIRST,
     Setting,
-    average,
     control_runs,
     leading_setting,
     read_settings,
 )
 from scripts.stats.scored import Scored, normalised_rmse
-from scripts.study.cells import read_store, run_head, write_cells
+from scripts.study.cells import run_head, write_cells
+from scripts.study.ensembles import ENSEMBLES, average, keep_ensembles, read_ensembles
 from scripts.study.rules import PROTOCOL2, WEIGHTS, Rules, StudyCell, load_rules
 
 TARGET = np.array([[0.0], [1.0], [2.0], [4.0]], dtype=np.float32)
@@ -50,6 +49,7 @@ def put(store: Path, rules: Rules, cells: list[StudyCell], weights: int) -> None
                      "best_epoch": 3, "split": seed // WEIGHTS, "std": [1.0], "seconds": 30.0}  # fmt: skip
             runs.append(({**run_head(cell, rules, seed), **about}, {"val": one, "test": one}))
     write_cells(store, runs)
+    keep_ensembles(store, store)
 
 
 def made(rules: Rules, levels: dict[str, float], weights: int = 2, tables: str = "ab") -> Setting:
@@ -97,7 +97,7 @@ def test_a_setting_counts_on_all_tables_or_on_the_smallest_with_ensembles_beside
 
 def test_ensembles_are_means_of_predictions_and_average_no_run_with_itself(rules: Rules, tmp_path: Path) -> None:
     put(tmp_path, rules, rules.cells(["penguin_mass"], ["random"], ["erm", "cmixup"]), 5)
-    ensembles = study_evidence.ensemble_runs(read_store(rules, tmp_path), rules, tmp_path)
+    ensembles = read_ensembles(tmp_path, rules.experiment)
     assert set(ensembles["method"]) == ENSEMBLES.keys()
     for name, members in ENSEMBLES.items():
         numbers = [number for seeds in members.values() for number in seeds]

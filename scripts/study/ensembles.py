@@ -1,0 +1,87 @@
+"""Averages of the study's networks, scored where the predictions are: in the folder that trained them.
+
+`results/study/ensembles.csv` has a row for each ensemble, table, setting and split; pages are rendered from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cmixup.files import write_atomically
+from cmixup.training.losses import STD
+from scripts.records.published import EVERY_STUDY, published_reports, with_predictions
+from scripts.stats.effects import BASE
+from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
+from scripts.study.rules import WEIGHTS
+
+METHOD, ENSEMBLE = "cmixup", "ERM x 5"
+#: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
+#: validation selected ERM for C-Mixup, runs of the same number are the same run.
+ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "ERM x 2": {BASE: (1, 2)},
+    ENSEMBLE: {BASE: (1, 2, 3, 4, 5)},
+    "C-Mixup x 5": {METHOD: (1, 2, 3, 4, 5)},
+    "ERM x 3 + C-Mixup x 2": {BASE: (1, 2, 3), METHOD: (4, 5)},
+}
+KEY = ["experiment", "table", "condition", "method", "split"]  # columns that name a row
+
+
+def read_ensembles(store: Path, experiment: str) -> pd.DataFrame:
+    """Return the rows of an experiment of the study; none where it has no ensembles."""
+    path = ensembles_file(store)
+    rows = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=KEY)
+    mine = rows[rows["experiment"] == experiment].drop(columns="experiment")
+    return mine.assign(seed=mine["split"]).dropna(axis="columns", how="all")
+
+
+def keep_ensembles(store: Path, results: Path) -> None:
+    """Score the ensembles whose networks' predictions a store has, and write them beside those that `results` has."""
+    if (new := pd.DataFrame(ensemble_rows(store))).empty:
+        return
+    path = ensembles_file(results)
+    old = [pd.read_csv(path)] if path.is_file() else []
+    rows = pd.concat([*old, new]).drop_duplicates(KEY, keep="last")
+    order = [name for name in ENSEMBLES if name in set(rows["method"])]
+    rows["method"] = pd.Categorical(rows["method"], order)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, rows.sort_values(KEY).to_csv(index=False, lineterminator="\n"))
+
+
+def ensembles_file(store: Path) -> Path:
+    """Return where a store has the scores of its ensembles."""
+    return store / "study" / "ensembles.csv"
+
+
+def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:
+    """Yield the scores of each of `ENSEMBLES` on each split of which a store has predictions of all members."""
+    places = dict[tuple[str, str, str], dict[tuple[str, int], Parts]]()  # by method and seed
+    stds = dict[tuple[str, str, str], np.ndarray]()
+    for report, parts in with_predictions(store, published_reports(store, EVERY_STUDY)):
+        if parts and report["method"] in (BASE, METHOD):
+            place = report["experiment"], report["dataset"], report["options"]["condition"]
+            places.setdefault(place, {})[report["method"], report["seed"]] = parts
+            stds[place] = np.array(report["std"])
+    for place, runs in places.items():
+        for split in sorted({seed // WEIGHTS for _, seed in runs}):
+            for name, members in ENSEMBLES.items():
+                wanted = [(method, WEIGHTS * split + k) for method, numbers in members.items() for k in numbers]
+                if runs.keys() >= set(wanted):
+                    val, test = (average([runs[one][part] for one in wanted]) for part in ("val", "test"))
+                    scores = error_scores(test, stds[place]) | normal_scores(test, val, stds[place])
+                    row = dict(zip(KEY, (*place, name, split), strict=True))
+                    yield row | {f"test_{score}": value for score, value in scores.items()}
+
+
+def average(members: Sequence[Scored]) -> Scored:
+    """Return the mean prediction of networks; of distributions the normal one with the moments of their mixture."""
+    means = np.stack([one.prediction[""] for one in members]).astype(np.float64)
+    prediction = {"": means.mean(axis=0)}
+    if STD in members[0].prediction:
+        stds = np.stack([one.prediction[STD] for one in members]).astype(np.float64)
+        prediction[STD] = np.sqrt((stds**2 + means**2).mean(axis=0) - prediction[""] ** 2)
+    return Scored(prediction, members[0].target, members[0].domain)

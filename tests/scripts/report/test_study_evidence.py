@@ -1,5 +1,6 @@
 """What is published of the study: whole settings alone count, ensembles are means of what is kept, controls hold."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from scripts.report.study_evidence import (
     Setting,
     control_runs,
     leading_setting,
+    mean_summaries,
     read_settings,
 )
 from scripts.stats.scored import Scored, normalised_rmse
@@ -127,6 +129,18 @@ def test_later_splits_join_once_both_methods_have_all_tables(few: Callable[..., 
     splits = lead.runs.groupby(["table", "method"])["split"].nunique()
     assert set(splits.index.get_level_values("method")) == {"erm", "cmixup", "ERM x 2"}
     assert set(splits) == {25}
+
+
+def test_summaries_agree_where_all_changes_do_and_the_median_ignores_a_table(rules: Rules) -> None:
+    setting = made(rules, {"erm": 1.0, "mixup": 1.1}, tables="abcdefghijkl")
+    ours = mean_summaries(setting, "mixup")
+    assert ours.pop("mean of log ratios").mean == pytest.approx(100 * math.log(1.1))
+    far = setting.runs["table"].eq("a") & setting.runs["method"].eq("mixup")
+    setting.runs.loc[far, "test_nrmse"] *= 9
+    shifted = mean_summaries(setting, "mixup")
+    assert shifted["mean"].mean > ours["mean"].mean + 50
+    for name in ("median", "mean without 10% on each side"):
+        assert (shifted[name].low, shifted[name].high) == pytest.approx((ours[name].low, ours[name].high), abs=0.5)
 
 
 def test_erm_stands_against_other_weights_of_itself(rules: Rules) -> None:

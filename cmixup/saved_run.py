@@ -65,15 +65,18 @@ class SavedRun:
     scale: Tensor = field(repr=False)
     width: int  # d_y; of `train.loss=gaussian` the network has as many outputs more
 
-    def predict(self, rows: Any, batch_size: int | None = None, source: str = "") -> Any:
+    def predict(self, rows: Any, batch_size: int | None = None, source: str = "", *, scaled: bool = False) -> Any:
         """Return the predictions for new rows.
 
         Args:
-            rows: what the run was trained on. Of a table a pandas data frame, whose columns are found by name: their
-                order does not matter, and others are ignored. Or inputs as the model reads them, `(N, *in_shape)`: a
-                tensor or array.
+            rows: what the run was trained on, in the units of its file. Of a table or series a pandas data frame, a
+                dict of columns or a list of dicts, whose columns are found by name: their order does not matter, and
+                others are ignored. A list or array of numbers has the columns that the run reads, in their order. Of
+                arrays a list, tuple or array `(N, *in_shape)`. Of images paths. A run that keeps no preprocessing takes
+                inputs as the model reads them.
             batch_size: rows at a time, 1 or more; None is 4096, or fewer of inputs that are read from files.
             source: how errors call the rows, such as "table".
+            scaled: whether the rows are inputs as the model reads them, `(N, *in_shape)`: a tensor, array or list.
 
         Returns:
             A data frame with a column for every target, in the target's own unit (`log_target` is undone); of a table
@@ -82,14 +85,15 @@ class SavedRun:
             a run with `train.loss=gaussian` they are the means.
 
         Raises:
-            InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape,
-                or a data frame for a run that was not trained on a table.
+            InputError: columns that are missing, a cell that is no number where one belongs, inputs of another shape or
+                kind.
         """
         if batch_size is not None:
             check_count("batch_size", batch_size, 1)
         made = self.preprocessing
-        if made is None or not made.takes(rows):
+        if check_flag("scaled", scaled) or made is None:
             return self._forward(rows, batch_size)
+        rows = made.as_given(rows)
         inputs = made.apply(rows, source) if source else made.apply(rows)
         return made.predictions(rows, self._forward(inputs, batch_size).numpy())
 

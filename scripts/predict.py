@@ -8,9 +8,11 @@ Example: python -m scripts.predict run=outputs/runs/.../seed=0 table=new.csv id=
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +20,15 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from cmixup.errors import InputError, nearest
+from cmixup.errors import InputError, check_choice, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
+from cmixup.tables.series import FILLS, SeriesPreprocessing
 from datasets.arrays import read_arrays
 from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
+from datasets.common.table.user import as_names
 from scripts.config.arguments import Args, parse_args
 from scripts.config.words import split_names
 from scripts.driver.cli import user_errors
@@ -35,32 +39,51 @@ KEYS = {
     "table": "text file with a header, whose rows are predicted; of a run on a table",
     "images": "folder of images, or one; of a run on images",
     "arrays": "file with an array x, .npz, .npy or .h5; of a run on arrays",
+    "x": "the same, of a run on x= and y=",
     "labels": "table with a row for each of the images, of which id= names columns, and which may have the targets",
     "series": "table whose rows end where the forecast begins; of a run on series",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
+    "dataset.": "how the new file is written, if not as the run's own: encoding, separator, decimal, thousands, skip, "
+    "missing; and for series fill, for images skip_broken; with or without the word dataset",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
 }
 
 
-def run_options(run: SavedRun) -> dict[str, Any]:
-    """Return the options of a run's dataset."""
-    return yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
+FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing")
+READING = (*FORMAT, "fill", "skip_broken")  # options of datasets that say how new data are read
 
 
-def format_of(run: SavedRun) -> Format:
-    """Return how the file of a run's own table was written: decimal sign, encoding, unknown values."""
-    config = run_options(run)
-    options = {key: config[key] for key in ("separator", "decimal", "encoding", "thousands", "skip") if key in config}
-    given = config.get("missing") or []
-    return Format(**options, missing=tuple(map(str, given if isinstance(given, list) else [given])))
+def run_options(run: SavedRun, given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of a run's dataset, with those that are given for the new data."""
+    config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
+    new = {key.removeprefix("dataset."): value for key, value in given.items()}
+    for key in (key.removeprefix("dataset.") for key in given if key.startswith("dataset.")):
+        if key not in READING or key not in config:
+            named = ", ".join(f"dataset.{key}" for key in READING if key in config) or "none for this run"
+            raise InputError(f"option dataset.{key} is none of those that say how new data are read: {named}")
+    literal = re.compile(r"\[.*\]|true|false|\d+")
+    return config | {
+        key: yaml.safe_load(value) if literal.fullmatch(value) else value
+        for key, value in new.items()
+        if key in READING
+    }
 
 
-def read_new(path: Path, run: SavedRun, text: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table as the run read its own; columns `text` stay text."""
+def read_new(
+    path: Path, run: SavedRun, text: Sequence[str] = (), given: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Read a table as the run read its own, but for what is given; columns `text` stay text."""
     if not path.is_file():
         raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
-    return read_table(path, format_of(run), (*text, *getattr(run.preprocessing, "text", ())))
+    return read_table(path, format_of(run, given or {}), (*text, *getattr(run.preprocessing, "text", ())))
+
+
+def format_of(run: SavedRun, given: Mapping[str, str]) -> Format:
+    """Return how a file of new rows is written: decimal sign, encoding, unknown values."""
+    config = run_options(run, given)
+    options = {key: config[key] for key in FORMAT if key in config and key != "missing"}
+    return Format(**options, missing=as_names(config.get("missing")))
 
 
 def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
@@ -88,7 +111,7 @@ def columns_of_id(given: Args) -> list[str]:
 
 def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a table as what it is and as what `run.predict` takes."""
-    frame = read_new(given.path("table"), run, columns_of_id(given))
+    frame = read_new(given.path("table"), run, columns_of_id(given), given)
     return frame, frame
 
 
@@ -96,11 +119,15 @@ def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
     """Return a table of images, or of their names below the folder alone, and their files."""
     folder = given.path("images")
     if "labels" in given:
-        image = str(run_options(run).get("image") or "")
-        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(run))
+        options = run_options(run, given)
+        image = str(options.get("image") or "")
+        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(run, given))
+        if table.wrong and not options["skip_broken"]:
+            raise InputError(f"{table.wrong[min(table.wrong)]} (dataset.skip_broken=true goes on without)")
         if table.wrong:
-            raise InputError(table.wrong[min(table.wrong)])
-        frame, files = table.frame, [file for file in table.files if file]
+            what = f"{len(table.wrong)} rows have no image that can be used and are left out"
+            print(f"warning: {what}: {table.wrong[min(table.wrong)]}", file=sys.stderr)
+        frame, files = table.frame[[file is not None for file in table.files]], [file for file in table.files if file]
     else:
         files = run.preprocessing.files(folder)
         frame = pd.DataFrame(index=range(len(files)))
@@ -110,14 +137,15 @@ def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
 
 def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
     """Return the labels of arrays, if they are there, and the inputs."""
-    arrays = read_arrays(given.path("arrays"))
+    path = given.path("x" if "x" in given else "arrays")
+    arrays = read_arrays(path)
     if "x" not in arrays:
-        raise InputError(f"{given.path('arrays')} has no array x; there are {', '.join(arrays) or 'none'}")
+        raise InputError(f"{path} has no array x; there are {', '.join(arrays) or 'none'}")
     frame, targets = pd.DataFrame(index=range(*arrays["x"].shape[:1] or (0,))), run.preprocessing.targets
     if "y" in arrays:
         y = np.asarray(arrays["y"])
         if y.size != len(frame) * len(targets) or y.dtype.kind not in "biuf":
-            raise InputError(f"{given.path('arrays')}: y must be numbers ({len(frame)}, {len(targets)}) as the labels "
+            raise InputError(f"{path}: y must be numbers ({len(frame)}, {len(targets)}) as the labels "
                              f"of the run, got {y.dtype} {y.shape}")  # fmt: skip
         frame = frame.assign(**dict(zip(targets, y.reshape(len(frame), -1).T, strict=True)))
     return frame, arrays["x"]
@@ -140,7 +168,7 @@ class Kind(NamedTuple):
 
 def read_series(run: SavedRun, given: Args) -> tuple[None, pd.DataFrame]:
     """Return the rows of series; the predictions have an index of times of their own."""
-    return None, read_new(given.path("series"), run)
+    return None, read_new(given.path("series"), run, given=given)
 
 
 FILE = "file"  # column of the predictions of images
@@ -148,6 +176,7 @@ KINDS = {
     "table": Kind(TABLE_FORMAT, read_rows),
     "images": Kind(IMAGES_FORMAT, read_images, (FILE,)),
     "arrays": Kind(ARRAYS_FORMAT, read_new_arrays),
+    "x": Kind(ARRAYS_FORMAT, read_new_arrays),
     "series": Kind(SERIES_FORMAT, read_series),
 }
 
@@ -163,6 +192,9 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     if out.exists() and new.exists() and out.samefile(new):
         raise InputError(f"out must be another file than {word}, got {out}")
     frame, rows = kind.read(run, given)
+    if isinstance(made, SeriesPreprocessing):
+        fill = check_choice("fill", run_options(run, given)["fill"], FILLS)
+        run = replace(run, preprocessing=replace(made, fill=fill))
     known = [] if frame is None else list(frame)
     ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
     for name in ids:
@@ -189,7 +221,8 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__, names=("run",))
+        keys = KEYS | dict.fromkeys(READING, "see dataset.*=")
+        given = parse_args(argv, keys, __doc__, names=("run",))
         if "run" not in given:
             raise InputError("run must name the folder of a finished run: run=outputs/runs/.../seed=0")
         words = [word for word in KINDS if word in given]

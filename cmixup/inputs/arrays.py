@@ -1,6 +1,6 @@
 """Arrays as inputs, for training and for `load_run(folder).predict(array)`; they may lie in a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,13 +62,26 @@ class ArrayPreprocessing(Preprocessing):
         """Shape of an input."""
         return self.shape
 
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is an array or a tensor: a run on arrays reads them as they were before scaling."""
-        return hasattr(new, "shape") and hasattr(new, "dtype")
+    def as_given(self, new: Any) -> Any:
+        """Return rows as an array: of a list, a tensor, a data frame, or a dict with the array x."""
+        if isinstance(new, Mapping) and set(new) & {"x", "X"}:
+            new = new.get("x", new.get("X"))
+        try:
+            if isinstance(new, Tensor):
+                new = new.detach().cpu()
+                return (new.float() if new.dtype == torch.bfloat16 else new).numpy()
+            as_it_is = hasattr(new, "shape") and not hasattr(new, "iloc")  # it may lie in a file
+            given = new if as_it_is else np.asarray(new)
+        except (TypeError, ValueError, RuntimeError):
+            given = None
+        if given is None or np.dtype(given.dtype).kind not in "biuf":
+            expected = ", ".join(["N", *map(str, self.in_shape)])
+            raise InputError(f"rows must be an array or lists of numbers ({expected}), got {type(new).__name__}")
+        return given
 
     def apply(self, new: Any, source: str = "arrays") -> ArrayRows:
         """Return the rows of an array `(N, *in_shape)` of finite numbers."""
-        array = new.numpy() if isinstance(new, Tensor) else new
+        array = self.as_given(new)
         if tuple(array.shape[1:]) != self.in_shape or not array.shape:
             expected = ", ".join(["N", *map(str, self.in_shape)])
             raise InputError(f"{source}: x must have shape ({expected}), got {format_value(tuple(array.shape))}")

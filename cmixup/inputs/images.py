@@ -7,7 +7,7 @@ transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and
 import copy
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -141,10 +141,15 @@ class ImagePreprocessing(Preprocessing):
         """Shape of an input."""
         return (CHANNELS, self.size, self.size)
 
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is a path, a folder's among them, or a list of paths."""
-        listed = isinstance(new, (list, tuple)) and all(isinstance(path, (str, Path)) for path in new)
-        return isinstance(new, (str, Path)) or bool(listed and new)
+    def as_given(self, new: Any) -> Any:
+        """Return a path, a folder's among them, or a list of paths."""
+        if isinstance(new, (str, Path)):
+            return new
+        listed = list(new) if hasattr(new, "__len__") and not isinstance(new, Mapping) else []
+        if not listed or not all(isinstance(path, (str, Path)) for path in listed):
+            what = "a folder, or paths of images; scaled=True takes pixels as the model reads them"
+            raise InputError(f"rows must be {what}; got {type(new).__name__}")
+        return listed
 
     def apply(self, new: Any, source: str = "images") -> ImageRows:
         """Return the images of a folder, in order of their names, or of files, all of which must be there."""

@@ -2,13 +2,13 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cmixup.errors import InputError, check_choice
+from cmixup.errors import InputError, check_choice, shortened
 from cmixup.files import PREPROCESSING
 
 
@@ -30,9 +30,39 @@ class Preprocessing(ABC):
         """The targets with their units, in words."""
         return with_units(self.targets, self.units or ("",) * len(self.targets))
 
-    def takes(self, new: Any) -> bool:
-        """Return whether `new` is of this kind, here a data frame; else it is inputs as the model reads them."""
-        return hasattr(new, "iloc") and getattr(new, "ndim", 0) == 2
+    @property
+    def read_columns(self) -> list[str]:
+        """Columns by which numbers without names are read, in the order of the file; none if names are needed."""
+        return []
+
+    def as_given(self, new: Any) -> Any:
+        """Return new rows as what `apply` takes, here a data frame: other forms of the same, in the units of the file.
+
+        These are a dict of columns or of one row, a list of such, and lists or arrays of numbers by `read_columns`.
+        What is none of them raises `InputError`.
+        """
+        import pandas as pd
+
+        if isinstance(new, pd.DataFrame):
+            return new
+        names = self.read_columns
+        try:
+            if isinstance(new, Mapping):
+                return pd.DataFrame([new] if all(map(np.isscalar, new.values())) else dict(new))
+            if isinstance(new, pd.Series):
+                return new.to_frame().T
+            new = new.detach() if hasattr(new, "detach") else new
+            rows = list(new) if isinstance(new, list | tuple) else np.asarray(new)
+            if len(rows) and all(isinstance(row, Mapping) for row in rows):
+                return pd.DataFrame(rows)
+            if names and all(len(row) == len(names) for row in rows):
+                return pd.DataFrame(rows, columns=names)
+        except (TypeError, ValueError, RuntimeError):  # of no length, or of several lengths
+            pass
+        what = "a data frame, a dict of columns or a list of dicts"
+        what += f", or numbers in {len(names)} columns ({shortened(names)})" if names else ""
+        got = f"{type(new).__name__} {tuple(getattr(new, 'shape', ())) or ''}".strip()
+        raise InputError(f"rows must be {what}; scaled=True takes inputs as the model reads them; got {got}")
 
     @abstractmethod
     def apply(self, new: Any, source: str = "rows") -> Any:

@@ -37,6 +37,11 @@ class TablePreprocessing(Preprocessing):
         return [name for column in self.columns for name in column.features]
 
     @property
+    def read_columns(self) -> list[str]:
+        """Columns that rows without names hold, in this order."""
+        return [column.name for column in self.columns if column.features]
+
+    @property
     def text(self) -> list[str]:
         """Columns that a file is to be read with as text (`read_table`), so that 007 stays 007."""
         return [

@@ -86,6 +86,10 @@ class SeriesPreprocessing(Preprocessing):
             InputError: a column that is not there, a cell that cannot be read, a time that is missing, doubled or
                 between two steps, a value that is missing and not to be filled, or times without a step.
         """
+        if self.time not in frame and self.time in (named := [*frame.index.names]):
+            frame = frame.reset_index([name for name in (self.id, self.time) if name in named])
+        elif self.time not in frame and isinstance(frame.index, pd.DatetimeIndex) and frame.index.name is None:
+            frame = frame.rename_axis(self.time).reset_index()
         frame = checked_columns(frame, [self.time, *filter(None, [self.id]), *self.columns], source)
         days = checked_numbers(frame[self.time], source, self.form)
         if not len(days) or np.isnan(days).any():

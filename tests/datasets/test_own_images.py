@@ -186,7 +186,11 @@ def test_predictions_take_a_folder_or_paths_and_scale_as_training_did(tmp_path: 
     x = data.train.x
     paths = [str(x.files.files[row]) for row in x.rows[:3].tolist()]
     assert torch.equal(made.apply(paths)[torch.arange(3)], x[torch.arange(3)])
-    assert [made.takes(new) for new in (paths, Path(paths[0]), [], torch.zeros(2))] == [True, True, False, False]
+    assert made.as_given(Path(paths[0])) == Path(paths[0])
+    assert made.as_given(tuple(paths)) == made.as_given(pd.Series(paths)) == paths
+    for new in ([], torch.zeros(2), {"file": paths}):
+        with pytest.raises(InputError, match="rows must be a folder, or paths of images; scaled=True takes pixels"):
+            made.as_given(new)
     assert made.predictions(paths, np.ones((3, 1))).index.tolist() == paths
 
 

@@ -185,6 +185,6 @@ def test_no_module_outside_this_project_is_imported_but_by_one_who_trusts_it(
         load_run(copy)
     assert not (tmp_path / "ran").exists()
     rows = [[0.5] * 7]
-    assert torch.equal(load_run(copy, trust=True).predict(rows), load_run(no2[1] / "seed=3").predict(rows))
+    assert load_run(copy, trust=True).predict(rows).equals(load_run(no2[1] / "seed=3").predict(rows))
     with pytest.raises(InputError, match="trust must be True or False"):
         load_run(copy, trust=1)  # type: ignore[arg-type]

@@ -149,7 +149,7 @@ def test_seeds_of_two_stacks_keep_their_own_folders(tmp_path: Path) -> None:
             *((1, [1]) if seed == 1 else (2, [0, 2])),
         )
         with torch.no_grad():
-            predicted = load_run(folder).predict(test.x)
+            predicted = load_run(folder).predict(test.x, scaled=True)
         error = (torch.as_tensor(predicted) - test.y).double().square().mean().sqrt().item()
         assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-6)
         assert read_predictions(folder / "predictions.h5")["test"].target == pytest.approx(test.y.numpy())

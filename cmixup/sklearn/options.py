@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone, is_regressor
 
 from cmixup.errors import (
     InputError,
@@ -48,6 +49,23 @@ def device_of(device: Any) -> torch.device:
     if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device must be one of this machine's {torch.cuda.device_count()} GPUs, got {device!r}")
     return place
+
+
+def check_blend(blend: Any, loss: Loss) -> None:
+    """Raise `InputError` for what is neither None, "trees" nor a regressor that goes with the loss."""
+    if blend is None or (isinstance(blend, str) and blend == "trees"):
+        return
+    methods = all(hasattr(blend, name) for name in ("fit", "predict", "get_params"))
+    if isinstance(blend, type) or not methods or not is_regressor(blend):
+        what = '"trees", None or a regressor of scikit-learn\'s interface'
+        raise InputError(f"blend must be {what}, got {format_value(blend)}")
+    if loss.quantiles:
+        raise InputError(f'blend must be "trees" or None with loss="quantile", got {format_value(blend)}')
+    try:
+        clone(blend)
+    except RuntimeError as error:  # such as CatBoost's with a list
+        reason = " ".join(str(error).split())
+        raise InputError(f"blend must be a regressor that clones, as with tuples for lists: {reason}") from None
 
 
 def check_size(name: str, values: Floats) -> Floats:
@@ -97,8 +115,7 @@ def settings_of(estimator: Any) -> Settings:
         raise InputError(f"validation_fraction must lie between 0 and 1, got {share!r}")
     if not (validated := isinstance(estimator.bandwidth, str) and estimator.bandwidth == "validated"):
         parse_bandwidth(estimator.bandwidth)
-    if not (estimator.blend is None or (isinstance(estimator.blend, str) and estimator.blend == "trees")):
-        raise InputError(f'blend must be "trees" or None, got {format_value(estimator.blend)}')
+    check_blend(estimator.blend, loss := check_loss(estimator.loss, estimator.quantiles))
     threads = estimator.n_threads
     return Settings(
         hidden,
@@ -106,7 +123,7 @@ def settings_of(estimator: Any) -> Settings:
         share=share,
         validated=validated,
         blend=estimator.blend is not None,
-        loss=check_loss(estimator.loss, estimator.quantiles),
+        loss=loss,
         epochs=check_count("epochs", estimator.epochs, 1),
         batch_size=check_count("batch_size", estimator.batch_size, 1),
         lr=check_positive("lr", estimator.lr),

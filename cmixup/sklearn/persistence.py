@@ -78,7 +78,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
                 holder, _, field = name.rpartition(".")
                 of[holder][field] = value
             estimator._table, estimator._intervals = Table(**of["_table"]), Intervals(**of["_intervals"])  # noqa: SLF001
-            vars(estimator).update(_held_out=None, _importances=arrays.get("importances"))
+            vars(estimator).update(_held_out=None, blended_=[], _importances=arrays.get("importances"))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
         if content["feature_names"] is not None:

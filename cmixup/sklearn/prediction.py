@@ -9,11 +9,13 @@ import torch
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import r2_score
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cmixup.errors import InputError, check_flag, format_value
 from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.blend import predict_models
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.fitting import threads
 from cmixup.sklearn.frames import as_labels
@@ -39,13 +41,15 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     n_threads: int | None
     coefs_: list[np.ndarray]
     intercepts_: list[np.ndarray]
+    blend: Any
     tree_weight_: Floats
+    blended_: list[list[Any]]
     quantiles_: Sequence[float]
     n_features_in_: int
     _table: Table
     _trees: Trees | None
     _intervals: Intervals
-    _held_out: tuple[Loss, list[Rows]] | None
+    _held_out: tuple[Loss, list[Rows], list[Any]] | None
     _importances: Floats | None
     x_mean_, x_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("x_mean", "x_scale"))
     y_mean_, y_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("y_mean", "y_scale"))
@@ -156,14 +160,16 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
             if self._held_out is None or not all(map(len, self._held_out[1])):
                 raise AttributeError("feature_importances_ needs rows that fit held out; save keeps none of these")
             loss, added = self._held_out[0], np.zeros(self.n_features_in_)
-            for member, rows in enumerate(self._held_out[1]):
+            for member, (rows, given) in enumerate(zip(*self._held_out[1:], strict=True)):
 
-                def gain(_: Any, x: Floats, y: Floats, sample_weight: Floats, member: int = member) -> float:
-                    outputs = torch.from_numpy(self._of_member(self._table.inputs_of(x), member))
+                def gain(_: Any, x: Any, y: Floats, sample_weight: Floats, member: int = member) -> float:
+                    inputs = self._table.inputs(self, x) if self.blended_ else self._table.inputs_of(x)
+                    outputs = torch.from_numpy(self._of_member(inputs, member))
                     return -float(sample_weight @ loss.of_rows(outputs, torch.from_numpy(y)).numpy())
 
                 options: Any = {"scoring": gain, "sample_weight": rows.weight, "random_state": 0}
-                added += permutation_importance(self, rows.x, rows.y, **options).importances_mean
+                x = given if self.blended_ else rows.x
+                added += permutation_importance(self, x, rows.y, **options).importances_mean
             added = added.clip(min=0)
             self._importances = added / (added.sum() or 1.0)
         return self._importances
@@ -172,18 +178,23 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
-        outputs = []
+        outputs, others = [], None
+        if self.blended_:
+            models = [self.blended_[m % len(self.blended_)] for m in range(len(self.coefs_[0]))[places]]
+            others = self._table.deviations(predict_models(models, inputs.given))
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
                 effects = inputs.effects[places, part]
                 z = torch.from_numpy(joined(inputs.z[part], effects)).to(device)
                 nets = predict_networks(coefs, intercepts, self._table.pieces, z).cpu()
+                other = None if others is None else others[:, part]
                 if self._trees is not None:
                     members = range(len(self.coefs_[0]))[places]
                     x, levels = joined(inputs.x[part], effects), tree_levels(self._table.levels, effects.shape[2])
-                    trees = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
-                    nets += (torch.from_numpy(trees) - nets) * torch.from_numpy(self.tree_weight_)
+                    other = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
+                if other is not None:
+                    nets += (torch.from_numpy(other) - nets) * torch.from_numpy(self.tree_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
                     nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
                 outputs.append(nets)
@@ -196,6 +207,9 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        if hasattr(self.blend, "fit") and not isinstance(self.blend, type):
+            of_blend = get_tags(self.blend).input_tags
+            tags.input_tags.allow_nan, tags.input_tags.sparse = of_blend.allow_nan, of_blend.sparse
         return tags
 
 

@@ -7,10 +7,13 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Floats
+from cmixup.sklearn.blend import FITTED_BY, fit_models, fit_options, predict_models
 from cmixup.sklearn.effects import fit_effects, joined
 from cmixup.sklearn.fitting import Trained, bandwidths_for, fit_networks
 from cmixup.sklearn.frames import as_array
@@ -18,11 +21,11 @@ from cmixup.sklearn.held_out import Part, check_validation, group_codes, held_ou
 from cmixup.sklearn.intervals import fit_intervals
 from cmixup.sklearn.losses import huber_delta
 from cmixup.sklearn.network import arrays_of
-from cmixup.sklearn.options import RandomState, Settings, seed_of, settings_of
+from cmixup.sklearn.options import RandomState, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.table import fit_table
+from cmixup.sklearn.table import Inputs, fit_table
 from cmixup.sklearn.trees import fit_trees, predict_trees, tree_levels, weigh_trees
 
 
@@ -79,9 +82,12 @@ class CMixupRegressor(MemberMean):
             see `pieces_of`; 0 for none.
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
-        blend: "trees" gives each member scikit-learn's `HistGradientBoostingRegressor` beside its network, trained on
-            the same rows and without mixing. Held-out rows say by the loss what weight in [0, 1] trees have, one for
-            each output (stacking, Wolpert 1992). None is the networks alone.
+        blend: what each member has beside its network, trained on the same rows and without mixing: "trees" are
+            scikit-learn's `HistGradientBoostingRegressor`. A regressor of its interface, as CatBoost, a pipeline or a
+            search, is cloned for three members, and fitted on X as it is given, with `sample_weight` and `groups` where
+            it takes them, to labels in fitted units; its own loss should be `loss`. Of several outputs it has all, or
+            one each. Held-out rows say by the loss what weight in [0, 1] it has, one for each output (stacking, Wolpert
+            1992). None is the networks alone.
         cv: which rows the members hold out, in turn: a splitter of scikit-learn, a number of folds, or splits. A member
             is trained on the rows that its split trains on. None takes a share of the rows by chance, or whole groups
             (`fit(groups=)`).
@@ -100,7 +106,8 @@ class CMixupRegressor(MemberMean):
         bandwidths_: (k,) those tried, in the same units.
         validation_scores_: (k,) mean loss of single networks with each on the rows held out, of standardised labels;
             of the squared loss its root. NaN where no rows are held out.
-        tree_weight_: (d_y,) weight of the trees beside the networks, between 0 and 1; of quantiles (d_y q,).
+        tree_weight_: (d_y,) weight of `blend` beside the networks, between 0 and 1; of quantiles (d_y q,).
+        blended_: of three members the fitted regressors of `blend`, one or one for each output; empty with "trees".
         quantiles_: the fitted levels; empty with other losses.
         target_transform_: None, "log" or the fitted transformer.
         best_epoch_: the epoch that each member kept.
@@ -133,7 +140,7 @@ class CMixupRegressor(MemberMean):
         patience: int = 20,
         n_pieces: int = 32,
         categorical_features: Any = "from_dtype",
-        blend: str | None = "trees",
+        blend: Any = "trees",
         cv: Any = None,
         verbose: bool = False,
         random_state: RandomState = None,
@@ -190,7 +197,7 @@ class CMixupRegressor(MemberMean):
         check_validation(X_val, y_val, groups=groups, cv=self.cv)
         codes = group_codes(groups, _num_samples(X))
         patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
-        table, raw = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
+        table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
         rows = table.standardised(raw)
         settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
         trained, tried = len(rows), bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
@@ -203,10 +210,20 @@ class CMixupRegressor(MemberMean):
         self._table, self.quantiles_ = table, list(settings.loss.quantiles)
         self._keep(tried, *found)
         rows = replace(rows, x=raw.x, group=raw.group)
-        self._fit_trees(rows, parts, effects, settings)
-        self._held_out, self._importances = (settings.loss, [rows.take(part.held) for part in parts]), None
-        held = [self._of_member(table.inputs_of(part.x), m) for m, part in enumerate(self._held_out[1])]
-        index, predicted = held_out_means(parts, held)
+        models = []
+        if hasattr(self.blend, "fit") and len(rows) > 1:
+            parts, X = parts[:FITTED_BY], X.tocsr() if issparse(X) else X
+            chosen = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
+            models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, sample_weight, groups))
+        held = [table.inputs_of(rows.x[part.held]) for part in parts]
+        if models:
+            first, rest = np.unique(place, return_index=True)[1][-trained:], as_array("X_val", X_val)
+            given = [rest if X_val is not None else _safe_indexing(X, first[part.held]) for part in parts]
+            held = [inputs._replace(given=of_member) for inputs, of_member in zip(held, given, strict=True)]
+        self._fit_blend(rows, parts, held, effects=effects, settings=settings, models=models)
+        self._held_out = settings.loss, [rows.take(part.held) for part in parts], [inputs.given for inputs in held]
+        self._importances = None
+        index, predicted = held_out_means(parts, [self._of_member(inputs, m) for m, inputs in enumerate(held)])
         self._intervals = fit_intervals(rows.take(index), predicted, table, settings, seed)
         return self
 
@@ -243,20 +260,26 @@ class CMixupRegressor(MemberMean):
         self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
-    def _fit_trees(self, rows: Rows, parts: Sequence[Part], effects: Floats, settings: Settings) -> None:
-        """Train the trees of all members, and weigh them beside the networks on the rows that these hold out."""
-        options = settings.loss.tree_options(rows.y.shape[1])
-        self._trees, self.tree_weight_ = None, np.zeros(len(options))
+    def _fit_blend(self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], **given: Any) -> None:
+        """Weigh the models of members, or trees, beside the networks on the rows that members hold out."""
+        effects, settings, models = (given[name] for name in ("effects", "settings", "models"))
+        table, options = self._table, settings.loss.tree_options(rows.y.shape[1])
+        self._trees, self.blended_, self.tree_weight_ = None, [], np.zeros(len(options))
         if not settings.blend or len(rows) == 1:
             return
-        levels, x = tree_levels(self._table.levels, effects.shape[2]), self._table.for_trees(rows.x)
-        trees = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options)
-        nets, grown = [], []
-        for member, part in enumerate(parts):
-            held = self._table.inputs_of(rows.x[part.held])
-            nets.append(self._of_member(held, member))
-            x = joined(held.x, held.effects[[member]])
-            grown.append(predict_trees(trees, x, levels, [member], settings.threads or 1)[0])
+        nets = [self._of_member(inputs, member) for member, inputs in enumerate(held)]
+        if models:
+            beside = [
+                table.deviations(predict_models([of], one.given)[0]) for of, one in zip(models, held, strict=True)
+            ]
+        else:
+            levels, x = tree_levels(table.levels, effects.shape[2]), table.for_trees(rows.x)
+            trees, beside = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options), []
+            for member, inputs in enumerate(held):
+                x = joined(inputs.x, inputs.effects[[member]])
+                beside.append(predict_trees(trees, x, levels, [member], settings.threads or 1)[0])
         weight = rows.weight[np.concatenate([part.held for part in parts])]
-        self.tree_weight_ = weigh_trees(nets, grown, [rows.y[part.held] for part in parts], weight, settings.loss)
-        self._trees = trees if self.tree_weight_.any() else None
+        self.tree_weight_ = weigh_trees(nets, beside, [rows.y[part.held] for part in parts], weight, settings.loss)
+        self.blended_ = models
+        if not models and self.tree_weight_.any():
+            self._trees = trees

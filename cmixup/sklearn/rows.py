@@ -38,10 +38,13 @@ class Rows:
         return replace(self, **arrays)
 
 
-def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None) -> Rows:
+def merged(
+    x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, group: Ints | None = None
+) -> tuple[Rows, Ints]:
     """Return the rows of weight above 0, in an order of their own, equal ones as one with the sum of their weights.
 
-    Rows that differ in `apart` are different; of equal ones the group is that of the first.
+    And the place (n,) among them of each row given, -1 for one of weight 0. Rows that differ in `apart` are different;
+    of equal ones the group is that of the first.
     """
     kept, d = weight > 0, x.shape[1]
     more = [] if apart is None else [apart[kept, None]]
@@ -52,7 +55,9 @@ def merged(x: Floats, y: Floats, weight: Floats, apart: Ints | None = None, grou
     sums = np.bincount(place, weights=weight[kept]).astype(np.float64)
     labels = both[first, d : d + y.shape[1]]
     apart = None if apart is None else both[first, -1].astype(np.int64)
-    return Rows(both[first, :d], labels, sums, apart, None if group is None else group[kept][first])
+    places = np.full(len(kept), -1)
+    places[kept] = place.reshape(-1)
+    return Rows(both[first, :d], labels, sums, apart, None if group is None else group[kept][first]), places
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -41,6 +41,7 @@ class Inputs(NamedTuple):
     x: Floats  # (n, .) columns as they came but for those of many levels, NaN for gaps and the numbers of levels
     z: Floats  # (n, .) what networks take: standardised numbers and a column for each level and gap
     effects: Floats  # (M, n, E) what each member takes for the columns of many levels
+    given: Any  # (n, d) the rows as they were given, which a regressor of the user takes
 
 
 @dataclass
@@ -88,25 +89,28 @@ class Table:
 
     def standardised(self, rows: Rows) -> Rows:
         """Return rows as the networks take them, with labels in standard deviations."""
-        y = standardised(rows.y, self.y_mean, self.y_scale)
-        return Rows(self.columns_of(rows.x), y, rows.weight, rows.apart)
+        return Rows(self.columns_of(rows.x), self.deviations(rows.y), rows.weight, rows.apart)
+
+    def deviations(self, labels: Floats) -> Floats:
+        """Return labels (..., d_y) in fitted units as deviations."""
+        return standardised(labels, self.y_mean, self.y_scale)
 
     def inputs(self, estimator: Any, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
         X = as_array("X", X)
         if all(levels is None for levels in self.levels):
             x = validate_data(estimator, coded(X, self.levels), reset=False, **NUMBERS)
-            return self.inputs_of(check_size("X", x))
+            return self.inputs_of(check_size("X", x), X)
         validate_data(estimator, X, reset=False, skip_check_array=True)
-        x = coded(X, self.levels)
+        given, x = X, coded(X, self.levels)
         if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
             x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
-        return self.inputs_of(check_size("X", check_array(x, estimator=estimator, input_name="X", **NUMBERS)))
+        return self.inputs_of(check_size("X", check_array(x, estimator=estimator, input_name="X", **NUMBERS)), given)
 
-    def inputs_of(self, x: Floats) -> Inputs:
+    def inputs_of(self, x: Floats, given: Any = None) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""
         effects = looked_up(self.effects, places_of_levels(x, self.levels)[0])
-        return Inputs(self.for_trees(x), self.columns_of(x), effects)
+        return Inputs(self.for_trees(x), self.columns_of(x), effects, given)
 
     def for_trees(self, x: Floats) -> Floats:
         """Return the columns (n, .) that trees take as they came: all but those of many levels."""
@@ -130,10 +134,10 @@ class Table:
         return labels[:, 0] if self.one_dimensional else labels
 
 
-def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints | None) -> tuple[Table, Rows]:
+def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints | None) -> tuple[Table, Rows, Ints]:
     """Return the table of `fit`, without effects, and its different rows: numbers of levels, transformed labels.
 
-    Rows are kept `apart` as in `merged`.
+    Rows are kept `apart`, and the place of each given row is returned, as in `merged`.
     """
     y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
     categorical = categorical_columns(estimator.categorical_features, X)
@@ -152,7 +156,7 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
         _check_gaps(labels, weight)
     names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
     warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), levels, names)
-    rows = merged(X, labels, weight, **apart)
+    rows, place = merged(X, labels, weight, **apart)
     transform = fit_transform(estimator.target_transform, rows.y)
     rows = replace(rows, y=transformed(transform, rows.y))
     indicators = indicators_of(rows.x, levels)
@@ -160,7 +164,7 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     of_x, of_y = moments(wide, rows.weight), moments(rows.y, rows.weight)
     numbers, most = standardised(wide, *of_x)[:, : levels.count(None)], check_count("n_pieces", estimator.n_pieces)
     pieces = pieces_of(numbers, rows.weight, most)
-    return Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, np.empty((0, 0, 0))), rows
+    return Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, np.empty((0, 0, 0))), rows, place
 
 
 def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:

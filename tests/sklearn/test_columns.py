@@ -160,14 +160,14 @@ def test_equal_rows_become_one() -> None:
     x, y = rng.integers(-1, 2, (50, 2)).astype(float), rng.integers(0, 2, (50, 1)).astype(float)
     weight = rng.integers(0, 3, 50).astype(float)
     x[x == 0] *= rng.choice([-1.0, 1.0], (x == 0).sum())  # zeros of both signs are equal
-    rows = merged(x, y, weight)
+    rows, _ = merged(x, y, weight)
     expected: dict[tuple[float, ...], float] = {}
     for row, w in zip(np.column_stack([x, y]), weight, strict=True):
         if w:
             expected[tuple(row)] = expected.get(tuple(row), 0) + w
     assert {tuple(r): w for r, w in zip(np.column_stack([rows.x, rows.y]), rows.weight, strict=True)} == expected
     order = rng.permutation(50)
-    again = merged(x[order], y[order], weight[order])
+    again, _ = merged(x[order], y[order], weight[order])
     assert np.array_equal(rows.x, again.x)
     assert np.array_equal(rows.weight, again.weight)
 

@@ -69,7 +69,7 @@ def test_all_checks_of_scikit_learn(loss: str) -> None:
 BAD = [
     ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be whole numbers, 1 or more, got 0"),
     ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, got '8'"),
-    ({"blend": "tree"}, 'blend must be "trees" or None, got'),
+    ({"blend": "tree"}, 'blend must be "trees", None or a regressor of scikit-learn'),
     ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
     ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
     ({"alpha": 0}, "alpha must be a finite number above 0, got 0"),

@@ -104,7 +104,7 @@ def test_a_row_of_weight_two_is_the_row_given_twice() -> None:
     first = quick(epochs=2).fit(X, y, sample_weight=np.bincount(twice))
     second = quick(epochs=2).fit(X.iloc[twice], y[twice])
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
-    rows = merged(
+    rows, _ = merged(
         np.array([[1.0], [2.0], [2.0]]), np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]), None, np.array([7, 8, 9])
     )
     assert rows.group is not None

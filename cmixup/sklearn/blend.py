@@ -1,0 +1,66 @@
+"""Any regressor beside the networks of `TabularRegressor`: a clone for each member, fitted on X as it was given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from cmixup.sampling.inputs import Floats, Ints
+
+#: So many members have regressors of their own, and weigh them; the others take these in turn. On the tables that the
+#: default was chosen on three are within 0.1 % of five, beside CatBoost, LightGBM and ridge; one is 0.3 % behind.
+FITTED_BY = 3
+
+
+def fit_options(blend: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
+    """Return the further arguments of `fit` that a regressor takes: weights and groups, under its names."""
+    options, name = {}, _weight_name(blend)
+    if np.ndim(sample_weight) and name:
+        options[name] = sample_weight
+    if groups is not None and (isinstance(blend, BaseSearchCV) or has_fit_parameter(blend, "groups")):
+        options["groups"] = groups
+    return options
+
+
+def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options: Mapping[str, Any]) -> list[list[Any]]:
+    """Return each member's models, one of all outputs or one of each, which members of the same rows share.
+
+    X are rows as they were given, `labels` (n, d_y) theirs in fitted units, NaN where one is missing; `rows` are those
+    that each member is trained on, and `options` further arguments of `fit`, by row.
+    """
+    together = get_tags(blend).target_tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
+    fitted: dict[bytes, list[Any]] = {}
+    for index in rows:
+        if (key := index.tobytes()) in fitted:
+            continue
+        fitted[key] = []
+        for y in [labels] if together else labels.T:
+            known = index if together else index[~np.isnan(y[index])]
+            given = {name: _safe_indexing(values, known) for name, values in options.items()}
+            fitted[key].append(clone(blend).fit(_safe_indexing(X, known), y[known], **given))
+    return [fitted[index.tobytes()] for index in rows]
+
+
+def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
+    """Return what each member's models predict for rows as they were given: `(M, n, d_y)` in fitted units."""
+    known: dict[int, Floats] = {}
+    for of_member in models:
+        if id(of_member) not in known:
+            columns = [np.asarray(model.predict(X), dtype=np.float64) for model in of_member]
+            known[id(of_member)] = np.column_stack(columns)
+    return np.stack([known[id(of_member)] for of_member in models])
+
+
+def _weight_name(blend: Any) -> str | None:
+    """Return the argument of `fit` that weighs rows, of a pipeline that of its last step."""
+    if isinstance(blend, BaseSearchCV):
+        return _weight_name(blend.estimator)
+    if isinstance(blend, Pipeline):
+        step, last = blend.steps[-1]
+        return (name := _weight_name(last)) and f"{step}__{name}"
+    return "sample_weight" if has_fit_parameter(blend, "sample_weight") else None

@@ -21,15 +21,14 @@ from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.job import Job, pick_device
 from scripts.driver.progress import print_page
-from scripts.driver.runs import load_reports
 from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells
-from scripts.plan.selection import Choice
+from scripts.plan.selection import Choice, changes_preset, swept_option
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
 from scripts.records.records import records_frame
+from scripts.report.ablation import ablation_page, find_sweeps
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, missing_part, table_page, to_table_csv
-from scripts.report.sweep import find_sweeps, grid_page, sweep_page
-from scripts.report.tables import make_table, variant_tables
+from scripts.report.tables import make_table
 
 Files = dict[str, str | bytes]  # by ending; the page, "md", is there always
 KEYS = {
@@ -59,33 +58,20 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
         device=device,
         rerun=given.switch("rerun"),
     )
-    if experiment.variants and choice.preset != "paper":
+    if changes_preset(experiment) and choice.preset != "paper":
         raise InputError(f"preset must be paper, which {experiment.name} changes, got {choice.preset!r}")
     return choice
 
 
-def sweep_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
-    """Return the table and the figure of a sweep, and an `InputError` where no dataset has two values."""
-    from scripts.report.sweep_figure import draw_sweeps  # here, as Matplotlib takes a second and tables need none
+def ablation_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
+    """Return what each point of an ablation does, and the figure of two values or more of one option."""
+    reports = [*collect_reports(cells), *published_lines(experiment, choice)]
+    files: Files = {"md": ablation_page(experiment, reports, choice.preset, missing)}
+    if sweeps := find_sweeps(experiment, reports, choice.preset):
+        from scripts.report.sweep_figure import draw_sweeps  # here: Matplotlib takes a second, and tables need none
 
-    sweeps = find_sweeps(experiment, [*collect_reports(cells), *published_lines(experiment, choice)], choice.preset)
-    if not sweeps:
-        reasons = "; ".join(line.splitlines()[0] for line in missing)
-        raise InputError(f"experiment {experiment.name} has no dataset with two values to show: {reasons}")
-    text = sweep_page(experiment, sweeps, choice.preset, missing)
-    return {"md": text, "png": to_png(draw_sweeps(sweeps, experiment.sweep["method"]))}
-
-
-def grid_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
-    """Return the page of an ablation grid."""
-    return {"md": grid_page(experiment, collect_reports(cells), choice.preset, missing)}
-
-
-def variant_files(experiment: Experiment, choice: Choice, _cells: Sequence[Job], missing: Sequence[str]) -> Files:
-    """Return what each change of an ablation does, by all of its runs in the folder."""
-    records = records_frame(load_reports(Path(choice.out) / "runs" / experiment.name))
-    tables = variant_tables(experiment, records)
-    return {"md": markdown_page(f"## {experiment.title}", tables, *missing_part(missing))}
+        files["png"] = to_png(draw_sweeps(sweeps, swept_option(experiment)[0]))
+    return files
 
 
 def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
@@ -107,7 +93,7 @@ def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], mi
 
 
 # What makes the files of an experiment that has this key; without any of them it is a table.
-MAKERS = {"sweep": sweep_files, "grid": grid_files, "figure": figure_files, "variants": variant_files}
+MAKERS = {"points": ablation_files, "figure": figure_files}
 
 
 def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> None:

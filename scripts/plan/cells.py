@@ -64,9 +64,9 @@ TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
 
 def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, Any]]:
-    """Return the published reports of what a sweep is compared with: other experiments' runs of the same seeds."""
+    """Return the published reports of what points are compared with: other experiments' runs of the same seeds."""
     return [
-        r for r in (_published() if experiment.sweep else [])
+        r for r in (_published() if experiment.points else [])
         if r["experiment"] == recorded_under(experiment, r["method"], r["dataset"]) != experiment.name
         and (r["preset"], r["options"]) == (choice.preset, {}) and r["seed"] in choice.seeds
         and r["dataset"] in choice.datasets and r["method"] in choice.methods
@@ -103,7 +103,7 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
             title = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
             missing.append(f"{title}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
             continue
-        seeds = [seed for seed in cell.seeds if cell.swept or (cell.dataset, cell.method, seed) not in there]
+        seeds = [seed for seed in cell.seeds if (cell.dataset, cell.method, seed) not in there]
         for change in cell.changes if seeds else []:
             job = plan_job(compose_train([*cell.words, f"seeds={seeds}", *change]))
             minutes = estimate_minutes(job)
@@ -141,8 +141,8 @@ def _missing_files(dataset: str, *, fetching: bool) -> str:
 
 
 def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
-    """Train all pending cells; returns what went wrong. Those of a sweep or an ablation grid share stacks."""
-    alone = not experiment.sweep and not experiment.grid
+    """Train all pending cells; returns what went wrong. Those of grids alone share stacks."""
+    alone = not experiment.points or any("label" in entry for entry in experiment.points)
     return train_items(items_of(cells, () if alone else stacks_of(cells)), experiment.name)
 
 

@@ -7,53 +7,49 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from omegaconf import OmegaConf
 
-from cmixup.errors import InputError
-from scripts.config.compose import TUNED_PRESETS, override_word, override_words
+from scripts.config.compose import TUNED_PRESETS, override_words
 from scripts.records.experiment import Experiment
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One row: a cell with what is changed of preset `paper`."""
+class Point:
+    """What is changed of a preset, by option, and how a page calls it."""
 
     label: str
-    dataset: str
-    method: str
-    overrides: tuple[str, ...]
+    options: dict[str, Any]
 
 
-def variant_rows(experiment: Experiment) -> list[Variant]:
-    """Return the rows of every dataset and method, in the order of the file; a sweep is a row a value."""
-    rows = []
-    for entry in experiment.variants:
-        unknown = set(entry) - {"label", "overrides", "sweep", "values", "datasets", "methods"}
-        if unknown or ("sweep" in entry) == ("overrides" in entry):
-            raise InputError(f"variants of {experiment.name} must have overrides or a sweep, got {entry!r}")
-        points = [(entry["label"], tuple(entry["overrides"]))] if "overrides" in entry else [
-            (f"{entry['sweep'].rpartition('.')[2]} {value:g}", (override_word(entry["sweep"], value),))
-            for value in entry["values"]
-        ]  # fmt: skip
-        rows += [
-            Variant(label, dataset, method, changed)
-            for dataset in entry.get("datasets", experiment.datasets)
-            for method in entry.get("methods", experiment.methods)
-            for label, changed in points
-        ]
-    return sorted(rows, key=lambda v: (experiment.datasets.index(v.dataset), experiment.methods.index(v.method)))
+def points_of(experiment: Experiment, dataset: str, method: str) -> list[Point]:
+    """Return an ablation's points of a dataset and method; a method without any has one that changes nothing."""
+    points = []
+    for entry in experiment.points:
+        if method in entry.get("methods", [method]) and dataset in entry.get("datasets", [dataset]):
+            grid = entry.get("grid", {})
+            points += [Point(entry["label"], entry["options"])] if not grid else [
+                Point(", ".join(map(option_text, grid, values)), dict(zip(grid, values, strict=True)))
+                for values in itertools.product(*grid.values())
+            ]  # fmt: skip
+    return points or [Point("", {})]
 
 
-def variant_identity(experiment: str, variant: Variant) -> dict[str, Any]:
-    """Return the columns of records, with their values, by which a variant's runs are known.
+def option_text(option: str, value: Any) -> str:
+    """Return an option and its value as a page has them, such as "label scaling none"."""
+    name = option.rpartition(".")[2].replace("_", " ")
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
 
-    Composing each variant as its runs do would say the same (a test compares) and take seconds.
-    """
-    changed = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in variant.overrides)}
-    preset = changed.pop("preset", "paper")
-    return {"experiment": experiment, "dataset": variant.dataset, "method": variant.method, "preset": preset,
-            "options": changed}  # fmt: skip
+
+def swept_option(experiment: Experiment) -> tuple[str, str]:
+    """Return the one method that has points and the one option that they change, or two empty words."""
+    options = {option for entry in experiment.points for option in entry.get("grid", entry.get("options"))}
+    methods = {method for entry in experiment.points for method in entry.get("methods", experiment.methods)}
+    return (methods.pop(), options.pop()) if len(methods) == len(options) == 1 else ("", "")
+
+
+def changes_preset(experiment: Experiment) -> bool:
+    """Return whether points change the preset, which is `paper` then."""
+    return any("preset" in entry.get("options", {}) for entry in experiment.points)
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,6 @@ class SelectedCell:
         seeds: those that are trained, unless they are published already.
         words: of the command line of `scripts.train` that all of its jobs share.
         changes: what each of its jobs changes of the preset, in words; a job without any changes nothing.
-        swept: whether these are the values of a sweep.
     """
 
     dataset: str
@@ -86,7 +81,6 @@ class SelectedCell:
     seeds: list[int]
     words: list[str]
     changes: list[list[str]]
-    swept: bool
 
 
 def selected_cells(experiment: Experiment, choice: Choice) -> Iterator[SelectedCell]:
@@ -98,18 +92,11 @@ def selected_cells(experiment: Experiment, choice: Choice) -> Iterator[SelectedC
                 f"experiment={recorded_under(experiment, method, dataset)}", "logger=none", f"out={choice.out}",
                 f"device={choice.device}", f"rerun={str(choice.rerun).lower()}",
             ]  # fmt: skip
-            seeds, changes = selected_seeds(experiment, dataset, choice.seeds), [list[str]()]
-            values = swept_values(experiment, dataset, method)
-            if experiment.variants:
-                mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == (dataset, method)]
-                changes = [list(v.overrides) for v in mine]
-            elif points := grid_points(experiment, dataset):
-                changes = [override_words(point) for point in points]
-            elif values:
-                changes = [[override_word(experiment.sweep["option"], value)] for value in values]
+            seeds = selected_seeds(experiment, dataset, choice.seeds)
+            changes = [override_words(point.options) for point in points_of(experiment, dataset, method)]
             if method in experiment.choose_layer and choice.preset not in TUNED_PRESETS:  # whose layer is tuned
                 changes = [[*change, f"method.layer={layer}"] for change in changes for layer in ("input", "hidden")]
-            yield SelectedCell(dataset, method, seeds, words, changes, bool(values))
+            yield SelectedCell(dataset, method, seeds, words, changes)
 
 
 def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
@@ -118,21 +105,9 @@ def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:
     return str(source.get(dataset, experiment.name) if isinstance(source, dict) else source)
 
 
-def swept_values(experiment: Experiment, dataset: str, method: str) -> list[Any]:
-    """Return the values of the swept option that `method` is trained with; empty if it is trained as its preset."""
-    sweep = experiment.sweep
-    return list(sweep["values"][dataset]) if sweep and method == sweep["method"] else []
-
-
 def selected_seeds(experiment: Experiment, dataset: str, seeds: Sequence[int]) -> list[int]:
     """Return those of `seeds` that are trained on `dataset`."""
     return list(seeds[: experiment.seeds_of.get(dataset)])
-
-
-def grid_points(experiment: Experiment, dataset: str) -> list[dict[str, Any]]:
-    """Return every combination of an ablation grid's options on `dataset`, by option; empty if it is none."""
-    grid = experiment.grid_of.get(dataset, experiment.grid)
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
 
 def selected_methods(experiment: Experiment, dataset: str, methods: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cmixup.errors import InputError
+from cmixup.errors import InputError, check_choice
 from scripts.config.compose import CONFIG_DIR, option_names, part_path, read_part
 from scripts.config.parts import check_part
 from scripts.records import names
@@ -41,12 +41,10 @@ class Experiment:
         cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
         about_preset: what the title of a table says about a preset.
         notes: sentences below the table.
-        variants: rows of an ablation, see `scripts.plan.selection.variant_rows`; empty for others.
         figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
-        sweep: of a figure over an option: `option`, its key; `method`, which is trained with each of its `values` (by
-            dataset).
-        grid: of an ablation grid, options with lists of values: every method is trained with all combinations.
-        grid_of: other grids, of the same options, for some of the datasets.
+        points: of an ablation, what is changed of the preset: entries with a `label` and `options` (`preset` may be
+            among them), or with a `grid` of options with lists of values, all combinations of which are points; of some
+            `datasets` and `methods`, or of all. A method without points stands beside them as its preset.
         seeds_of: of some of the datasets, how many seeds are trained at most: the first of those asked for.
     """
 
@@ -71,11 +69,8 @@ class Experiment:
     cpu_preset: str = ""
     about_preset: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
-    variants: list = field(default_factory=list)
     figure: str = ""
-    sweep: dict = field(default_factory=dict)
-    grid: dict = field(default_factory=dict)
-    grid_of: dict = field(default_factory=dict)
+    points: list = field(default_factory=list)
     seeds_of: dict = field(default_factory=dict)
 
 
@@ -87,22 +82,22 @@ def load_experiment(name: str) -> Experiment:
         raise InputError(f"experiment must be one of {known}, got {name!r}")
     node = read_part(path)
     experiment = Experiment(**check_part(f"experiment/{name}", node, function=Experiment).given, name=node["name"])
-    if experiment.sweep:
-        _check_sweep(experiment)
+    for entry in experiment.points:
+        _check_point(experiment, entry)
     return experiment
 
 
-def _check_sweep(experiment: Experiment) -> None:
-    """Raise `InputError` unless a sweep names an option, a method and two values or more for every dataset."""
-    where, sweep = f"experiment/{experiment.name}.sweep", experiment.sweep
-    if set(sweep) != {"option", "method", "values"}:
-        raise InputError(f"{where} takes option, method and values, got {', '.join(sweep)}")
-    if sweep["method"] not in experiment.methods:
-        raise InputError(f"{where}.method must be among {', '.join(experiment.methods)}, got {sweep['method']!r}")
-    for dataset in experiment.datasets:
-        values = sweep["values"].get(dataset, [])
-        if len(values) < 2 or len({str(v) for v in values}) < len(values):
-            raise InputError(f"{where}.values.{dataset} must be two different values or more, got {values!r}")
+def _check_point(experiment: Experiment, entry: dict) -> None:
+    """Raise `InputError` unless an entry of `points` has options with a label, or a grid, of known cells."""
+    where, known = f"experiment/{experiment.name}.points", {"datasets", "methods"}
+    if set(entry) - known not in ({"label", "options"}, {"grid"}):
+        raise InputError(f"{where} must have label and options, or grid, got {entry!r}")
+    for key in known & set(entry):
+        for name in entry[key]:
+            check_choice(f"{where}.{key}", name, getattr(experiment, key))
+    for option, values in entry.get("grid", {}).items():
+        if not values or len({str(v) for v in values}) < len(values):
+            raise InputError(f"{where}.grid.{option} must be different values, got {values!r}")
 
 
 def all_experiments() -> list[Experiment]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scripts.config.compose import part_file
-from scripts.plan.selection import grid_points, recorded_under, swept_values
+from scripts.plan.selection import points_of, recorded_under
 from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.rescored import published_records
@@ -110,7 +110,7 @@ def families_of(e: Evidence) -> Iterator[tuple[str, list[Interval]]]:
     """Yield `FAMILIES` with their differences, and those over options and over test tasks."""
     for title, experiment, *lists in FAMILIES:
         yield title, [e.gain(experiment, *cell) for cell in itertools.product(*lists)]
-    points = grid_points(experiment_of("ladder"), "airfoil")
+    points = [point.options for point in points_of(experiment_of("ladder"), "airfoil", "cmixup")]
     changes = [{key: value for key, value in point.items() if value != GRID_BASE[key]} for point in points]
     for about, methods in (("C-Mixup", ["cmixup"]), ("mixup, Manifold Mixup, ADA and FOMA", GRID_METHODS)):
         gains = [e.gain("ladder", "airfoil", "paper", m, options=o) for m in methods for o in changes]
@@ -158,8 +158,9 @@ def swept_gains(e: Evidence, name: str) -> dict[tuple[str, float], Interval]:
     for dataset in (d for d in (*LEADING, *DOMAINS) if d in experiment.datasets):
         cell = {"experiment": name, "dataset": dataset, "preset": "paper", "method": "cmixup"}
         erm = e.runs(recorded_under(experiment, "erm", dataset), dataset, "paper", "erm")
-        for value in swept_values(experiment, dataset, "cmixup"):
-            ours = e.find({**cell, "options": {experiment.sweep["option"]: value}})
+        for point in points_of(experiment, dataset, "cmixup"):
+            ours = e.find({**cell, "options": point.options})
+            (value,) = point.options.values()
             gains[dataset, float(value)] = minus(ours or e.sample(cell), erm)  # the preset's own value is no option
     return gains
 

@@ -14,11 +14,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
+from scripts.plan.selection import swept_option
 from scripts.records import names
+from scripts.report.ablation import find_sweeps, published_ablations
 from scripts.report.figures import COLOURS, legend_below, method_looks, new_subplots
 from scripts.report.rendering import draws
 from scripts.report.sweep import ERM, Point, Sweep, option_number, seed_interval, value_text
-from scripts.report.tables import published_sweeps
 from scripts.stats.intervals import Interval, paired_or_none
 
 FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table and no figure
@@ -127,7 +128,8 @@ def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
 def sweep_figures() -> dict[str, Figure]:
     """Return the figure of every sweep and preset that is published with values and seeds enough."""
     return {
-        f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, experiment.sweep["method"])
-        for experiment, preset, swept in published_sweeps()
-        if all(len(s.points) >= FEWEST_VALUES and len(p.scores) >= FEWEST_SEEDS for s in swept for p in s.points)
+        f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, swept_option(experiment)[0])
+        for experiment, preset, reports in published_ablations()
+        if (swept := find_sweeps(experiment, reports, preset))
+        and all(len(s.points) >= FEWEST_VALUES and len(p.scores) >= FEWEST_SEEDS for s in swept for p in s.points)
     }

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
 from cmixup.metrics import with_everywhere
 from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
-from scripts.plan.selection import recorded_under, selected_methods, shared_options, variant_identity, variant_rows
+from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
-from scripts.records.published import published_reports
-from scripts.records.records import by_seed, choose_variants, read_csv, select_records
+from scripts.records.records import read_csv, select_records
 from scripts.records.rescored import published_records
 from scripts.report.rendering import fills, writes
-from scripts.report.result_table import (
-    ResultTable,
-    make_block,
-    markdown_page,
-    markdown_table,
-    mean_text,
-    table_page,
-    to_table_csv,
-)
-from scripts.report.sweep import Sweep, find_sweeps, grid_page, sweep_page
-from scripts.stats.intervals import interval_text, paired_or_none
+from scripts.report.result_table import ResultTable, make_block, markdown_table, table_page, to_table_csv
 
 
 def make_table(
@@ -94,7 +80,7 @@ def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[
     """
     for experiment in all_experiments():
         changed = experiment.overrides and not experiment.figure
-        if not (experiment.paper_table or changed) or experiment.variants:
+        if not (experiment.paper_table or changed) or experiment.points:
             continue
         shown = replace(experiment, metrics=list(metrics), metrics_of={}) if metrics else experiment
         presets = select_records(records, experiment=experiment.name)["preset"].unique()
@@ -102,19 +88,6 @@ def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[
             mine = experiment_records(experiment, standard_records(records, experiment), preset)
             missing = missing_lines(experiment, mine, preset)
             yield experiment, preset, make_table(shown, mine, preset, missing=missing, more=with_everywhere(()))
-
-
-@functools.cache
-def published_sweeps(results: Path = RESULTS) -> list[tuple[Experiment, str, list[Sweep]]]:
-    """Return every sweep and preset that has published runs of two values or more."""
-    sweeps = []
-    for experiment in all_experiments():
-        if experiment.sweep and (reports_here := published_reports(results, [experiment.name])):
-            sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
-            reports = choose_variants([*reports_here, *published_reports(results, sources - {experiment.name})])
-            presets = sorted({r["preset"] for r in reports_here})
-            sweeps += [(experiment, preset, find_sweeps(experiment, reports, preset)) for preset in presets]
-    return [entry for entry in sweeps if entry[-1]]
 
 
 def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
@@ -150,17 +123,6 @@ def table_files() -> dict[str, str]:
     return texts
 
 
-@writes
-def sweep_files() -> dict[str, str]:
-    """Return the page of every sweep and ablation grid that has published runs."""
-    pages = [(e.name, preset, sweep_page(e, some, preset)) for e, preset, some in published_sweeps()]
-    for experiment in (one for one in all_experiments() if one.grid):
-        reports = published_reports(RESULTS, [experiment.name])
-        presets = sorted({r["preset"] for r in reports})
-        pages += [(experiment.name, preset, grid_page(experiment, reports, preset)) for preset in presets]
-    return {f"tables/{name}_{preset}.md": text + made_by(name, preset) for name, preset, text in pages}
-
-
 def made_by(experiment: str, preset: str) -> str:
     """Return the last line of a page: the commands that make it."""
     trained = f"python -m scripts.reproduce {experiment} preset={preset}"
@@ -184,54 +146,3 @@ def hyperparameter_parts() -> dict[str, dict[str, str]]:
             printed.setdefault(row["dataset"], {})[row["key"]] = MIXED.get(row["value"], row["value"])
     body = [[dataset, *(values[key] for key in HYPERPARAMETERS.values())] for dataset, values in printed.items()]
     return {"docs/reproducing.md": {"hyperparameters": markdown_table(["dataset", *HYPERPARAMETERS], body)}}
-
-
-LEGEND = """Mean ± standard deviation over n seeds. Change: difference of the test score to the method's first row,
-paired by seed, mean [95 % t interval]; minus ERM: to it with the same change. Partners: effective partners as a
-share of the training rows; 1 is mixup, 0 is ERM."""
-
-
-def variant_tables(experiment: Experiment, records: pd.DataFrame) -> str:
-    """Return a table a dataset."""
-    records = select_records(records, experiment=experiment.name)
-    metrics, rival = experiment.metrics, experiment.methods[0]
-    titles = ["changed", "n", *map(names.metric_title, metrics), "change", f"minus {names.method_title(rival)}"]
-    printed = {(r["dataset"], r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper_rows(experiment)}
-    parts: list[str] = []
-    for dataset in experiment.datasets:
-        rows = [v for v in variant_rows(experiment) if v.dataset == dataset]
-        runs = {v: select_records(records, **variant_identity(experiment.name, v)) for v in rows}
-        scores = {v: {m: by_seed(mine, metric=m) for m in metrics} for v, mine in runs.items()}
-        bases = {v.method: v for v in reversed(rows)}  # the first row of each method
-        same_change = {v.label: v for v in rows if v.method == rival}
-        body = []
-        for v, of_metric in scores.items():
-            if not (values := of_metric[metrics[0]]):
-                continue
-            base, beside = bases[v.method], same_change.get(v.label, bases[rival])
-            change = paired_or_none(values, scores[base][metrics[0]]) if v != base else None
-            lead = paired_or_none(values, scores[beside][metrics[0]]) if v.method != rival else None
-            fractions = select_records(runs[v], metric="effective_fraction")["value"].tolist()
-            body.append([
-                names.method_title(v.method), v.label, str(len(values)), *map(mean_text, of_metric.values()),
-                interval_text(change), interval_text(lead),
-                f"{statistics.fmean(fractions):.3g}" if fractions else "—",
-            ])  # fmt: skip
-        if body:
-            head = [names.dataset_title(dataset), *titles, "partners"]
-            paper = [
-                [names.method_title(m), "the paper", "3", *(printed[dataset, m, metric] for metric in metrics), *"———"]
-                for m in experiment.methods
-            ]
-            parts.append(markdown_table(head, paper + body))
-    return "\n\n".join(parts)
-
-
-@writes
-def variant_pages() -> dict[str, str]:
-    """Return the page of every experiment with variants."""
-    records, texts = published_records(), {}
-    for experiment in (one for one in all_experiments() if one.variants):
-        page = markdown_page(f"# {experiment.title}", LEGEND, variant_tables(experiment, records))
-        texts[f"tables/{experiment.name}_paper.md"] = page + made_by(experiment.name, "paper")
-    return texts

@@ -16,7 +16,7 @@ from cmixup.metrics import metric_of
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import recorded_under, selected_seeds, swept_values
+from scripts.plan.selection import points_of, recorded_under, selected_seeds, swept_option
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
 from scripts.report.evidence import Evidence, Query, experiment_of, published_evidence, sample_difference
@@ -194,16 +194,15 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
 def _of_sweep(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
     """Yield the finding of every value of a swept option against ERM."""
     experiment = experiment_of(artefact.sweep)
-    option, method = experiment.sweep["option"], experiment.sweep["method"]
+    method, _ = swept_option(experiment)
     same = {"dataset": dataset, "preset": about.preset, "metric": experiment.metrics[0]}
     erm = recorded_query(experiment.name, {**same, "method": "erm", "options": {}})
     ours = {}
-    for value in swept_values(experiment, dataset, method):
-        query = recorded_query(experiment.name, {**same, "method": method, "options": {option: value}})
-        ours[value] = query if evidence.find(query) else {**query, "options": {}}  # the preset's own value
+    for point in points_of(experiment, dataset, method):
+        query = recorded_query(experiment.name, {**same, "method": method, "options": point.options})
+        ours[point.label] = query if evidence.find(query) else {**query, "options": {}}  # the preset's own value
     planned = _planned_seeds(experiment.name, dataset)
-    for value, query in ours.items():
-        label = f"{option.rpartition('.')[2]} {value:g}"
+    for label, query in ours.items():
         yield _judge(replace(about, label=label), evidence, [query, erm], [query], planned)
 
 

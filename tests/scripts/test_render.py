@@ -163,12 +163,12 @@ def test_every_row_of_the_paper_meets_a_cell_of_its_table(experiment):
     assert rows
     for r in rows:
         if r["dataset"] not in experiment.datasets:  # what is trained once more, changed, need not be the whole table
-            assert experiment.variants or experiment.overrides
+            assert experiment.points or experiment.overrides
         elif (experiment.name, r["dataset"]) == ("table5", "shapenet1d") and r["method"].startswith("cmixup_"):
             assert any("On tasks (ShapeNet1D) only C-Mixup's distance is there" in note for note in experiment.notes)
         else:
-            assert r["method"] in selected_methods(experiment, r["dataset"], experiment.methods) or experiment.variants
-            assert r["metric"] in metrics or experiment.variants
+            assert r["method"] in selected_methods(experiment, r["dataset"], experiment.methods) or experiment.points
+            assert r["metric"] in metrics or experiment.points
     assert len({(r["dataset"], r["method"], r["metric"]) for r in rows}) == len(rows)
     if experiment.name == "table3":
         assert len(rows) == 9 * 5 + 9 * 4  # RCF-MNIST has no worst domain

@@ -8,11 +8,11 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
 from scripts import reproduce
-from scripts.config.compose import compose_train, option_names
+from scripts.config.compose import compose_train, option_names, override_words
 from scripts.config.parts import dataset_class
 from scripts.driver.job import plan_job
 from scripts.plan import cells
-from scripts.plan.selection import variant_rows
+from scripts.plan.selection import points_of
 from scripts.records.experiment import load_experiment
 from tests.scripts.sweeps import report
 
@@ -65,7 +65,7 @@ def test_what_is_not_built_is_listed_not_run(tmp_path):
 @pytest.mark.usefixtures("here")
 def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypatch):
     whole = load_experiment("figure_bandwidth")
-    experiment = replace(whole, sweep={**whole.sweep, "values": {"airfoil": [0.1, 1.75, 1000.0]}})
+    experiment = replace(whole, points=[{"methods": ["cmixup"], "grid": {"method.bandwidth": [0.1, 1.75, 1000.0]}}])
     published = [report(seed, 2.0, method=method, experiment="table1", **changes)
                  for seed in (0, 1) for method in ("erm", "manifold_mixup")
                  for changes in ({}, {"preset": "tuned"}, {"options": {"train.lr": 0.1}})]  # fmt: skip
@@ -111,11 +111,10 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()
-    assert "| 1000 | 0.2 | local | 1 | 3.000 | — |" in text
+    assert "| C-Mixup | bandwidth 1000 | 1 | 3.000 | — | — | — | 0.2 |" in text
     assert text in capsys.readouterr().out
     assert (tmp_path / "figures" / "figure_bandwidth_paper.png").is_file()
-    with pytest.raises(InputError, match="figure_bandwidth has no dataset with two values to show: NO2: not here"):
-        reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1)], ["NO2: not here"])
+    assert "- NO2: not here" in text
 
 
 @pytest.mark.usefixtures("here")
@@ -201,14 +200,14 @@ def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, ca
 # ---- an ablation
 
 
-def test_an_ablation_plans_every_variant_on_top_of_its_preset(tmp_path, monkeypatch):
+def test_an_ablation_plans_every_point_on_top_of_its_preset(tmp_path, monkeypatch):
     fetching(monkeypatch, lambda _: [])
     monkeypatch.setattr(dataset_class("crime"), "fetch", lambda _: [])
     experiment = load_experiment("ablation_ood")
     planned, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))
-    mine = [v for v in variant_rows(experiment) if (v.dataset, v.method) == ("crime", "erm")]
+    mine = points_of(experiment, "crime", "erm")
     cell = ["dataset=crime", "method=erm", "preset=paper", f"experiment={experiment.name}", f"out={tmp_path}"]
-    want = {plan_job(compose_train([*cell, *v.overrides, "device=cpu"])).folder for v in mine}
+    want = {plan_job(compose_train([*cell, *override_words(v.options), "device=cpu"])).folder for v in mine}
     assert {job.folder for job in planned} == want
     assert len(planned) == len(mine) > 3
     assert not missing

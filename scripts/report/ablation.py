@@ -1,0 +1,133 @@
+"""Ablations: a page has a row for each point that an experiment changes of its preset; those of one option: a sweep."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scripts.plan.selection import (
+    changes_preset,
+    points_of,
+    recorded_under,
+    selected_methods,
+    shared_options,
+    swept_option,
+)
+from scripts.records import names
+from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows
+from scripts.records.published import published_reports
+from scripts.records.records import choose_variants
+from scripts.report.rendering import writes
+from scripts.report.result_table import bullets, markdown_page, markdown_table, mean_text, missing_part
+from scripts.report.sweep import Report, Sweep, decimals_for, option_value, scores_by_seed, sweep_points
+from scripts.report.tables import made_by
+from scripts.stats.intervals import interval_text, paired_or_none
+
+LEGEND = """Mean ± standard deviation over n seeds. Change: difference of the test score to the method's first row,
+paired by seed, mean [95 % t interval]; minus ERM and its kind: to it with the same change, or without any. No interval
+is corrected for how many there are. Partners: effective partners as a share of the training rows; 1 is mixup, 0 is
+ERM. Bold: the preset alone."""
+
+
+def runs_by_point(
+    experiment: Experiment, dataset: str, reports: Sequence[Report], preset: str
+) -> dict[tuple[str, str], list[Report]]:
+    """Return the runs of every method and point of a dataset, by method and label, in the order of the experiment.
+
+    A method without points has the label "", and of its runs those with the seeds of the others' points.
+    """
+    runs, shared = dict[tuple[str, str], list[Report]](), shared_options(experiment)
+    for method in selected_methods(experiment, dataset, experiment.methods):
+        cell = (recorded_under(experiment, method, dataset), dataset, method)
+        mine = [r for r in reports if (r["experiment"], r["dataset"], r["method"]) == cell]
+        for point in points_of(experiment, dataset, method):
+            wanted = {"preset": preset, **point.options}
+            known = wanted.keys() | shared.keys()
+            runs[method, point.label] = [
+                r for r in mine
+                if r["options"].keys() <= known
+                and all(option_value(r, key) == (tuple(v) if isinstance(v, list) else v) for key, v in wanted.items())
+            ]  # fmt: skip
+    seeds = {r["seed"] for (_, label), mine in runs.items() for r in mine if label}
+    return {key: mine if key[1] else [r for r in mine if r["seed"] in seeds] for key, mine in runs.items()}
+
+
+def ablation_page(experiment: Experiment, reports: Sequence[Report], preset: str, missing: Sequence[str] = ()) -> str:
+    """Return a page with a table a dataset, and a row in it for each method and point that has runs."""
+    about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
+    title = experiment.title if changes_preset(experiment) else f"{experiment.title}, preset {preset}{about}"
+    tables = [ablation_table(experiment, dataset, reports, preset) for dataset in experiment.datasets]
+    notes = [bullets(experiment.notes)] if experiment.notes else []
+    return markdown_page(f"# {title}", LEGEND, *filter(None, tables), *missing_part(missing), *notes)
+
+
+def ablation_table(experiment: Experiment, dataset: str, reports: Sequence[Report], preset: str) -> str:
+    """Return the table of a dataset, or "" where it has no runs."""
+    runs = runs_by_point(experiment, dataset, reports, preset)
+    metrics = experiment.metrics_of.get(dataset, experiment.metrics)
+    scores = {key: {metric: scores_by_seed(mine, metric) for metric in metrics} for key, mine in runs.items()}
+    main = {key: of_metric[metrics[0]] for key, of_metric in scores.items()}
+    if not any(main.values()):
+        return ""
+    first = {method: (method, label) for method, label in reversed(runs)}
+    rivals = [method for method, label in runs if not label] or experiment.methods[:1]
+    decimals, shared = decimals_for(v for mine in main.values() for v in mine.values()), shared_options(experiment)
+    paper = [r for r in paper_rows(experiment) if r["dataset"] == dataset]
+    printed = {(r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper}
+    body = [
+        [names.method_title(m), "the paper", "3", *(printed[m, name] for name in metrics), *["—"] * (2 + len(rivals))]
+        for m in experiment.methods if (m, metrics[0]) in printed
+    ]  # fmt: skip
+    for (method, label), mine in runs.items():
+        if not mine:
+            continue
+        values, base = main[method, label], first[method]
+        beside = [(rival, label) if (rival, label) in runs else first[rival] for rival in rivals]
+        pairs = [None if other == (method, label) else paired_or_none(values, main[other]) for other in (base, *beside)]
+        fractions = [r["facts"]["effective_fraction"] for r in mine if "effective_fraction" in r["facts"]]
+        alone = label and all(r["options"] == shared and r["preset"] == preset for r in mine)
+        body.append([
+            names.method_title(method), f"**{label}**" if alone else label or "the preset", str(len(values)),
+            *(mean_text(of_metric, decimals) for of_metric in scores[method, label].values()),
+            *(interval_text(pair, decimals) for pair in pairs),
+            f"{statistics.fmean(fractions):.3g}" if fractions else "—",
+        ])  # fmt: skip
+    head = [names.dataset_title(dataset), "changed", "n", *map(names.metric_title, metrics), "change"]
+    return markdown_table([*head, *(f"minus {names.method_title(m)}" for m in rivals), "partners"], body)
+
+
+def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
+    """Return the sweep of every dataset with two values or more, where one method's points change one option."""
+    (method, option), metric, sweeps = swept_option(experiment), experiment.metrics[0], []
+    for dataset in experiment.datasets if option else ():
+        runs = runs_by_point(experiment, dataset, reports, preset)
+        swept = sweep_points([r for key, mine in runs.items() if key[0] == method for r in mine], option, metric)
+        lines = {key[0]: scores_by_seed(mine, metric) for key, mine in runs.items() if mine and key[0] != method}
+        if len(swept) > 1:
+            sweeps.append(Sweep(names.dataset_title(dataset), option, metric, swept, lines))
+    return sweeps
+
+
+@functools.cache
+def published_ablations(results: Path = RESULTS) -> list[tuple[Experiment, str, list[dict[str, Any]]]]:
+    """Return every experiment with points and every preset that has published runs, with all reports that it shows."""
+    ablations = []
+    for experiment in (one for one in all_experiments() if one.points):
+        sources = {recorded_under(experiment, m, d) for m in experiment.methods for d in experiment.datasets}
+        reports = choose_variants(published_reports(results, sources | {experiment.name}))
+        presets = {r["preset"] for r in reports if r["experiment"] == experiment.name}
+        shown = presets & {"paper"} if changes_preset(experiment) else presets
+        ablations += [(experiment, preset, reports) for preset in sorted(shown)]
+    return ablations
+
+
+@writes
+def ablation_pages() -> dict[str, str]:
+    """Return the page of every ablation that has published runs."""
+    return {
+        f"tables/{e.name}_{preset}.md": ablation_page(e, reports, preset) + made_by(e.name, preset)
+        for e, preset, reports in published_ablations()
+    }

@@ -78,9 +78,8 @@ def _catboost(model: str, x: pd.DataFrame, seed: int) -> Any:
 
     These are compared on a fifth of the rows; the winner is fitted again to all.
     """
-    from catboost import CatBoostRegressor
-
-    one = CatBoostRegressor(random_state=seed, cat_features=tuple(x.select_dtypes("category")) or None, **CATBOOST)
+    kind = importlib.import_module(BASE).CatBoostRegressor
+    one = kind(random_state=seed, cat_features=tuple(x.select_dtypes("category")) or None, **CATBOOST)
     if model == "catboost_5":
         one = VotingRegressor([(f"seed{k}", clone(one).set_params(random_state=5 * seed + k)) for k in range(5)])
     elif model == "catboost_tuned":

@@ -98,6 +98,11 @@ def minus(first: Sample, second: Sample) -> Interval:
     raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
 
 
+def _read_frame(path: Path) -> pd.DataFrame:
+    frame = pd.read_csv(path)
+    return frame.fillna({"change": ""}) if "change" in frame else frame
+
+
 class Evidence:
     """Everything that a page may say a number of: tidy records, and the other files of the folder `results`.
 
@@ -106,9 +111,14 @@ class Evidence:
 
     def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
-        self.frame = functools.cache(pd.read_csv)  #: of a CSV file, read once
+        self.frame = functools.cache(_read_frame)  #: of a CSV file, read once
         texts = records.assign(options=records["options"].map(options_text))
         self._cells = dict(iter(texts.groupby([*CELL], sort=False)))
+        self._presets: dict[tuple[str, str], set[str]] = {}
+        self._keys: dict[tuple[str, str], list[Any]] = {}
+        for key in self._cells:
+            self._keys.setdefault((key[1], key[3]), []).append(key)
+            self._presets.setdefault((key[0], key[1]), set()).add(key[2])
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
              metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
@@ -119,6 +129,24 @@ class Evidence:
         if cell is None or variants > 1:
             raise Unsupported(f"{variants or 'no'} records of {' '.join(filter(None, key))}")
         return sample_of(values_by_seed(cell, dict(zip(CELL, key, strict=True))), f"seeds of {dataset}")
+
+    def cells(self, dataset: str, method: str, **where: Any) -> list[tuple[dict[str, str], Sample]]:
+        """Return every cell of our records on a dataset whose columns `CELL` have these values, its scores by seed.
+
+        A cell's `layer` stands beside its columns; those of several layers or models are left out.
+        """
+        found = []
+        for key in self._keys.get((dataset, method), []):
+            cell, rows = dict(zip(CELL, key, strict=True)), self._cells[key]
+            kinds = set(zip(rows["model"], rows["layer"], strict=True))
+            if len(kinds) == 1 and all(cell[name] == value for name, value in where.items()):
+                sample = sample_of(values_by_seed(rows, cell), f"seeds of {dataset}")
+                found.append(({**cell, "layer": str(kinds.pop()[1])}, sample))
+        return found
+
+    def presets(self, experiment: str, dataset: str) -> set[str]:
+        """Return the presets that an experiment has records of on a dataset."""
+        return self._presets.get((experiment, dataset), set())
 
     def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
              options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
@@ -141,9 +169,13 @@ class Evidence:
                 return Sample(Summary(float(row["mean"]), spread, n), decimals=len(row["mean"].partition(".")[2]))
         raise Unsupported(f"the paper has no {metric} of {method} on {dataset} in {experiment}")
 
-    def authors(self, dataset: str, method: str, *, metric: str = "rmse", bandwidth: float | None = None) -> Sample:
-        """Return the scores of the authors' code, run by us, by seed; a bandwidth is named where several were run."""
-        where: dict[str, Any] = {"dataset": dataset, "method": method}
+    def authors(self, dataset: str, method: str, *, metric: str = "rmse", bandwidth: float | None = None,
+                change: str = "") -> Sample:  # fmt: skip
+        """Return the scores of the authors' code, run by us, by seed.
+
+        A bandwidth is named where several were run, and the one `change` to the released code where there is one.
+        """
+        where: dict[str, Any] = {"dataset": dataset, "method": method, "change": change}
         where |= {} if bandwidth is None else {"bandwidth": bandwidth}
         if metric not in AUTHORS_METRICS:
             raise Unsupported(f"the authors' code, run by us, has no {metric}")

@@ -19,7 +19,7 @@ from scripts.config.parts import check_part
 from scripts.plan.selection import points_of, recorded_under, selected_seeds, swept_option
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
-from scripts.report.evidence import Evidence, Query, experiment_of, published_evidence, sample_difference
+from scripts.report.evidence import Evidence, Query, Sample, experiment_of, published_evidence, sample_difference
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Difference, Interval, interval_text, of_interval, unpaired_difference
@@ -112,6 +112,8 @@ class Finding:
         preset: whose runs; empty where no preset decides.
         ours, paper: the effects, first minus second.
         decimals: how many the paper prints.
+        dataset, metric: names of those of our runs, where the comparison is of one dataset or score.
+        samples: our numbers of first and second.
     """
 
     where: str
@@ -123,6 +125,9 @@ class Finding:
     ours: Interval | None = None
     paper: Difference | None = None
     decimals: int = 3
+    dataset: str = ""
+    metric: str = ""
+    samples: tuple[Sample, Sample] | None = None
 
     @property
     def outcome(self) -> str:
@@ -234,7 +239,11 @@ def _judge(
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
     decimals, n = printed[0].decimals if theirs else about.decimals, ours.n if ours else shared
     direction, magnitude = judged
-    return replace(about, direction=direction, magnitude=magnitude, n=n, ours=ours, paper=theirs, decimals=decimals)
+    return replace(
+        about, direction=direction, magnitude=magnitude, n=n, ours=ours, paper=theirs, decimals=decimals,
+        dataset=(runs[0] if runs else sides[0]).get("dataset", ""), metric=sides[0].get("metric", ""),
+        samples=(one, other),
+    )  # fmt: skip
 
 
 def _is_idle(runs: Sequence[Query], evidence: Evidence) -> bool:

@@ -1,0 +1,124 @@
+"""The paper against its released code: what each does, what each gives, and the main results beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from scripts.config.compose import part_file
+from scripts.records import names
+from scripts.report.evidence import Evidence, Query, Sample, experiment_of, published_evidence, sample_difference
+from scripts.report.paper.statements import published_statements
+from scripts.report.rendering import fills
+from scripts.report.result_table import markdown_table
+from scripts.report.verdicts import recorded_query
+from scripts.stats.intervals import interval_text
+
+#: Options of presets, in words; of those that differ between the paper and the released code.
+OPTIONS = {
+    "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
+    "candidates": "partners of C-Mixup-batch", "scaling": "features are scaled by", "shuffle": "rows reshuffled each epoch",
+    "row_order": "order of rows", "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
+    "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
+}  # fmt: skip
+DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
+WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too", "example": "example",
+         "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, permuted once", "file": "as in the file",
+         "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
+
+
+@fills
+def options_part() -> dict[str, dict[str, str]]:
+    """Return the table of options that the paper prints and its code sets otherwise, rendered from the presets."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for dataset in DATASETS:
+        presets = part_file("dataset", dataset)["presets"]
+        printed, released = presets["paper"], presets["released"]
+        for key, title in OPTIONS.items():
+            if key in printed and printed[key] != released.get(key):
+                row = title, _word(printed[key]), _word(released.get(key))
+                rows.setdefault(row, []).append(names.dataset_title(dataset))
+    body = [[title, ", ".join(where), one, other] for (title, one, other), where in rows.items()]
+    head = ("option", "datasets", "the paper", "its code")
+    return {"results/README.md": {"paper_and_code": markdown_table(head, body, left=len(head))}}
+
+
+def _word(value: Any) -> str:
+    return WORDS.get(value, str(value)) if isinstance(value, (str, bool)) else f"{value:g}"
+
+
+@fills
+def difference_parts() -> dict[str, dict[str, str]]:
+    """Return each established difference in the paper, in its code and in ours, and Airfoil's numbers for README."""
+    e, body = published_evidence(), []
+    for one in published_statements():
+        f = one.finding
+        if not (one.established and f.ours and f.paper and f.metric and f.label == ""):
+            continue
+        theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
+        low, high = one.interval
+        d = f.decimals
+        body.append([
+            f"{one.name}, preset {f.preset}", f"{f.paper.mean:+.{d}f} [{low:+.{d}f}, {high:+.{d}f}]", theirs,
+            f"{interval_text(f.ours, d)}, n = {f.n}",
+        ])  # fmt: skip
+    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours")
+    return {
+        "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
+        "README.md": {"airfoil": airfoil_table(e)},
+    }
+
+
+def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
+    width = {"crime": 4.0, "skillcraft": 1.0}.get(dataset)
+    same: Query = {"from": "authors", "dataset": dataset, "metric": metric}
+    ours, erm = e.find({**same, "method": "cmixup", "bandwidth": width}), e.find({**same, "method": "erm"})
+    d = sample_difference(ours, erm) if ours and erm else None
+    return f"{interval_text(d, 3)}, n = {d.n}" if d else "—"
+
+
+def airfoil_table(e: Evidence) -> str:
+    """Return Airfoil's errors in the paper, in its code and in ours."""
+    columns: list[tuple[str, Sample, Sample]] = [
+        ("the paper", e.paper("table1", "airfoil", "erm"), e.paper("table1", "airfoil", "cmixup")),
+        ("its code, run by us", e.authors("airfoil", "erm"), e.authors("airfoil", "cmixup")),
+        ("ours", e.runs("table1", "airfoil", "released", "erm"), e.runs("table1", "airfoil", "released", "cmixup")),
+    ]
+    head = ["Airfoil, test RMSE", *(f"{title}, n = {erm.summary.n}" for title, erm, _ in columns)]
+    body = [["ERM", *(f"{erm.mean:.3f}" for _, erm, _ in columns)],
+            ["C-Mixup", *(f"{ours.mean:.3f}" for _, _, ours in columns)],
+            ["C-Mixup minus ERM", *(interval_text(sample_difference(ours, erm)) for _, erm, ours in columns)]]  # fmt: skip
+    return markdown_table(head, body, left=1)
+
+
+MAIN = ("erm", "mixup", "cmixup")
+TABLES: Sequence[tuple[str, str, str, str]] = (
+    ("table1", "airfoil", "released", "rmse"), ("table1", "no2", "released", "rmse"),
+    ("table1", "exchange_rate", "released", "rmse"), ("table3", "rcf_mnist", "cpu", "rmse"),
+    ("table3", "crime", "released", "rmse"), ("table3", "crime", "released", "worst_rmse"),
+    ("table3", "skillcraft", "released", "rmse"), ("table3", "skillcraft", "released", "worst_rmse"),
+)  # fmt: skip
+
+
+def main_results(e: Evidence) -> str:
+    """Return the means of Tables 1 and 3 for ERM, mixup and C-Mixup, the paper's beside ours."""
+    body = []
+    for table, dataset, preset, metric in TABLES:
+        cells, seeds = list[str](), list[int]()
+        for method in MAIN:
+            query = recorded_query(table, {"dataset": dataset, "preset": preset, "metric": metric, "method": method})
+            paper, ours = (
+                e.find({**query, "experiment": experiment_of(table).name, "from": "paper"}),
+                e.find({**query, "options": {}}),
+            )
+            decimals = paper.decimals if paper else 3
+            cells += [f"{one.mean:.{decimals}f}" if one else "—" for one in (paper, ours)]
+            seeds += [ours.summary.n] if ours else []
+        title = (
+            names.dataset_title(dataset)
+            + ", worst domain" * metric.startswith("worst")
+            + " (reduced)" * (preset == "cpu")
+        )
+        body.append([title, str(min(seeds)), *cells])
+    head = ("test RMSE", "n", *(f"{names.method_title(m)}, {whose}" for m in MAIN for whose in ("paper", "ours")))
+    return markdown_table(head, body, left=1)

@@ -1,0 +1,294 @@
+"""What the paper says in words, judged by the rules of results/claims.yaml, whose head has them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scripts.config.compose import part_file, read_part
+from scripts.config.parts import check_part
+from scripts.plan.selection import recorded_under, swept_values
+from scripts.records.experiment import RESULTS
+from scripts.records.records import to_csv
+from scripts.report.evidence import Evidence, Sample, Unsupported, experiment_of, published_evidence, sample_difference
+from scripts.report.rendering import fills, writes
+from scripts.report.result_table import markdown_table
+from scripts.stats.intervals import Interval
+
+FILE, PRESETS = "claims.yaml", ("paper", "released")
+HOLDS, FAILS, OPEN = "holds", "fails", "inconclusive"
+DRAWS, SEED = 2000, 2022  # of the bootstrap
+OPTIONS: dict[str, dict[str, Any]] = {"table_noise": {"dataset.label_noise": 0.3}}
+COLUMNS = ("claim", "says", "where", "preset", "rule", "for", "against", "undecided", "verdict", "gain", "low", "high",
+           "published", "priors")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An entry of results/claims.yaml, whose head says what each key is."""
+
+    says: str
+    where: str
+    rule: str
+    datasets: list
+    metrics: list
+    pairs: list = field(default_factory=list)
+    experiment: str = ""
+    curves: str = ""
+    tasks: str = ""
+    divergence: str = ""
+    sweep: str = ""
+    priors: list = field(default_factory=list)
+    percent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """First minus second of a claim: 1 where it is decided for the claim, -1 against it, 0 where it is open."""
+
+    dataset: str
+    first: str
+    second: str
+    side: int
+
+
+def load_claims() -> dict[str, Claim]:
+    """Read and check results/claims.yaml."""
+    nodes = read_part(RESULTS / FILE)
+    return {name: Claim(**check_part(f"{FILE}: {name}", node, function=Claim).given) for name, node in nodes.items()}
+
+
+def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
+    """Yield what our runs of a preset say of each comparison; those without runs are left out."""
+    if claim.sweep:
+        yield from _of_sweep(claim, preset, e)
+        return
+    experiments = claim.experiment.split() or [""]
+    for experiment, dataset, metric, pair in itertools.product(experiments, claim.datasets, claim.metrics, claim.pairs):
+        first, second = pair
+        try:
+            if second == "same_place":
+                second = _same_place(experiment, dataset, preset, e)
+            one, other = (_sample(claim, experiment, dataset, preset, metric, method, e) for method in (first, second))
+        except Unsupported:
+            continue
+        difference = sample_difference(one, other)
+        if difference is None:
+            continue
+        margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
+        lower = metric not in ("r", "worst_r")
+        yield Comparison(
+            dataset, first, second, _within(difference, margin) if margin else _side(difference, lower=lower)
+        )
+
+
+def _side(difference: Interval, *, lower: bool = True) -> int:
+    side = int(difference.high < 0) - int(difference.low > 0)
+    return side if lower else -side
+
+
+def _within(difference: Interval, margin: float) -> int:
+    """Return 1 where an interval lies within a margin, -1 where it lies outside."""
+    inside, outside = -margin < difference.low and difference.high < margin, difference.low > margin
+    return int(inside) - int(outside or difference.high < -margin)
+
+
+def _margin(dataset: str, e: Evidence) -> float:
+    """Return half of the gain over ERM that the paper prints."""
+    table = "table1" if dataset in experiment_of("table1").datasets else "table3"
+    one, other = (e.paper(table, dataset, method) for method in ("cmixup", "erm"))
+    return abs(one.mean - other.mean) / 2
+
+
+def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
+    """Return the preset, or `cpu` where an experiment has no other runs of a dataset."""
+    return "cpu" if e.presets(experiment, dataset) == {"cpu"} else preset
+
+
+def _sample(claim: Claim, experiment: str, dataset: str, preset: str, metric: str, method: str, e: Evidence) -> Sample:
+    """Return the scores of a method; `Unsupported` where there are none."""
+    if claim.curves:
+        test, train = (
+            e.rows(f"curves/{claim.curves}/{dataset}/{method}.csv", f"{part}_rmse", take="last")
+            for part in ("test", "train")
+        )
+        gap = {seed: value - (train.values[seed] if metric == "gap" else 0.0) for seed, value in test.values.items()}
+        return Sample(test.summary, gap, test.units)
+    if claim.tasks:
+        return e.rows(f"task_errors/{claim.tasks}.csv", method, cluster="object")
+    if claim.divergence:
+        return e.rows(
+            "invariance.csv", "value", preset="paper", split="train", domains="all", dataset=dataset, method=method
+        )
+    plan, options = experiment_of(experiment), OPTIONS.get(experiment, {})
+    if dataset not in plan.datasets:
+        raise Unsupported(f"{experiment} has no {dataset}")
+    preset = _preset(experiment, dataset, preset, e)
+    return e.runs(recorded_under(plan, method, dataset), dataset, preset, method, options, metric=metric)
+
+
+def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
+    """Return which of mixup and Manifold Mixup mixes where C-Mixup does."""
+    preset = _preset(experiment, dataset, preset, e)
+    same: dict[str, Any] = {
+        "experiment": experiment,
+        "preset": preset,
+        "options": "",
+        "split": "test",
+        "metric": "rmse",
+    }
+    layers = {
+        method: cell["layer"]
+        for method in ("mixup", "manifold_mixup", "cmixup")
+        for cell, _ in e.cells(dataset, method, **same)
+    }
+    for method in ("mixup", "manifold_mixup"):
+        if "cmixup" in layers and layers.get(method) == layers["cmixup"]:
+            return method
+    raise Unsupported(f"no mixup at C-Mixup's place on {dataset}")
+
+
+def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
+    """Yield C-Mixup at every value of a swept option, beside ERM, or beside itself at the published value."""
+    experiment, (first, second) = experiment_of(claim.sweep), claim.pairs[0]
+    option = experiment.sweep["option"]
+    for dataset in claim.datasets:
+        given = _preset(claim.sweep, dataset, preset, e)
+        cells = {c["options"]: s for c, s in e.cells(dataset, first, experiment=claim.sweep, preset=given,
+                                                     split="test", metric="rmse")}  # fmt: skip
+        at = part_file("dataset", dataset)["presets"][given].get(option.rpartition(".")[2])
+        base = e.find({"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given,
+                       "method": second}) if first != second else cells.get("", cells.get(f"{option}={at}"))  # fmt: skip
+        for value in swept_values(experiment, dataset, first):
+            ours = cells.get(f"{option}={value}", cells.get("") if value == at else None)
+            difference = sample_difference(ours, base) if ours and base and ours is not base else None
+            if difference:
+                side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
+                yield Comparison(dataset, f"{first} {value:g}", second, side)
+
+
+def judge(rule: str, every: Sequence[Comparison]) -> str:
+    """Return the verdict of a rule on comparisons."""
+    sides = [one.side for one in every]
+    if rule == "every":
+        return FAILS if -1 in sides else HOLDS if sides and min(sides) > 0 else OPEN
+    if rule == "most":
+        return HOLDS if 2 * sides.count(1) > len(sides) else FAILS if 2 * sides.count(-1) > len(sides) else OPEN
+    methods = {one.first: [other.side for other in every if other.first == one.first] for one in every}
+    if any(min(mine) > 0 for mine in methods.values()):
+        return FAILS
+    return HOLDS if methods and all(-1 in mine for mine in methods.values()) else OPEN
+
+
+def percent_gain(claim: Claim, preset: str, e: Evidence, *, choose: str = "test") -> dict[str, Any]:
+    """Return the mean percent by which C-Mixup is better than the best prior method, with its bootstrap interval.
+
+    `choose` is the split whose mean score picks the best prior: "test", as the paper does, or "val".
+    """
+    rng, totals, priors = np.random.default_rng(SEED), list[np.ndarray](), list[str]()
+    for dataset in claim.datasets:
+        found = _score_frames(claim, dataset, preset, choose, e)
+        if found is None:
+            continue
+        test, chosen = found
+        places = np.vstack([np.arange(len(test))[None], rng.integers(len(test), size=(DRAWS, len(test)))])
+        score, pick = (frame.to_numpy()[places].mean(1) for frame in (test, chosen))  # (1 + DRAWS, methods)
+        best = pick[:, 1:].argmin(1) + 1
+        prior = np.take_along_axis(score, best[:, None], 1)[:, 0]
+        totals.append(100 * (prior - score[:, 0]) / prior)
+        priors.append(f"{dataset}: {test.columns[best[0]]}")
+    if not totals:
+        return {}
+    mean = np.mean(totals, 0)
+    low, high = np.quantile(mean[1:], [0.025, 0.975])
+    return {"gain": mean[0], "low": low, "high": high, "priors": "; ".join(priors)}
+
+
+def _score_frames(
+    claim: Claim, dataset: str, preset: str, choose: str, e: Evidence
+) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """Return the scores of C-Mixup and the priors, a column each, by seed or object, of test and of `choose`."""
+    metric = claim.metrics[0]
+    if metric == "mse":  # over the objects of test tasks
+        if choose != "test":
+            return None
+        frame = e.frame(e.results / f"task_errors/{dataset}_cpu.csv")
+        means = frame.groupby("object")[["cmixup_meta", *claim.priors]].mean()
+        return means, means
+    plan, columns = experiment_of(claim.experiment), dict[str, dict[str, Any]]()
+    for method in ("cmixup", *claim.priors):
+        given = _preset(claim.experiment, dataset, preset, e)
+        under = recorded_under(plan, method, dataset)
+        for split in ("test", choose):
+            try:
+                sample = e.runs(under, dataset, given, method, metric=metric, split=split)
+            except Unsupported:
+                continue
+            columns.setdefault(split, {})[method] = pd.Series(sample.values)
+    if "cmixup" not in columns.get("test", {}) or len(columns["test"]) < 3:
+        return None
+    test = pd.DataFrame(columns["test"]).dropna()
+    return test, pd.DataFrame(columns[choose]).loc[test.index, list(test.columns)]
+
+
+@functools.cache
+def claim_rows() -> list[dict[str, Any]]:
+    """Return a row a claim and preset, as of results/claims.csv."""
+    e, rows = published_evidence(), []
+    for name, claim in load_claims().items():
+        fixed = claim.curves or claim.tasks or claim.divergence or claim.metrics == ["mse"]
+        for preset in PRESETS[:1] if fixed else PRESETS:
+            row = {
+                "claim": name,
+                "says": claim.says,
+                "where": claim.where,
+                "preset": "" if fixed else preset,
+                "rule": claim.rule,
+            }
+            if claim.rule == "gain":
+                for choose in ("test", "val"):
+                    if found := percent_gain(claim, preset, e, choose=choose):
+                        verdict = HOLDS if found["low"] > 0 else FAILS if found["high"] < 0 else OPEN
+                        numbers = {key: round(float(found[key]), 2) for key in ("gain", "low", "high")}
+                        by = {"rule": f"gain, best prior by {choose}", "priors": found["priors"]}
+                        rows.append({**row, **by, **numbers, "published": claim.percent, "verdict": verdict})
+                continue
+            every = list(comparisons(claim, preset, e))
+            if every:
+                sides = [one.side for one in every]
+                counts = {"for": sides.count(1), "against": sides.count(-1), "undecided": sides.count(0)}
+                rows.append({**row, **counts, "verdict": judge(claim.rule, every)})
+    return rows
+
+
+@writes
+def claims_file() -> dict[str, str]:
+    """Return results/claims.csv."""
+    return {"claims.csv": to_csv(claim_rows(), COLUMNS)}
+
+
+HEAD = ("the paper says", "where", "printed hyperparameters", "the authors' code's")
+
+
+@fills
+def claims_part() -> dict[str, dict[str, str]]:
+    """Return the table of claims, a row a claim."""
+    rows, body = claim_rows(), []
+    for name, claim in load_claims().items():
+        texts = {row["preset"]: _verdict_text(row) for row in rows if row["claim"] == name and "val" not in row["rule"]}
+        if texts:
+            body.append([claim.says, claim.where, *(texts.get(p, texts.get("", "—")) for p in PRESETS)])
+    return {"results/findings.md": {"claims": markdown_table(HEAD, body, left=len(HEAD))}}
+
+
+def _verdict_text(row: Mapping[str, Any]) -> str:
+    if "gain" in row:
+        return f"**{row['verdict']}**: {row['gain']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}] %"
+    counted = ", ".join(f"{row[side]} {side}" for side in ("for", "against", "undecided") if row[side])
+    return f"**{row['verdict']}**: {counted}"

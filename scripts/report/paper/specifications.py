@@ -1,0 +1,109 @@
+"""Every specification that has C-Mixup and ERM with all else equal: does any reading of the paper give its gain?"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scripts.records import names
+from scripts.report.evidence import Evidence, Sample, published_evidence, require, sentence
+from scripts.stats.intervals import Interval, paired_or_none
+
+DATASETS = ("airfoil", "no2", "crime", "skillcraft")
+TABLES = {"airfoil": "table1", "no2": "table1", "crime": "table3", "skillcraft": "table3"}
+METHODS = ("cmixup", "cmixup_batch")
+#: Options that leave training as it is, or that change the labels and so the question.
+IGNORED, OTHER_QUESTIONS = ("train.track",), ("dataset.label_noise",)
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Specification:
+    """One choice of all options: C-Mixup minus ERM with all else equal.
+
+    Attributes:
+        method, preset, layer: names.
+        options: what differs from the preset, as text by key.
+        difference: its 95 % interval over seeds.
+        published: the paper's difference.
+    """
+
+    method: str
+    preset: str
+    layer: str
+    options: dict[str, str]
+    difference: Interval
+    published: float | None
+
+
+@functools.cache
+def specifications(dataset: str) -> list[Specification]:
+    """Return all of a dataset; where several experiments trained the same one, that with the most seeds."""
+    e = published_evidence()
+    erm: dict[tuple[str, Options], list[tuple[str, Sample]]] = {}
+    for cell, sample in e.cells(dataset, "erm", split="test", metric="rmse"):
+        erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
+    paper = [
+        e.find({"from": "paper", "experiment": TABLES[dataset], "dataset": dataset, "method": m})
+        for m in ("cmixup", "erm")
+    ]
+    published = paper[0].mean - paper[1].mean if paper[0] and paper[1] else None
+    found: dict[tuple[str, str, str, Options], Specification] = {}
+    for method in METHODS:
+        for cell, sample in e.cells(dataset, method, split="test", metric="rmse"):
+            options = _options(cell)
+            shared = tuple(one for one in options if not one[0].startswith("method."))
+            if any(key in OTHER_QUESTIONS for key, _ in options):
+                continue
+            rivals = erm.get((cell["preset"], shared), [])
+            differences = [paired_or_none(sample.values, other.values) for _, other in rivals]
+            best = max(filter(None, differences), key=lambda d: d.n, default=None)
+            key = method, cell["preset"], cell["layer"], options
+            if best and (key not in found or best.n > found[key].difference.n):
+                found[key] = Specification(method, cell["preset"], cell["layer"], dict(options), best, published)
+    return list(found.values())
+
+
+def _options(cell: dict[str, str]) -> Options:
+    pairs = (word.partition("=") for word in cell["options"].split(" ") if word)
+    return tuple((key, value) for key, _, value in pairs if key not in IGNORED)
+
+
+def choices_of(every: Sequence[Specification]) -> dict[str, list[bool]]:
+    """Return which of some specifications make each choice, by its words; choices that all or none make are left out."""
+
+    def option(key: str) -> Callable[[Specification], Any]:
+        return lambda one: one.options.get(key)
+
+    words: dict[str, Callable[[Specification], bool]] = {}
+    for preset in dict.fromkeys(one.preset for one in every):
+        words[f"preset {preset}"] = lambda one, preset=preset: one.preset == preset
+    words["mixes inputs"] = lambda one: one.layer == "input"
+    words["partners within the batch"] = lambda one: one.method == "cmixup_batch"
+    for key, title in (("method.bandwidth", "another bandwidth"), ("method.alpha", "another alpha"),
+                       ("method.lam_per", "lambda per batch or row"), ("train.label_scaling", "labels scaled"),
+                       ("train.epochs", "other epochs"), ("train.lr", "another rate"),
+                       ("train.shuffle", "another order of rows"), ("dataset.scaling", "other scaling of features")):  # fmt: skip
+        words[title] = lambda one, key=key: option(key)(one) is not None
+    held = {title: [bool(holds(one)) for one in every] for title, holds in words.items()}
+    return {title: some for title, some in held.items() if 0 < sum(some) < len(some)}
+
+
+@sentence("results/README.md")
+def specification_counts(e: Evidence) -> str:
+    """On how many specifications C-Mixup is better, worse, and as much better as published."""
+    parts = []
+    for dataset in DATASETS:
+        every = specifications(dataset)
+        below, above = (
+            sum(test(one.difference) for one in every) for test in (lambda d: d.high < 0, lambda d: d.low > 0)
+        )
+        require(every[0].published is not None, "the paper prints a difference")
+        reached = sum(one.difference.mean <= (one.published or 0) for one in every)
+        parts.append(f"{names.dataset_title(dataset)} {below}, {above} and {reached} of {len(every)}")
+    return (
+        "C-Mixup's interval lies below ERM's, above it, and its mean reaches the published gain in this many "
+        f"specifications: {'; '.join(parts)}"
+    )

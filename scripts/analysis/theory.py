@@ -2,7 +2,7 @@
 
 results/theory.csv holds a number a row. `bandwidth` is that of C-Mixup's kernel (Theorem 3: in units of the median
 distance from the nearest label that is not the partner's) and empty for other methods. The page results/theory.md and
-its figures come from that file (`scripts.report.theory`).
+its figures come from that file (`scripts.report.paper.theory`).
 
 Example: python -m scripts.analysis theory seeds=2 results=/tmp/theory
 """
@@ -21,7 +21,7 @@ from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.analysis.simulations import Theorem1, Theorem2, Theorem3
 from scripts.config.arguments import Args
 from scripts.records.records import to_csv
-from scripts.report.theory import COLUMNS, FILE, render_theory, theory_figures
+from scripts.report.paper.theory import COLUMNS, FILE, render_theory, theory_figures
 
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
 Simulation = Theorem1 | Theorem2 | Theorem3

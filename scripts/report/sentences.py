@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 
 import numpy as np
 import pandas as pd
 
 from scripts.report.evidence import Evidence, require, sentence
-from scripts.report.verdicts import OPPOSITE, REPRODUCES, SAME, SELF, SMALL, judged_differences
+from scripts.report.paper.verdicts import SELF
 from scripts.stats.intervals import Interval, clustered_interval
 
 ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
-
-
-@sentence("README.md", "results/README.md")
-def paper_counts(e: Evidence) -> str:
-    """How many of the differences that the paper prints our runs find again."""
-    every = judged_differences(e)
-    outcomes = Counter(one.outcome for _, one in every)
-    printed = {(artefact.number, one.where, one.label) for artefact, one in every}
-    exact = outcomes[REPRODUCES]
-    same, opposite = (
-        sum(count for outcome, count in outcomes.items() if outcome.startswith(f"{direction} "))
-        for direction in (SAME, OPPOSITE)
-    )
-    unclear, total = outcomes.total() - exact - same - opposite, outcomes.total()
-    return (
-        f"{'Some' if 4 * exact > total else 'Few'} do. We tested {len(printed)} published differences between methods, "
-        f"some of them twice: of {total} results, {exact} reproduce in direction and size, {same} in direction alone, "
-        f"{opposite} has the opposite direction, and {unclear} are inconclusive in direction, {outcomes[SMALL]} of "
-        "these significantly smaller than published"
-    )
 
 
 @sentence("README.md", "results/README.md")

@@ -1,1 +1,1 @@
-"""What our runs say of the paper: statements, claims in words, and what three seeds or other choices would have shown."""
+"""What our runs say of the paper: statements, claims in words, and what three seeds or other choices would show."""

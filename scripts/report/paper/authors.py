@@ -9,21 +9,23 @@ from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.report.evidence import Evidence, Query, Sample, experiment_of, published_evidence, sample_difference
 from scripts.report.paper.statements import published_statements
+from scripts.report.paper.verdicts import recorded_query
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
-from scripts.report.verdicts import recorded_query
 from scripts.stats.intervals import interval_text
 
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
-    "candidates": "partners of C-Mixup-batch", "scaling": "features are scaled by", "shuffle": "rows reshuffled each epoch",
+    "candidates": "partners of C-Mixup-batch", "scaling": "features are scaled by",
+    "shuffle": "rows reshuffled each epoch",
     "row_order": "order of rows", "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too", "example": "example",
-         "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, permuted once", "file": "as in the file",
+         "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, permuted once",
+         "file": "as in the file",
          "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 
@@ -60,9 +62,9 @@ def difference_parts() -> dict[str, dict[str, str]]:
         d = f.decimals
         body.append([
             f"{one.name}, preset {f.preset}", f"{f.paper.mean:+.{d}f} [{low:+.{d}f}, {high:+.{d}f}]", theirs,
-            f"{interval_text(f.ours, d)}, n = {f.n}",
+            f"{interval_text(f.ours, d)}, n = {f.n}", f.outcome,
         ])  # fmt: skip
-    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours")
+    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours", "outcome")
     return {
         "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
@@ -85,9 +87,11 @@ def airfoil_table(e: Evidence) -> str:
         ("ours", e.runs("table1", "airfoil", "released", "erm"), e.runs("table1", "airfoil", "released", "cmixup")),
     ]
     head = ["Airfoil, test RMSE", *(f"{title}, n = {erm.summary.n}" for title, erm, _ in columns)]
-    body = [["ERM", *(f"{erm.mean:.3f}" for _, erm, _ in columns)],
-            ["C-Mixup", *(f"{ours.mean:.3f}" for _, _, ours in columns)],
-            ["C-Mixup minus ERM", *(interval_text(sample_difference(ours, erm)) for _, erm, ours in columns)]]  # fmt: skip
+    body = [
+        ["ERM", *(f"{erm.mean:.3f}" for _, erm, _ in columns)],
+        ["C-Mixup", *(f"{ours.mean:.3f}" for _, _, ours in columns)],
+        ["C-Mixup minus ERM", *(interval_text(sample_difference(ours, erm)) for _, erm, ours in columns)],
+    ]
     return markdown_table(head, body, left=1)
 
 

@@ -16,7 +16,15 @@ from scripts.config.parts import check_part
 from scripts.plan.selection import recorded_under, swept_values
 from scripts.records.experiment import RESULTS
 from scripts.records.records import to_csv
-from scripts.report.evidence import Evidence, Sample, Unsupported, experiment_of, published_evidence, sample_difference
+from scripts.report.evidence import (
+    Evidence,
+    Sample,
+    Unsupported,
+    experiment_of,
+    published_evidence,
+    sample_difference,
+    sentence,
+)
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval
@@ -75,7 +83,9 @@ def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         try:
             if second == "same_place":
                 second = _same_place(experiment, dataset, preset, e)
-            one, other = (_sample(claim, experiment, dataset, preset, metric, method, e) for method in (first, second))
+            one, other = (
+                _sample(claim, (experiment, dataset, preset), metric, method, e) for method in (first, second)
+            )
         except Unsupported:
             continue
         difference = sample_difference(one, other)
@@ -111,8 +121,9 @@ def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     return "cpu" if e.presets(experiment, dataset) == {"cpu"} else preset
 
 
-def _sample(claim: Claim, experiment: str, dataset: str, preset: str, metric: str, method: str, e: Evidence) -> Sample:
-    """Return the scores of a method; `Unsupported` where there are none."""
+def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str, e: Evidence) -> Sample:
+    """Return the scores of a method in an experiment, dataset and preset; `Unsupported` where there are none."""
+    experiment, dataset, preset = place
     if claim.curves:
         test, train = (
             e.rows(f"curves/{claim.curves}/{dataset}/{method}.csv", f"{part}_rmse", take="last")
@@ -163,8 +174,9 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         cells = {c["options"]: s for c, s in e.cells(dataset, first, experiment=claim.sweep, preset=given,
                                                      split="test", metric="rmse")}  # fmt: skip
         at = part_file("dataset", dataset)["presets"][given].get(option.rpartition(".")[2])
-        base = e.find({"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given,
-                       "method": second}) if first != second else cells.get("", cells.get(f"{option}={at}"))  # fmt: skip
+        erm = {"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given}
+        own = cells.get("", cells.get(f"{option}={at}"))
+        base = own if first == second else e.find({**erm, "method": second})
         for value in swept_values(experiment, dataset, first):
             ours = cells.get(f"{option}={value}", cells.get("") if value == at else None)
             difference = sample_difference(ours, base) if ours and base and ours is not base else None
@@ -292,3 +304,22 @@ def _verdict_text(row: Mapping[str, Any]) -> str:
         return f"**{row['verdict']}**: {row['gain']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}] %"
     counted = ", ".join(f"{row[side]} {side}" for side in ("for", "against", "undecided") if row[side])
     return f"**{row['verdict']}**: {counted}"
+
+
+@sentence("results/findings.md")
+def abstract_gains(e: Evidence) -> str:
+    """Whether the gains of the abstract follow from the paper's own tables."""
+    frame, parts = e.frame(e.results / "paper/results.csv"), []
+    for table, printed, about in (("tab:results_id", 6.56, "in distribution"),
+                                  ("tab:meta_regression_results", 4.76, "on new tasks"),
+                                  ("tab:results_ood", 5.82, "out of distribution")):  # fmt: skip
+        gains: dict[str, list[float]] = {}
+        for (_, setting, metric), rows in frame[frame["table"] == table].groupby(["dataset", "setting", "metric"]):
+            ours = rows["method"].str.contains("C-Mixup")
+            sign = -1 if (rows["direction"] == "lower").all() else 1
+            best = (sign * rows.loc[~ours, "mean"]).max()
+            kind = "worst domains" if setting.endswith("worst") else "MAPE" if "MAPE" in metric else "main scores"
+            gains.setdefault(kind, []).extend(100 * (sign * rows.loc[ours, "mean"] - best) / abs(best))
+        means = ", ".join(f"{np.mean(some):.1f} % over {kind}" for kind, some in gains.items())
+        parts.append(f"{about} {means} (printed: {printed} %)")
+    return f"By the paper's own tables the mean gain over the best prior method is {'; '.join(parts)}"

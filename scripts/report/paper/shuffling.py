@@ -1,4 +1,4 @@
-"""Does mixing stand in for shuffling? Methods with rows in one order every epoch, as the released code trains, or reshuffled.
+"""Does mixing stand in for shuffling? Methods with rows in one order, as the released code trains, or reshuffled.
 
 The interaction is (C-Mixup minus ERM, reshuffled) minus (C-Mixup minus ERM, one order), paired by seed.
 """

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scripts.records import names
 from scripts.report.evidence import Evidence, Sample, published_evidence, require, sentence
@@ -71,35 +70,34 @@ def _options(cell: dict[str, str]) -> Options:
     return tuple((key, value) for key, _, value in pairs if key not in IGNORED)
 
 
+#: Options whose change is a choice, and its words.
+CHOICES = {
+    "method.bandwidth": "another bandwidth", "method.alpha": "another alpha",
+    "method.lam_per": "lambda per batch or row",
+    "train.label_scaling": "labels scaled", "train.epochs": "other epochs", "train.lr": "another rate",
+    "train.shuffle": "another order of rows", "dataset.scaling": "other scaling of features",
+}  # fmt: skip
+
+
 def choices_of(every: Sequence[Specification]) -> dict[str, list[bool]]:
-    """Return which of some specifications make each choice, by its words; choices that all or none make are left out."""
-
-    def option(key: str) -> Callable[[Specification], Any]:
-        return lambda one: one.options.get(key)
-
-    words: dict[str, Callable[[Specification], bool]] = {}
-    for preset in dict.fromkeys(one.preset for one in every):
-        words[f"preset {preset}"] = lambda one, preset=preset: one.preset == preset
-    words["mixes inputs"] = lambda one: one.layer == "input"
-    words["partners within the batch"] = lambda one: one.method == "cmixup_batch"
-    for key, title in (("method.bandwidth", "another bandwidth"), ("method.alpha", "another alpha"),
-                       ("method.lam_per", "lambda per batch or row"), ("train.label_scaling", "labels scaled"),
-                       ("train.epochs", "other epochs"), ("train.lr", "another rate"),
-                       ("train.shuffle", "another order of rows"), ("dataset.scaling", "other scaling of features")):  # fmt: skip
-        words[title] = lambda one, key=key: option(key)(one) is not None
-    held = {title: [bool(holds(one)) for one in every] for title, holds in words.items()}
+    """Return which of some specifications make each choice; choices that all or none make are left out."""
+    held = {
+        f"preset {name}": [one.preset == name for one in every] for name in dict.fromkeys(one.preset for one in every)
+    }
+    held["mixes inputs"] = [one.layer == "input" for one in every]
+    held["partners within the batch"] = [one.method == "cmixup_batch" for one in every]
+    held |= {title: [key in one.options for one in every] for key, title in CHOICES.items()}
     return {title: some for title, some in held.items() if 0 < sum(some) < len(some)}
 
 
 @sentence("results/README.md")
-def specification_counts(e: Evidence) -> str:
+def specification_counts(_: Evidence) -> str:
     """On how many specifications C-Mixup is better, worse, and as much better as published."""
     parts = []
     for dataset in DATASETS:
         every = specifications(dataset)
-        below, above = (
-            sum(test(one.difference) for one in every) for test in (lambda d: d.high < 0, lambda d: d.low > 0)
-        )
+        below = sum(one.difference.high < 0 for one in every)
+        above = sum(one.difference.low > 0 for one in every)
         require(every[0].published is not None, "the paper prints a difference")
         reached = sum(one.difference.mean <= (one.published or 0) for one in every)
         parts.append(f"{names.dataset_title(dataset)} {below}, {above} and {reached} of {len(every)}")

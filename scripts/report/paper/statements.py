@@ -6,6 +6,7 @@ A difference of the paper is established where Welch's 95 % interval over its ow
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,22 +14,18 @@ import numpy as np
 
 from cmixup.metrics import metric_of
 from scripts.records.records import to_csv
-from scripts.report.evidence import Sample, published_evidence
+from scripts.report.evidence import Evidence, Sample, published_evidence, sentence
+from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SMALL, Finding, find_all, load_artefacts
 from scripts.report.rendering import writes
-from scripts.report.verdicts import Finding, find_all, load_artefacts
 
 #: Datasets whose rows the seed splits anew; on all others it changes the initialisation and the order of rows alone.
 SPLIT_BY_SEED = ("airfoil",)
-PAPER, REDUCED, RENDERED = (
-    "paper",
-    "reduced",
-    "rendered",
-)  # networks; the second is narrower, or trains for fewer epochs
-TRIPLES, SEED = 200_000, 2022
+PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
+TRIPLES, SEED, FEWEST = 200_000, 2022, 10
 COLUMNS = (
-    "statement", "comparison", "dataset", "preset", "network", "metric", "n", "varies", "paper", "paper_low", "paper_high",
-    "established", "ours", "low", "high", "direction", "magnitude", "smallest_effect", "smallest_over_paper",
-    "favour_paired", "favour_unpaired", "as_large_paired", "as_large_unpaired",
+    "statement", "comparison", "dataset", "preset", "network", "metric", "n", "varies", "paper",
+    "paper_low", "paper_high", "established", "ours", "low", "high", "direction", "magnitude", "smallest_effect",
+    "smallest_over_paper", "favour_paired", "favour_unpaired", "as_large_paired", "as_large_unpaired",
 )  # fmt: skip
 
 
@@ -106,12 +103,7 @@ def triple_differences(first: Sample, second: Sample, *, paired: bool) -> np.nda
 
 def triple_shares(finding: Finding) -> dict[str, float]:
     """Return the shares of triples of seeds whose mean favours the first method, and by as much as published."""
-    if (
-        finding.samples is None
-        or finding.paper is None
-        or finding.n < 10
-        or not finding.samples[0].units.startswith("seeds")
-    ):
+    if finding.samples is None or finding.paper is None or finding.n < FEWEST or not finding.metric:
         return {}
     lower, shares = metric_of(finding.metric).lower_is_better, {}
     for name, paired in (("paired", True), ("unpaired", False)):
@@ -134,8 +126,8 @@ def statement_row(statement: Statement) -> dict[str, Any]:
         "smallest_over_paper": half / abs(one.paper.mean) if half else None, **triple_shares(one),
     }  # fmt: skip
     return {
-        "statement": statement.title, "comparison": statement.comparison, "dataset": statement.name, "preset": one.preset,
-        "network": statement.network, "metric": one.metric, "n": one.n, "varies": varies,
+        "statement": statement.title, "comparison": statement.comparison, "dataset": statement.name,
+        "preset": one.preset, "network": statement.network, "metric": one.metric, "n": one.n, "varies": varies,
         "established": statement.established, "direction": one.direction, "magnitude": one.magnitude,
         **{key: None if value is None else float(f"{value:.4g}") for key, value in rounded.items()},
     }  # fmt: skip
@@ -145,3 +137,49 @@ def statement_row(statement: Statement) -> dict[str, Any]:
 def statements_file() -> dict[str, str]:
     """Return results/statements.csv."""
     return {"statements.csv": to_csv(map(statement_row, published_statements()), COLUMNS)}
+
+
+def outcome_counts(every: Iterable[Statement]) -> str:
+    """Return the outcomes of some statements in words, such as "of 8 results 1 reproduces, 2 have the direction"."""
+    outcomes = [one.finding.outcome for one in every]
+    exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
+    same, opposite = (sum(o.startswith(f"{word} ") for o in outcomes) for word in (SAME, OPPOSITE))
+    words = ((exact, "in direction and size"), (same, "in direction alone"), (opposite, "in the opposite direction"),
+             (small, "open in direction, but smaller than published"),
+             (len(outcomes) - exact - same - opposite - small, "open in both"))  # fmt: skip
+    return f"of {len(outcomes)} results " + ", ".join(f"{count} {what}" for count, what in words if count)
+
+
+@sentence("README.md", "results/README.md")
+def paper_counts(_: Evidence) -> str:
+    """Which published differences the paper's seeds establish, and what came of these and of the others."""
+    every = [one for one in published_statements() if one.finding.direction != IDLE]
+    held = [one for one in every if one.established]
+    full, small = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
+    count, total = (len({(one.title, one.name) for one in some}) for some in (held, every))
+    seeds = min(one.finding.n for one in full)
+    return (
+        f"The paper's own seeds establish {count} of the {total} differences that we could test: their 95 % interval "
+        f"excludes 0. At the paper's networks, with {seeds} seeds or more: {outcome_counts(full)}. At reduced "
+        f"networks, or on objects that we rendered: {outcome_counts(small)}. Of the differences that are not "
+        f"established: {outcome_counts(one for one in every if not one.established)}"
+    )
+
+
+@sentence("results/README.md")
+def three_seeds(_: Evidence) -> str:
+    """How often three unpaired seeds would favour C-Mixup, and by as much as published."""
+    parts, every = [], [one for one in published_statements() if one.network == PAPER and one.established]
+    for name in dict.fromkeys(one.name for one in every):
+        shares = [triple_shares(one.finding) for one in every if one.name == name]
+        ahead, large = (_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))
+        parts.append(f"{name} {ahead} and {large}")
+    return (
+        "Three seeds of each method, unpaired as in the paper, would show C-Mixup ahead, and ahead by as much as "
+        f"published, in this share of draws from our seeds, over both presets: {'; '.join(parts)}"
+    )
+
+
+def _percents(shares: list[float]) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"

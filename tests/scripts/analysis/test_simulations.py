@@ -14,7 +14,7 @@ from scripts.analysis.simulations import Finding, Theorem1, Theorem2, Theorem3, 
 from scripts.analysis.theory import Setting, all_settings
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv
-from scripts.report.theory import FILE
+from scripts.report.paper.theory import FILE
 
 SMALL1 = Theorem1(n=300, p=8, test=60)
 SMALL2 = Theorem2(n=800, p=8, test=50)

@@ -9,10 +9,9 @@ from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
 from scripts.report import verdicts as artefact_list
-from scripts.report.differences_picture import LOOKS, differences_picture
 from scripts.report.evidence import Evidence, published_evidence
-from scripts.report.sentences import paper_counts
-from scripts.report.verdicts import (
+from scripts.report.paper.differences import LOOKS, differences_picture
+from scripts.report.paper.verdicts import (
     IDLE,
     OPEN,
     REPRODUCES,
@@ -23,6 +22,7 @@ from scripts.report.verdicts import (
     outcome_words,
     statement_lines,
 )
+from scripts.report.sentences import paper_counts
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])

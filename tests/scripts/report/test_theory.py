@@ -8,7 +8,15 @@ import pandas as pd
 import pytest
 
 from scripts.records.experiment import RESULTS
-from scripts.report.theory import PAGE, QUANTITIES, Numbers, read_numbers, render_theory, theorem_figure, theory_figures
+from scripts.report.paper.theory import (
+    PAGE,
+    QUANTITIES,
+    Numbers,
+    read_numbers,
+    render_theory,
+    theorem_figure,
+    theory_figures,
+)
 
 TRUE_MSE = QUANTITIES[1][1]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scripts.report.verdicts import (
+from scripts.report.paper.verdicts import (
     COMPATIBLE,
     EQUIVALENT,
     LARGER,

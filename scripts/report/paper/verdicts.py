@@ -152,12 +152,6 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     return [one for one in findings if one]
 
 
-def judged_differences(e: Evidence) -> list[tuple[Artefact, Finding]]:
-    """Return the published differences between methods that our runs are compared with, each with its artefact."""
-    every = [(artefact, one) for artefact in load_artefacts() for one in find_all(artefact, e)]
-    return [(artefact, one) for artefact, one in every if one.paper and one.direction not in ("", IDLE)]
-
-
 def _of_comparison(
     evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query] = (),
     runs: Query | None = None,
@@ -266,7 +260,6 @@ def recorded_query(name: str, query: Query) -> Query:
 
 
 HEAD = ("in the paper", "what it shows", "command", "see")
-SHORT_HEAD = ("the paper says", "settings", "our runs")
 SETTINGS = {
     "paper": "printed settings",
     "released": "settings of the authors' code",
@@ -279,7 +272,7 @@ STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % int
 @fills
 def map_parts() -> dict[str, dict[str, str]]:
     """Return the map, what our runs say of each statement, and both in short for README."""
-    evidence, rows, statements, short = published_evidence(), [], [], []
+    evidence, rows, statements = published_evidence(), [], []
     for artefact in load_artefacts():
         findings, number = find_all(artefact, evidence), artefact.number
         what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
@@ -289,36 +282,14 @@ def map_parts() -> dict[str, dict[str, str]]:
         ])  # fmt: skip
         seeds = ", ".join(map(str, sorted({one.n for one in findings}, reverse=True)))
         statements += statement_lines(findings, f"{number}, {artefact.what}: {artefact.decides} (n = {seeds})")
-        says = f"{artefact.says} ({number})"
-        for preset in dict.fromkeys(one.preset for one in findings) if artefact.says else ():
-            short.append([says, SETTINGS[preset], outcome_words([one for one in findings if one.preset == preset])])
-            says = ""
     return {
         f"{RESULTS.name}/README.md": {
             "map": markdown_table(HEAD, rows, left=len(HEAD)),
+        },
+        f"{RESULTS.name}/findings.md": {
             "statements": markdown_table(STATEMENT_HEAD, statements, left=len(STATEMENT_HEAD)),
         },
-        "README.md": {"reproduces": markdown_table(SHORT_HEAD, short, left=len(SHORT_HEAD))},
     }
-
-
-def outcome_words(findings: Sequence[Finding]) -> str:
-    """Return the outcomes of a preset in words, each with its datasets and what is compared on them.
-
-    Where the paper prints no number they are counted.
-    """
-    parts, printed = [], any(one.paper for one in findings)
-    for word in dict.fromkeys(one.outcome for one in findings):
-        places = []
-        for where in dict.fromkeys(one.where for one in findings):
-            mine = [one for one in findings if one.where == where]
-            held = [one for one in mine if one.outcome == word]
-            which = [one.label for one in held]
-            places += [f"{where} ({', '.join(which)})" if len(held) < len(mine) else where] if held else []
-        count = sum(one.outcome == word for one in findings)
-        what = ", ".join(places) if printed else f"{count} of {len(findings)}"
-        parts.append(f"**{word}**{' (every row is its own partner)' * (word == IDLE)}: {what}")
-    return "; ".join(parts) or "not run"
 
 
 def statement_lines(findings: Sequence[Finding], title: str = "") -> list[list[str]]:

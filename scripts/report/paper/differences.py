@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from scripts.report.evidence import published_evidence
 from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
+from scripts.report.paper.statements import published_statements
+from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SETTINGS, SMALL
 from scripts.report.rendering import draws
-from scripts.report.verdicts import OPPOSITE, REPRODUCES, SAME, SETTINGS, SMALL, judged_differences
 from scripts.study.ensembles import METHOD
 
 #: Legend, colour and marker of an outcome.
@@ -26,12 +26,13 @@ def differences_picture() -> dict[str, Figure]:
 
     At 0 the two methods are equally good, at 1 their difference is the paper's.
     """
-    rows = judged_differences(published_evidence())
+    rows = [one for one in published_statements() if one.finding.direction != IDLE]
     figure, ((axis,),) = new_subplots(1, 1, (9.0, 1.2 + 0.23 * len(rows)))
     for at, style in ((0, "-"), (1, "--")):
         axis.axvline(at, color="0.3", linewidth=1, linestyle=style)
     names = []
-    for place, (artefact, one) in enumerate(rows):
+    for place, statement in enumerate(rows):
+        one = statement.finding
         assert one.ours
         assert one.paper
         mean, *ends = (end / one.paper.mean for end in (one.ours.mean, one.ours.low, one.ours.high))
@@ -39,9 +40,8 @@ def differences_picture() -> dict[str, Figure]:
         label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
         axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
-        name = ", ".join(filter(None, (artefact.number, one.where, one.label, one.preset and SETTINGS[one.preset])))
-        unclear = name in names or not artefact.number.startswith("Table")
-        names.append(f"{artefact.number}, {artefact.what.partition(' (')[0]}" if unclear else name)
+        name = ", ".join(filter(None, (statement.title, one.where, one.label, one.preset and SETTINGS[one.preset])))
+        names.append(f"{name}, last epoch" if name in names else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)
     axis.set_ylim(len(rows) - 0.4, -0.6)
     axis.set_xlim(-2.8, 3.8)

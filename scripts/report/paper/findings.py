@@ -23,11 +23,11 @@ from scripts.report.evidence import (
     sample_of,
     sentence,
 )
+from scripts.report.paper.verdicts import find_all, load_artefacts
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, summary_text
 from scripts.report.study_page import study_rows
 from scripts.report.tables import make_table, standard_records
-from scripts.report.verdicts import find_all, load_artefacts
 from scripts.stats.intervals import LEVEL, Interval, interval_text
 
 Names = Sequence[str]

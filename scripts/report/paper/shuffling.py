@@ -96,7 +96,7 @@ def authors_gains(dataset: str, metric: str, e: Evidence) -> tuple[list[Interval
 CHANGE = "need_shuffle=True"  # of results/paper/original_rerun.csv: the one line that was changed
 
 
-@sentence("results/README.md", "README.md")
+@sentence()
 def shuffling_decided(e: Evidence) -> str:
     """What reshuffling leaves of C-Mixup's gain out of distribution."""
     skill, crime = gains("skillcraft", "rmse", e=e), gains("crime", "rmse", e=e)

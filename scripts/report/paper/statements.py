@@ -34,7 +34,7 @@ class Statement:
     """A published difference between two methods and what came of it.
 
     Attributes:
-        title: the table or figure of the paper.
+        title: the table or figure of the paper, with its label.
         comparison: which difference, in words.
         finding: what our runs say.
     """
@@ -49,6 +49,11 @@ class Statement:
         if "rendering" in self.finding.where:
             return RENDERED
         return REDUCED if self.finding.preset == "cpu" else PAPER
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from others."""
+        return self.title, self.name, self.finding.preset
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -73,7 +78,7 @@ def published_statements() -> tuple[Statement, ...]:
     """Return the published differences between methods that our runs are compared with, read once."""
     evidence = published_evidence()
     return tuple(
-        Statement(artefact.number, artefact.decides, finding)
+        Statement(artefact.paper, artefact.decides, finding)
         for artefact in load_artefacts() if artefact.gain or artefact.number == "Table 2"
         for finding in find_all(artefact, evidence) if finding.paper
     )  # fmt: skip
@@ -114,6 +119,12 @@ def triple_shares(finding: Finding) -> dict[str, float]:
     return shares
 
 
+@functools.cache
+def all_shares() -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return `triple_shares` of every statement, by title, name and preset, computed once."""
+    return {one.key: triple_shares(one.finding) for one in published_statements()}
+
+
 def statement_row(statement: Statement) -> dict[str, Any]:
     """Return a statement as a row of the CSV file."""
     one = statement.finding
@@ -123,7 +134,7 @@ def statement_row(statement: Statement) -> dict[str, Any]:
     numbers = {"ours": one.ours.mean, "low": one.ours.low, "high": one.ours.high} if one.ours else {}
     rounded = {
         "paper": one.paper.mean, "paper_low": low, "paper_high": high, **numbers, "smallest_effect": half,
-        "smallest_over_paper": half / abs(one.paper.mean) if half else None, **triple_shares(one),
+        "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[statement.key],
     }  # fmt: skip
     return {
         "statement": statement.title, "comparison": statement.comparison, "dataset": statement.name,
@@ -171,7 +182,7 @@ def three_seeds(_: Evidence) -> str:
     """How often three unpaired seeds would favour C-Mixup, and by as much as published."""
     parts, every = [], [one for one in published_statements() if one.network == PAPER and one.established]
     for name in dict.fromkeys(one.name for one in every):
-        shares = [triple_shares(one.finding) for one in every if one.name == name]
+        shares = [all_shares()[one.key] for one in every if one.name == name]
         ahead, large = (_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))
         parts.append(f"{name} {ahead} and {large}")
     return (

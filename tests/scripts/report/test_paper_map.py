@@ -1,5 +1,6 @@
 """The map of the paper's artefacts: what is said of each follows from the records."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -8,21 +9,19 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.records import records_frame
-from scripts.report import verdicts as artefact_list
 from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.paper import verdicts as artefact_list
 from scripts.report.paper.differences import LOOKS, differences_picture
+from scripts.report.paper.statements import outcome_counts, paper_counts, published_statements
 from scripts.report.paper.verdicts import (
     IDLE,
     OPEN,
     REPRODUCES,
     Artefact,
     find_all,
-    judged_differences,
     load_artefacts,
-    outcome_words,
     statement_lines,
 )
-from scripts.report.sentences import paper_counts
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
@@ -87,7 +86,7 @@ def test_every_preset_has_a_row():
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
     findings = find_all(both, Evidence(records_frame(reports)))
-    assert outcome_words(findings[1:]) == "**opposite direction**: Airfoil"
+    assert [one.outcome for one in findings[1:]] == ["opposite direction"]
     assert statement_lines(findings, "title") == [
         ["title", "Airfoil, preset paper", "-0.184 (0.055)", "-1.030 [-1.065, -0.995]", "same", "larger"],
         ["", "Airfoil, preset released", "-0.184 (0.055)", "+1.030 [+0.995, +1.065]", "opposite", "smaller"],
@@ -102,7 +101,6 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
     ]  # fmt: skip
     (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
     assert (finding.direction, finding.magnitude) == (IDLE, "")
-    assert outcome_words([finding]) == "**degenerate** (every row is its own partner): Airfoil"
 
 
 def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
@@ -113,7 +111,7 @@ def test_comparisons_of_files_are_judged_by_the_same_rule(tmp_path):
     turned = {"of": {"from": "x.csv"}, "second": {"column": "mine"}, "first": {"column": "theirs"}}
     artefact = replace(ARTEFACT, experiment="", gain=[], compare=[{"where": "A", **same}, {"where": "B", **turned}])
     findings = find_all(artefact, Evidence(records_frame([report()]), tmp_path))
-    assert outcome_words(findings) == "**same direction**: 1 of 2; **opposite direction**: 1 of 2"
+    assert [one.outcome for one in findings] == ["same direction", "opposite direction"]
     both = [replace(one, where="A") for one in findings]
     assert statement_lines(both) == [["", "A", "—", "1 of 2 intervals below 0", "same: 1, opposite: 1", "—"]]
 
@@ -138,13 +136,16 @@ def test_links_of_the_map_are_files():
 
 
 def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
-    rows = judged_differences(published_evidence())
+    rows = [one for one in published_statements() if one.finding.direction != IDLE]
     (axis,) = differences_picture()["figures/differences.png"].axes
     names = [label.get_text() for label in axis.get_yticklabels()]
     assert len(set(names)) == len(axis.containers) == len(rows) > 20
     exact = Counter(bar.get_label() for bar in axis.containers)[LOOKS[REPRODUCES][0]]
-    assert f"of {len(rows)} results, {exact} reproduce in direction and size" in paper_counts(published_evidence())
-    for place, ((_, one), bar) in enumerate(zip(rows, axis.containers, strict=True)):
+    assert f"of {len(rows)} results {exact} in direction and size" in outcome_counts(rows)
+    groups = [int(count) for count in re.findall(r"of (\d+) results", paper_counts(published_evidence()))]
+    assert sum(groups) == len(rows)
+    for place, (statement, bar) in enumerate(zip(rows, axis.containers, strict=True)):
+        one = statement.finding
         assert one.ours
         assert one.paper
         assert (bar.get_label() == LOOKS[REPRODUCES][0]) == (one.outcome == REPRODUCES)

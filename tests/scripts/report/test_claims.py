@@ -1,0 +1,132 @@
+"""What decides the paper's claims in words, what three seeds would show, and every specification."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scripts.records.records import records_frame
+from scripts.report.evidence import Evidence, published_evidence, sample_of
+from scripts.report.paper import shuffling, statements
+from scripts.report.paper.claims import Claim, Comparison, comparisons, judge, load_claims, percent_gain
+from scripts.report.paper.specifications import choices_of, specifications
+from scripts.report.paper.verdicts import Finding
+from scripts.stats.intervals import Difference
+from tests.scripts.reports import report
+
+
+def compared(*sides: int, first: str = "a") -> list[Comparison]:
+    return [Comparison("d", first, "b", side) for side in sides]
+
+
+@pytest.mark.parametrize(
+    ("rule", "sides", "verdict"),
+    [("every", (1, 1), "holds"), ("every", (1, 0), "inconclusive"), ("every", (1, 1, -1), "fails"),
+     ("every", (), "inconclusive"), ("most", (1, 1, 0), "holds"), ("most", (1, 1, 0, 0), "inconclusive"),
+     ("most", (-1, -1, 1), "fails"), ("none", (1, 1), "fails"), ("none", (1, -1), "holds"),
+     ("none", (0, 1), "inconclusive")],
+)  # fmt: skip
+def test_a_rule_judges_as_the_head_of_its_file_says(rule, sides, verdict):
+    assert judge(rule, compared(*sides)) == verdict
+
+
+def test_no_method_is_better_everywhere_only_where_each_is_worse_somewhere():
+    assert judge("none", [*compared(1, -1), *compared(0, 0, first="c")]) == "inconclusive"
+    assert judge("none", [*compared(1, -1), *compared(1, 1, first="c")]) == "fails"
+
+
+def evidence(scores, *, experiment="table1", dataset="airfoil", validation=None):
+    """Records of methods whose test and validation RMSE are given by seed."""
+    rows = [
+        report(experiment=experiment, dataset=dataset, method=method, preset="paper", seed=seed, options={},
+               scores={"test": {"rmse": value}, "val": {"rmse": (validation or scores)[method][seed]}},
+               run=f"{dataset}/{method}/seed={seed}")
+        for method, values in scores.items() for seed, value in enumerate(values)
+    ]  # fmt: skip
+    return Evidence(records_frame(rows))
+
+
+GAIN = Claim("", "", "gain", ["airfoil"], ["rmse"], experiment="table1", priors=["erm", "mixup"])
+
+
+def test_the_gain_is_over_the_best_prior_by_test_or_by_validation():
+    wave = np.array([0.0, 0.1, -0.1, 0.05, -0.05, 0.0])
+    scores = {"cmixup": list(1.0 + wave), "erm": list(2.0 + wave), "mixup": list(4.0 + wave)}
+    e = evidence(scores, validation={"cmixup": [1.0] * 6, "erm": [3.0] * 6, "mixup": [2.0] * 6})
+    by_test, by_val = (percent_gain(GAIN, "paper", e, choose=choose) for choose in ("test", "val"))
+    assert (by_test["priors"], by_val["priors"]) == ("airfoil: erm", "airfoil: mixup")
+    assert by_test["gain"] == pytest.approx(50.0)
+    assert by_val["gain"] == pytest.approx(75.0)
+    assert by_test["low"] < 50.0 < by_test["high"]
+
+
+def test_the_best_prior_is_chosen_anew_in_each_sample_so_that_luck_costs():
+    noise = np.random.default_rng(0).normal(size=(3, 6))
+    scores = dict(zip(("cmixup", "erm", "mixup"), (10 + noise).tolist(), strict=True))
+    found = percent_gain(GAIN, "paper", evidence(scores))
+    fixed = 100 * (1 - np.mean(scores["cmixup"]) / min(np.mean(scores["erm"]), np.mean(scores["mixup"])))
+    assert found["gain"] == pytest.approx(fixed)
+    assert (found["low"] + found["high"]) / 2 < found["gain"]  # the least of two means is lower in other samples
+
+
+def test_claims_compare_methods_by_the_interval_of_their_difference():
+    pairs = [["cmixup", "erm"], ["cmixup", "mixup"], ["cmixup", "no"]]
+    claim = Claim("", "", "every", ["airfoil"], ["rmse"], pairs=pairs, experiment="table1")
+    wave = np.array([0.0, 0.1, -0.1, 0.05])
+    e = evidence({"cmixup": list(1.0 + wave), "erm": list(2.0 - wave), "mixup": list(1.0 - wave)})
+    assert [one.side for one in comparisons(claim, "paper", e)] == [1, 0]
+
+
+def test_every_claim_of_the_file_is_read_and_finds_runs():
+    claims = load_claims()
+    assert {claim.rule for claim in claims.values()} == {"every", "most", "none", "gain"}
+    e = published_evidence()
+    for name, claim in claims.items():
+        preset = "released" if name == "mixrl_worse_id" else "paper"
+        found = percent_gain(claim, preset, e) if claim.rule == "gain" else list(comparisons(claim, preset, e))
+        assert found, name
+
+
+def finding(first, second, paper=-0.5):
+    samples = tuple(sample_of(dict(enumerate(values)), "seeds of airfoil") for values in (first, second))
+    return Finding("Airfoil", n=len(first), metric="rmse", samples=samples, paper=Difference(paper))
+
+
+def test_shares_of_triples_are_those_of_all_triples():
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(size=(2, 12))
+    shares = statements.triple_shares(finding(one, other))
+    gaps = [np.mean([other[k] - one[k] for k in triple]) for triple in itertools.combinations(range(12), 3)]
+    firsts, seconds = ([v[list(t)].mean() for t in itertools.combinations(range(12), 3)] for v in (one, other))
+    unpaired = np.subtract.outer(seconds, firsts)
+    for name, every in (("paired", np.array(gaps)), ("unpaired", unpaired)):
+        assert shares[f"favour_{name}"] == pytest.approx((every > 0).mean(), abs=0.005)
+        assert shares[f"as_large_{name}"] == pytest.approx((every >= 0.5).mean(), abs=0.005)
+    assert statements.triple_shares(replace(finding(one, other), n=9)) == {}
+
+
+def test_a_specification_has_an_erm_with_all_else_equal():
+    every = specifications("airfoil")
+    assert len(every) > 30
+    assert len({(one.method, one.preset, one.layer, tuple(one.options.items())) for one in every}) == len(every)
+    e = published_evidence()
+    (scaled,) = (one for one in every if one.options == {"train.label_scaling": "standard"} and one.preset == "paper")
+    assert scaled.difference == e.gain(
+        "ladder", "airfoil", "paper", "cmixup", options={"train.label_scaling": "standard"}
+    )
+    choices = choices_of(every)
+    assert sum(choices["labels scaled"]) == sum("train.label_scaling" in one.options for one in every)
+    assert all(0 < sum(held) < len(every) for held in choices.values())
+
+
+def test_the_interaction_is_the_difference_of_the_two_gains(monkeypatch):
+    scores = {("one order", "cmixup"): [1.0, 1.2, 1.1], ("one order", "erm"): [2.0, 2.1, 2.3],
+              ("reshuffled", "cmixup"): [0.9, 1.0, 1.0], ("reshuffled", "erm"): [0.9, 1.1, 0.9]}  # fmt: skip
+    monkeypatch.setattr(
+        shuffling, "order_sample",
+        lambda dataset, order, method, *_: sample_of(dict(enumerate(scores[order, method])), f"seeds of {dataset}"),
+    )  # fmt: skip
+    one, other, interaction = shuffling.gains("crime", "rmse")
+    assert interaction.mean == pytest.approx(other.mean - one.mean)
+    assert (one.mean, other.mean) == pytest.approx((-3.1 / 3, 0.0))

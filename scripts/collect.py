@@ -26,7 +26,7 @@ from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_page
-from scripts.driver.runs import is_done, read_report
+from scripts.driver.runs import RunFolder
 from scripts.records import names
 from scripts.records.records import plain_cell, to_csv
 from scripts.report.rendering import to_png
@@ -45,12 +45,13 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"folder must exist, got {format_value(str(folder))}")
-    runs = sorted({path.parent.resolve() for folder in folders for path in folder.rglob("config.yaml")})
-    done = [run for run in runs if is_done(run)]
+    paths = sorted({path.parent.resolve() for folder in folders for path in folder.rglob("config.yaml")})
+    runs = [RunFolder(path) for path in paths]
+    done = [run for run in runs if run.is_done()]
     if not done:
         left = f"; {len(runs)} are not finished" if runs else ""
         raise InputError(f"no finished run below {', '.join(map(str, folders))}{left}")
-    return [read_report(run) for run in done], len(runs) - len(done)
+    return [run.report() for run in done], len(runs) - len(done)
 
 
 def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from scripts.config.compose import TUNE_SEED
 from scripts.driver.cli import user_errors
 from scripts.driver.locks import PUBLISHING, holding_locks
 from scripts.driver.provenance import check_committed
-from scripts.driver.runs import HISTORY, PREDICTIONS, load_reports, read_predictions
+from scripts.driver.runs import HISTORY, PREDICTIONS, RunFolder, load_reports
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.published import EVERY_STUDY, PREDICTED, published_reports, write_reports
 from scripts.records.records import Report, read_csv
@@ -60,7 +60,7 @@ def published_run(report: Report, folder: Path) -> tuple[Report, Parts | None]:
 
     Of a later seed, the scores that its predictions alone would give are computed now.
     """
-    parts = read_predictions(folder / PREDICTIONS)
+    parts = RunFolder(folder).predictions()
     return (report, parts) if report["seed"] in PREDICTED else (fill_report(report, parts), None)
 
 

@@ -15,7 +15,6 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from pathlib import Path
 from typing import Any
 
 import hydra
@@ -35,7 +34,7 @@ from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
 from scripts.driver.logger import WandbLogger
 from scripts.driver.progress import ProgressDisplay
-from scripts.driver.runs import PREDICTIONS, read_predictions, read_report
+from scripts.driver.runs import RunFolder
 from scripts.driver.workers import end_with
 
 
@@ -51,20 +50,21 @@ def run_training(cfg: DictConfig) -> float:
         print_once(f"{name}: {line}" for line in job.dataset.problems())
     with ProgressDisplay(job.epochs, f"training {len(job.pending)} seed{'s' * (len(job.pending) != 1)}") as board:
         if job.pending:
-            board.begin(label)
+            board.show(label)
         execute_together(
             [job],
-            lambda epoch, rows: board.epoch(label, epoch, epochs, rows[0]),
-            lambda step, steps: board.search(label, step, steps),
+            lambda epoch, rows: board.show(label, epoch, epochs, rows[0]),
+            lambda step, steps: board.show(label, step, steps),
         )
     for line in bandwidth_warnings(job):
         print(line, file=sys.stderr)
-    reports = [read_report(job.run_folder(seed)) for seed in job.seeds]
+    folders = [RunFolder(job.run_folder(seed)) for seed in job.seeds]
+    reports = [folder.report() for folder in folders]
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
     naive = [score for score in reports[0]["scores"]["test"] if parse_score(score)[2].startswith(NAIVE)]
     tests = [{key: value for key, value in r["scores"]["test"].items() if key not in naive} for r in reports]
-    for seed, mine in zip(job.seeds, tests, strict=True):
-        folder, scores = job.run_folder(seed), "  ".join(itertools.starmap(format_score, mine.items()))
+    for seed, folder, mine in zip(job.seeds, folders, tests, strict=True):
+        scores = "  ".join(itertools.starmap(format_score, mine.items()))
         unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         if again and os.environ.get("WANDB_SWEEP_ID") and job.config["logger"] == "wandb":
@@ -105,9 +105,9 @@ def format_score(metric: str, *values: float) -> str:
     return f"{metric} {text}{' %' if metric in METRICS and METRICS[metric].unit == '%' else ''}"
 
 
-def label_unit_error(folder: Path) -> str:
+def label_unit_error(folder: RunFolder) -> str:
     """Return the test error in the label's own unit, in words, of a run that was trained on its logarithm."""
-    test = read_predictions(folder / PREDICTIONS)["test"]
+    test = folder.predictions()["test"]
     error = np.exp(test.prediction[""].astype(np.float64)) - np.exp(test.target.astype(np.float64))
     return f" of the logarithm; rmse {np.sqrt(np.mean(error**2)):.4f} in the label's unit"
 

@@ -48,7 +48,7 @@ from scripts.config.words import OWN, hydra_words
 from scripts.driver.cli import print_once, user_errors
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
-from scripts.driver.runs import is_done, read_report
+from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.records import Report, validation_score
@@ -174,8 +174,8 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
-        folders, config = [trial.job.run_folder(TUNE_SEED) for trial in trials], trials[0].job.config
-        reports = [read_report(run) if is_done(run) else None for run in folders]  # None: diverged
+        folders, config = [RunFolder(trial.job.run_folder(TUNE_SEED)) for trial in trials], trials[0].job.config
+        reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
         best = choose_trial(reports)
         winner, values = reports[best], trials[best].values
         assert winner is not None

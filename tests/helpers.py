@@ -2,6 +2,7 @@
 
 import copy
 import json
+import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -28,7 +29,7 @@ from cmixup.training.trainer import Run, RunResult, train
 from cmixup.training.training import Training
 from models.fcn3 import FCN3
 from scripts.config.compose import compose_train, option_names, part_file
-from scripts.config.parts import Part, check_part, resolve_config, target_of
+from scripts.config.parts import check_part, resolve_config, target_of
 from scripts.driver.checkpoints import Checkpoints
 
 CPU = torch.device("cpu")
@@ -83,9 +84,15 @@ def put_together(method: str, **groups: str) -> dict[str, Any]:
     return copy.deepcopy(node)
 
 
+def _kind_of(node: dict[str, Any]) -> Any:
+    """The class of what a node builds."""
+    made = target_of(node)
+    return made if isinstance(made, type) else typing.get_type_hints(made)["return"]
+
+
 def method_kind(method: str) -> type[Method]:
     """The class of what a method's configuration builds; it says which data it is for."""
-    return Part(target_of(part_file("method", method)), {}).kind
+    return _kind_of(part_file("method", method))
 
 
 def choices(method: str) -> dict[str, str]:
@@ -102,7 +109,7 @@ def part_kind(method: str, group: str) -> Any:
     if group not in choices(method):
         return None
     part = part_file(f"method/{group}", choices(method)[group])
-    return Part(target_of(part.get(group, part)), {}).kind
+    return _kind_of(part.get(group, part))
 
 
 def needs_images(method: str) -> bool:

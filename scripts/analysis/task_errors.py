@@ -23,7 +23,7 @@ from cmixup.errors import InputError
 from scripts.analysis.runs import KEYS as COMMON
 from scripts.analysis.runs import Report, dataset_of, results_of, runs_of, write_analysis
 from scripts.config.arguments import Args
-from scripts.driver.runs import PREDICTIONS, read_predictions
+from scripts.driver.runs import RunFolder
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
 from scripts.report.figures import method_looks, new_subplots
@@ -56,7 +56,7 @@ def score_runs(reports: Sequence[Report], out: Path) -> pd.DataFrame:
             "object": [objects[int(domain)] for domain in data.test.domain], CONSTANT: constant,
         }  # fmt: skip
         for report in group:
-            one = read_predictions(out / "runs" / report["run"] / PREDICTIONS)["test"]
+            one = RunFolder(out / "runs" / report["run"]).predictions()["test"]
             columns[report["method"]] = _error_digits(one.target, one.prediction[""])
         frames.append(pd.DataFrame(columns))
     frame = pd.concat(frames)

@@ -19,7 +19,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import MissingConfigException
-from omegaconf import DictConfig, OmegaConf, _utils, base
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, InterpolationKeyError, OmegaConfBaseException
 
 from cmixup.errors import InputError, format_value
@@ -62,8 +62,6 @@ def read_part(path: Path) -> dict[str, Any]:
 
 
 _read = functools.cache(read_part)
-for known in (vars(base), vars(_utils)):  # OmegaConf parses a ${...} each time that it is asked for: most of its work
-    known.update({name: functools.lru_cache(1 << 10)(known[name]) for name in ("parse",) if name in known})
 
 
 @contextlib.contextmanager
@@ -104,11 +102,17 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     Choices of groups are composed once a process, as it takes a tenth of a second, and values are set as Hydra does.
     """
     words, groups, values, experiment = hydra_words(overrides), list[str](), list[Override](), ""
+    folders = part_folders()
     # Hydra refuses a group that is chosen twice; here the last choice wins, as it does for values.
     for word in {word.partition("=")[0]: word for word in words}.values():
         given = parse_word(word)
         key = given.key_or_group
-        of_group = "/" in key or given.package is not None or bool(option_names(key)) or key.split(".")[0] == "hydra"
+        of_group = (
+            "/" in key
+            or given.package is not None
+            or any(os.path.isdir(folder / key) for folder in folders)  # noqa: PTH112, a name of any length
+            or key.split(".")[0] == "hydra"
+        )
         sets = given.type in (OverrideType.CHANGE, OverrideType.ADD, OverrideType.FORCE_ADD)
         if sets and not of_group and not given.is_sweep_override():
             values.append(given)
@@ -119,7 +123,7 @@ def compose_train(overrides: Sequence[str]) -> DictConfig:
     if any(word.startswith("debug=") for word in groups):  # which records under a name of its own
         groups, experiment = [*groups, *([experiment] if experiment else [])], ""
     inside = GlobalHydra.instance().is_initialized()
-    cfg: DictConfig = pickle.loads(_hydra_composed(part_folders(), tuple(sorted(groups)), inside))  # noqa: S301, made here
+    cfg: DictConfig = pickle.loads(_hydra_composed(folders, tuple(sorted(groups)), inside))  # noqa: S301, made here
     if experiment:
         cfg.experiment = part_file("experiment", experiment.partition("=")[2])
     for one in values:

@@ -8,17 +8,14 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from cmixup.errors import InputError, as_number, check_choice, check_count, format_value
-from cmixup.training.losses import check_label_scaling
-from cmixup.training.method import check_loss
-from cmixup.training.settings import TrainSettings
+from cmixup.errors import InputError, as_number, format_value
 from datasets.common.base import Dataset
 from scripts.config.compose import (
     TUNED_PRESETS,
@@ -47,8 +44,6 @@ ABOUT = {
     "method": ("title", "grid", "cost", "label_scaling"),
 }  # fmt: skip
 GROUPS = ("dataset", "model", "method")
-LOGGERS = ("wandb", "none")
-MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 NOT_ARGUMENTS = ("_target_", "name")
 MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a message
 
@@ -84,30 +79,6 @@ def resolve_config(cfg: DictConfig) -> dict[str, Any]:
     return plain
 
 
-def check_config(plain: dict[str, Any]) -> tuple[TrainSettings, Part, Part, Part]:
-    """Check every key, type and value of a resolved configuration; return its settings, dataset, model and method."""
-    for key, kind in ROOT_KEYS.items():
-        check_type(key, plain[key], kind)
-    if not plain["out"]:
-        raise InputError(f"out must be a folder, got {plain['out']!r}")
-    check_choice("logger", plain["logger"], LOGGERS)
-    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
-    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
-    check_choice("resume", plain["resume"], ("same", "any"))
-    settings = check_part("train", dict(plain["train"]), function=TrainSettings).build()
-    dataset = check_part("dataset", plain["dataset"])
-    model = check_part("model", plain["model"], ("in_shape", "out_features"))  # which come from the data
-    method = check_part("method", plain["method"])
-    made = method.build()  # refuses bad values now rather than after loading the data
-    try:
-        made.check_batch(settings.batch_size)
-        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
-        check_loss(settings.loss, type(made))
-    except InputError as error:
-        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
-    return settings, dataset, model, method
-
-
 def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
     """Return the class or function that `_target_` names."""
     module, _, attribute = str(node["_target_"]).rpartition(".")
@@ -127,11 +98,13 @@ class Part:
         function: the class or function that it calls.
         given: its arguments; nodes below it are parts themselves.
         shared: options that everything of its kind takes, for the method `with_options` of what is built.
+        kind: the class of what it builds.
     """
 
     function: Callable[..., Any]
     given: dict[str, Any]
-    shared: dict[str, Any] = field(default_factory=dict)
+    shared: dict[str, Any]
+    kind: Any
 
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""
@@ -141,11 +114,6 @@ class Part:
                 raise InputError(f"_target_ {self.function.__name__} cannot be called: missing argument {name!r}")
         built = self.function(*more, **given)
         return built.with_options(**self.shared) if self.shared else built
-
-    @property
-    def kind(self) -> Any:
-        """The class of what it builds."""
-        return self.function if inspect.isclass(self.function) else typing.get_type_hints(self.function).get("return")
 
 
 def is_part(value: Any) -> bool:
@@ -229,13 +197,13 @@ def check_part(
                 raise InputError(f"{path}.{key}.{name} is {there}: give that, got {format_value(value[name])}")
         given[key] = check_part(f"{path}.{key}", value, names=one_up, hint=hints[key])
         node.update({name: value[name] for name in one_up})
-    part = Part(function, given, {key: given.pop(key) for key in shared if key in given})
-    wanted = [kind for kind in (typing.get_args(hint) or (hint,)) if inspect.isclass(kind) and kind is not Any]
-    plain = all(kind.__module__ == "builtins" for kind in wanted)  # numbers and texts, which no part is
-    if wanted and (not issubclass(part.kind, tuple(wanted)) if inspect.isclass(part.kind) else plain):
-        one_of = " or ".join(kind.__name__ for kind in wanted if kind is not type(None))
+    kind = function if inspect.isclass(function) else typing.get_type_hints(function).get("return")
+    wanted = [one for one in (typing.get_args(hint) or (hint,)) if inspect.isclass(one) and one is not Any]
+    plain = all(one.__module__ == "builtins" for one in wanted)  # numbers and texts, which no part is
+    if wanted and (not issubclass(kind, tuple(wanted)) if inspect.isclass(kind) else plain):
+        one_of = " or ".join(one.__name__ for one in wanted if one is not type(None))
         raise InputError(f"{path} must be a {one_of} here, got {node.get('name', node['_target_'])}")
-    return part
+    return Part(function, given, {key: given.pop(key) for key in shared if key in given}, kind)
 
 
 def check_type(path: str, value: Any, kind: Any) -> None:

@@ -26,7 +26,7 @@ from cmixup.files import DONE, write_atomically
 from scripts import INTERRUPTED
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
-from scripts.driver.runs import read_report
+from scripts.driver.runs import RunFolder
 
 _PRINTED: set[str] = set()  # lines that this process has printed once
 FAILED = "failed"  # folder below a sweep's, of its jobs that did
@@ -36,7 +36,8 @@ NO_EFFECT = ("self-pairing only: this is ERM", "indistinguishable from mixup")
 
 def bandwidth_warnings(job: Job) -> list[str]:
     """Return a line for each bandwidth of a job's finished runs with which the method is ERM or mixup."""
-    reports = [read_report(job.run_folder(seed)) for seed in job.seeds if (job.run_folder(seed) / DONE).is_file()]
+    folders = [RunFolder(job.run_folder(seed)) for seed in job.seeds]
+    reports = [folder.report() for folder in folders if (folder.path / DONE).is_file()]
     pairs = {(r["bandwidth"], r["verdict"]) for r in reports if r["verdict"] in NO_EFFECT}
     return [f"warning: {job.label}: bandwidth {bandwidth:g}: {verdict}" for bandwidth, verdict in sorted(pairs)]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from cmixup.data import RegressionData
+from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.files import DONE, FORMAT
 from cmixup.metrics import metric_of, score
@@ -30,13 +30,10 @@ from scripts.driver.logger import WandbLogger
 from scripts.driver.provenance import run_environment
 from scripts.driver.runs import (
     LEARNED_NOTHING,
-    begin_run,
-    find_damage,
-    is_done,
-    mark_stack_done,
-    scored_predictions,
-    write_run,
+    RunFolder,
+    finish_stack,
 )
+from scripts.stats.scored import Scored
 
 SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
 MACHINE_KEYS = ("out", "weights", "resume")  # of a configuration: where a run is kept, how much of it, and from where
@@ -71,16 +68,16 @@ def execute_together(
     waiting = False
     while left:
         with holding_locks(jobs[0].out, list(left), wait=waiting) as taken:
-            mark_stack_done(jobs[0].out)  # what a process that died has left
+            finish_stack(jobs[0].out)  # what a process that died has left
             claimed = [replace(job, pending=[]) for job in jobs]
             for number, seed in (left.pop(name) for name in taken):
                 job = jobs[number]
-                folder = job.run_folder(seed)
-                done = is_done(folder, job.dataset)
+                folder = RunFolder(job.run_folder(seed))
+                done = folder.is_done(job.dataset)
                 if done and (waiting or not job.config["rerun"]):  # another process has trained it meanwhile
                     continue
-                if not done and (folder / DONE).is_file():
-                    why = find_damage(folder) or f"the table has changed since {folder} was trained"
+                if not done and (folder.path / DONE).is_file():
+                    why = folder.damage() or f"the table has changed since {folder.path} was trained"
                     print(f"{why}: it is trained again", file=sys.stderr)
                 job.pending.append(seed)
                 claimed[number].pending.append(seed)
@@ -112,17 +109,18 @@ def _train_claimed(
     failures: dict[int, Failure | None] = {}
     for stack in stacks(runs, first.settings, first.device, checkpoints):  # each is written before the next one trains
         members, stack_loggers = [seeds[k] for k in stack.places], [loggers[k] for k in stack.places if loggers]
-        folders = [job.run_folder(seed) for job, seed in members]
+        folders = [RunFolder(job.run_folder(seed)) for job, seed in members]
+        configs = [{**job.config, "seed": seed, "seeds": None} for job, seed in members]
         for logger in stack_loggers:
             logger.start()
-        for (job, seed), folder in zip(members, folders, strict=True):
-            begin_run(folder, job.seed_config(seed))
+        for folder, config in zip(folders, configs, strict=True):
+            folder.begin(config)
         results = stack.train(partial(log_epoch, stack_loggers, on_epoch) if stack_loggers else on_epoch, on_search)
-        for (job, seed), run, folder, result in zip(members, stack.runs, folders, results, strict=True):
-            report = make_report(members, job, run, result) | made_by
-            more: Any = {} if result.failure else run_files(job.config, run, result)
-            write_run(folder, job.seed_config(seed), report, result.history, **more)
-        mark_stack_done(first.out, [f for f, result in zip(folders, results, strict=True) if not result.failure])
+        for (job, _), config, run, folder, result in zip(members, configs, stack.runs, folders, results, strict=True):
+            report = make_report(members, job, config, run, result) | made_by
+            more: Any = {} if result.failure else run_files(config, run, result)
+            folder.write(config, report, result.history, **more)
+        finish_stack(first.out, [f.path for f, result in zip(folders, results, strict=True) if not result.failure])
         for logger, folder, run in zip(stack_loggers, folders, stack.runs, strict=False):
             logger.finish(folder, run.data.test.x)
         failures |= {k: result.failure for k, result in zip(stack.places, results, strict=True)}
@@ -139,7 +137,7 @@ def log_epoch(
 
 
 def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, Any]:
-    """Return what `write_run` writes of a run that has not failed, with all that `cmixup.load_run` needs."""
+    """Return what `RunFolder.write` writes of a run that has not failed, with all that `cmixup.load_run` needs."""
     x: Any = run.data.train.x
     # What it started from is in the weights' past, and the file need not be here.
     options = {key: None if key == "weights" else value for key, value in config["model"].items()}
@@ -149,9 +147,14 @@ def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[st
              "out_features": run.data.train.y.shape[1], "tasks": run.method.tasks,
              "label_scaling": dict(result.label_scaling) if scaled else {},
              **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
+    predictions = dict[str, Scored]()
+    for part, by_name in result.predictions.items():
+        split: Split = getattr(run.data, part)
+        named = {name: prediction.numpy() for name, prediction in by_name.items()}
+        predictions[part] = Scored(named, split.y.numpy(), split.domain.numpy())
     return {
         "state": result.state_dict if config["weights"] else None,
-        "predictions": scored_predictions(run.data, result),
+        "predictions": predictions,
         "texts": {**run.data.extras, MODEL: json.dumps(about, indent=1) + "\n"},
     }
 
@@ -186,7 +189,9 @@ def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
     return Checkpoints(job.run_folder, job.config["checkpoint_every"], key, origin, goes_on)
 
 
-def make_report(members: Sequence[tuple[Job, int]], job: Job, run: Run, result: RunResult) -> dict[str, Any]:
+def make_report(
+    members: Sequence[tuple[Job, int]], job: Job, config: Mapping[str, Any], run: Run, result: RunResult
+) -> dict[str, Any]:
     """Return the record of one run, of the job and seed of each of its stack's `members`.
 
     It names the run's stack, since a run repeats to the last digit only in the same one: batched kernels round
@@ -194,7 +199,7 @@ def make_report(members: Sequence[tuple[Job, int]], job: Job, run: Run, result: 
     stacked, `stack_seeds` those of the run's job, and `stack_cells`, where jobs of several options trained together,
     options and seeds of all of them in the order of the stack.
     """
-    data, seed, config = run.data, run.streams.seed, job.config
+    data, seed = run.data, run.streams.seed
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
     nothing = nothing_learned(data, result)
@@ -228,7 +233,7 @@ def make_report(members: Sequence[tuple[Job, int]], job: Job, run: Run, result: 
         "label_scaling": result.label_scaling,
         "notes": [*data.notes, *getattr(run.model, "notes", ())],
         "checksums": dict(data.checksums),
-        "config": {key: value for key, value in job.seed_config(seed).items() if key not in MACHINE_KEYS},
+        "config": {key: value for key, value in config.items() if key not in MACHINE_KEYS},
         "stack": result.stack,
         "stack_seeds": [one for other, one in members if other is job],
         **({"stack_cells": cells} if len(jobs) > 1 else {}),

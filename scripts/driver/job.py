@@ -12,22 +12,28 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from cmixup.errors import InputError, check_choice, format_value
-from cmixup.training.method import per_run
+from cmixup.errors import InputError, check_choice, check_count, format_value
+from cmixup.training.losses import check_label_scaling
+from cmixup.training.method import check_loss, per_run
 from cmixup.training.settings import TrainSettings
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import TUNED_PRESETS, base_preset
 from scripts.config.parts import (
     NOT_ARGUMENTS,
+    ROOT_KEYS,
     arguments_of,
     changed_options,
-    check_config,
+    check_part,
+    check_type,
     is_part,
     resolve_config,
     target_of,
 )
 from scripts.config.words import typed_path
-from scripts.driver.runs import folder_name, is_done
+from scripts.driver.runs import RunFolder, folder_name
+
+LOGGERS = ("wandb", "none")
+MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,6 @@ class Job:
     stackable: bool = False
     pending: list[int] = field(default_factory=list)
 
-    def seed_config(self, seed: int) -> dict[str, Any]:
-        """Return the configuration of one seed alone."""
-        return {**self.config, "seed": seed, "seeds": None}
-
     def run_folder(self, seed: int) -> Path:
         """Return the folder of one seed."""
         return self.folder / f"seed={seed}"
@@ -87,13 +89,35 @@ def pick_device(name: str) -> torch.device:
 
 
 def plan_job(cfg: DictConfig) -> Job:
-    """Check a composed configuration and say what it would train."""
+    """Check every key, type and value of a composed configuration, and say what it would train."""
     plain = resolve_config(cfg)
     for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:
             plain["dataset"][key] = os.path.realpath(typed_path(path))  # however it is spelt, it is one table
-    settings, dataset, model, method = check_config(plain)
+    # How it runs.
+    for key, kind in ROOT_KEYS.items():
+        check_type(key, plain[key], kind)
+    if not plain["out"]:
+        raise InputError(f"out must be a folder, got {plain['out']!r}")
+    check_choice("logger", plain["logger"], LOGGERS)
+    check_count("threads", plain["threads"], 1, most=MOST_THREADS)
+    check_count("checkpoint_every", plain["checkpoint_every"], what="0 (never) or a whole number of epochs")
+    check_choice("resume", plain["resume"], ("same", "any"))
+    # What it trains.
+    settings = check_part("train", dict(plain["train"]), function=TrainSettings).build()
+    dataset = check_part("dataset", plain["dataset"])
+    model = check_part("model", plain["model"], ("in_shape", "out_features"))  # which come from the data
+    method = check_part("method", plain["method"])
+    made = method.build()  # refuses bad values now rather than after loading the data
+    try:
+        made.check_batch(settings.batch_size)
+        check_label_scaling(settings.label_scaling, plain["method"]["name"], domains=made.domains)
+        check_loss(settings.loss, type(made))
+    except InputError as error:
+        raise InputError(f"train.{error} (method {plain['method']['name']})") from None
+    stackable = method.kind.stackable and getattr(model.kind, "stackable", False)
     seeds = parse_seeds([plain["seed"]], "seed") if plain["seeds"] is None else parse_seeds(plain["seeds"])
+    # Where it goes.
     options = named = changed_options(plain)
     preset, name = plain["preset"], plain["dataset"]["name"]
     if preset in TUNED_PRESETS:  # whose values change when a method is tuned again, so they name the folder
@@ -101,12 +125,11 @@ def plan_job(cfg: DictConfig) -> Job:
     parts = (plain["experiment"], name, plain["model"]["name"], plain["method"]["name"], folder_name(preset, named))
     label = " ".join([name, plain["method"]["name"], preset, *(f"{key}={value}" for key, value in options.items())])
     out = Path(plain["out"])
-    stackable = method.kind.stackable and getattr(model.kind, "stackable", False)
     job = Job(
         plain, seeds, options, label, out.joinpath("runs", *parts), out, pick_device(plain["device"]), settings,
         dataset.build(), model.build, method.build, stackable,
     )  # fmt: skip
-    job.pending.extend(seed for seed in seeds if plain["rerun"] or not is_done(job.run_folder(seed), job.dataset))
+    job.pending.extend(s for s in seeds if plain["rerun"] or not RunFolder(job.run_folder(s)).is_done(job.dataset))
     return job
 
 

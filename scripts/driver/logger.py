@@ -23,7 +23,7 @@ import torch
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.runs import HISTORY, PREDICTIONS, folder_name, is_done, read_predictions, read_report
+from scripts.driver.runs import HISTORY, RunFolder, folder_name
 from scripts.stats.scored import Parts
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
@@ -104,7 +104,7 @@ class WandbLogger:
         (group, tags), run_id = names_of(self.config, self.options), None
         if self.run_folder and not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
             kept = self.run_folder / RUN_ID
-            goes_on = kept.is_file() and not self.config["rerun"] and not is_done(self.run_folder)
+            goes_on = kept.is_file() and not self.config["rerun"] and not RunFolder(self.run_folder).is_done()
             run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
         timeout: Any = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
         try:
@@ -147,7 +147,7 @@ class WandbLogger:
             self._metrics.add(name)
         self._run.log(logged, step=epoch)
 
-    def finish(self, folder: Path, inputs: Any = None) -> None:
+    def finish(self, folder: RunFolder, inputs: Any = None) -> None:
         """Put a run's report into the summary, and predictions into tables and plots, from its folder; close it.
 
         Of test `inputs` that have `pictures` a few are shown with truth and prediction.
@@ -155,13 +155,13 @@ class WandbLogger:
         """
         if self._run is None:
             return
-        report = read_report(folder)
+        report = folder.report()
         scores = {f"{split}/{name}": v for split, values in report["scores"].items() for name, v in values.items()}
         options = {f"options/{key}": value for key, value in report["options"].items()}
         record = {key: report[key] for key in SUMMARY if key in report}
         self._run.summary.update({**scores, **report["facts"], **options, **record})
         if report["status"] == "done":
-            predictions = read_predictions(folder / PREDICTIONS)
+            predictions = folder.predictions()
             self._run.log(prediction_plots(self._wandb, predictions) | pictures(self._wandb, predictions, inputs))
         self._run.finish()
         offline = self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun")
@@ -169,10 +169,10 @@ class WandbLogger:
             self._synced.add(self._folder)
             print(f"wandb is offline; upload by: wandb sync {self._folder}/wandb/offline-run-*", file=sys.stderr)
 
-    def replay(self, folder: Path) -> None:
+    def replay(self, folder: RunFolder) -> None:
         """Log a run that is done from its folder: its curves, record and predictions."""
         self.start()
-        with (folder / HISTORY).open(newline="") as file:
+        with (folder.path / HISTORY).open(newline="") as file:
             for row in csv.DictReader(file):
                 self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
         self.finish(folder)

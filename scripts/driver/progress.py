@@ -55,39 +55,38 @@ class ProgressDisplay(Progress):
         self._epochs_begun: set[str] = set()  # jobs that have ended one
         self._last_line = time.monotonic()
 
-    def begin(self, job: str) -> None:
-        """Show that `job` has begun: until its first epoch it reads its data and, with some methods, searches."""
-        self._bars[job] = self.add_task(f"{job}  reading data, searching", total=None)
+    def show(self, job: str, done: int = 0, total: int | None = None, row: Mapping[str, float] | None = None) -> None:
+        """Show that `job` has begun, or how far it is: in the search before its first epoch, or in its epochs.
 
-    def search(self, job: str, step: int, steps: int) -> None:
-        """Show that `job`, which has begun, has done `step` of the steps of the search before its first epoch."""
-        self.update(self._bars[job], completed=step, total=steps, description=f"{job}  searching")
-        self._print_now_and_then(self._bars[job], f"{job} searches before its first epoch, {step}/{steps} steps")
-
-    def epoch(self, job: str, epoch: int, epochs: int, row: Mapping[str, float]) -> None:
-        """Show that `job` finished an epoch; `row` is the history row of its first seed."""
-        scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
-        whole = self._tasks[self._all]
-        if job not in self._epochs_begun:
-            self._epochs_begun.add(job)
-            if job not in self._bars:
-                self.begin(job)
-            self.reset(self._bars[job], total=epochs)
-            whole.completed += epoch - 1  # of a run that goes on: they say nothing of its pace
-        self.advance(self._all)
-        self.update(self._bars[job], completed=epoch, description=f"{scores}  {job}")
-        if epoch == epochs:
-            self._epochs_begun.remove(job)
-            self.remove_task(self._bars.pop(job))
-        done = f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}"
-        self._print_now_and_then(self._all, done, f"; {job} {scores}")
-
-    def _print_now_and_then(self, bar: TaskID, done: str, more: str = "") -> None:
-        """Print a line, with the time that a bar needs yet, where there are no bars and the last is `EVERY` s ago."""
-        now, left = time.monotonic(), self._tasks[bar].time_remaining  # at the pace since its first step ended
+        Args:
+            job: its name. Until its first epoch it reads its data and, with some methods, searches.
+            done: steps of the search, or epochs, of `total`, None where neither has begun.
+            row: the history row of its first seed, of an epoch that has ended.
+        """
+        if job not in self._bars:
+            self._bars[job] = self.add_task(f"{job}  reading data, searching", total=None)
+        if total is None:
+            return
+        bar, whole = self._bars[job], self._tasks[self._all]
+        if row is None:
+            self.update(bar, completed=done, total=total, description=f"{job}  searching")
+            timed, text, more = bar, f"{job} searches before its first epoch, {done}/{total} steps", ""
+        else:
+            scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
+            if job not in self._epochs_begun:
+                self._epochs_begun.add(job)
+                self.reset(bar, total=total)
+                whole.completed += done - 1  # of a run that goes on: they say nothing of its pace
+            self.advance(self._all)
+            self.update(bar, completed=done, description=f"{scores}  {job}")
+            if done == total:
+                self._epochs_begun.remove(job)
+                self.remove_task(self._bars.pop(job))
+            timed, text, more = self._all, f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}", f"; {job} {scores}"
+        now, left = time.monotonic(), self._tasks[timed].time_remaining  # at the pace since its first step ended
         if not self.console.is_terminal and now - self._last_line > EVERY:
             self._last_line = now
-            self.say(f"{self._title}: {done}{'' if left is None else f', about {left:.0f} s left'}{more}")
+            self.say(f"{self._title}: {text}{'' if left is None else f', about {left:.0f} s left'}{more}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -18,6 +18,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,11 +27,9 @@ import torch
 import yaml
 from torch import Tensor
 
-from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.files import DAMAGED, DONE, checked, done_text, listed_files, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
-from cmixup.training.trainer import RunResult
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.checkpoints import RESUME_FILE
@@ -62,52 +61,121 @@ def folder_name(preset: str, options: Mapping[str, Any], longest: int = LONGEST_
     return f"{short}-{digest}"
 
 
-def begin_run(folder: Path, config: Mapping[str, Any]) -> None:
-    """Make a run's folder and write its configuration; whatever was there no longer counts as done."""
-    make_folder(folder)
-    (folder / DONE).unlink(missing_ok=True)
-    write_atomically(folder / CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run, at `path`: begun, written and finished by the driver, and read by all others."""
+
+    path: Path
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Make the folder and write the configuration; whatever was there no longer counts as done."""
+        make_folder(self.path)
+        (self.path / DONE).unlink(missing_ok=True)
+        write_atomically(self.path / CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
+
+    def write(
+        self,
+        config: Mapping[str, Any],
+        report: Mapping[str, Any],
+        history: Sequence[Mapping[str, float]],
+        *,
+        state: Mapping[str, Tensor] | None = None,
+        predictions: Parts | None = None,
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Write the results; a run that has failed has no weights `state`, no predictions and no `texts` by file name.
+
+        Below `val` and `test` of the predictions lie `target` and `prediction`, both `(N, d_y)` float32, and
+        `domain: (N,)`.
+        """
+        self.begin(config)  # again, as somebody may have removed the folder while it trained
+        (self.path / WEIGHTS).unlink(missing_ok=True)
+        if state is not None:
+            buffer = io.BytesIO()
+            torch.save(dict(state), buffer)
+            write_atomically(self.path / WEIGHTS, buffer.getvalue())
+        if predictions is None:
+            (self.path / RESUME_FILE).unlink(missing_ok=True)  # it would fail again
+        else:
+            import h5py
+
+            buffer = io.BytesIO()
+            with h5py.File(buffer, "w") as file:
+                for part, one in predictions.items():
+                    named = {f"{PREDICTION}_{name}" if name else PREDICTION: v for name, v in one.prediction.items()}
+                    for name, values in {"target": one.target, "domain": one.domain, **named}.items():
+                        file.create_dataset(f"{part}/{name}", data=values, chunks=values.shape, **COMPRESSION)
+            write_atomically(self.path / PREDICTIONS, buffer.getvalue())
+        stream = io.StringIO()
+        writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(history)
+        strict = json.loads(json.dumps(report), parse_constant=STRICT.__getitem__)
+        for name, text in {HISTORY: stream.getvalue(), REPORT: json.dumps(strict, indent=1) + "\n", **texts}.items():
+            write_atomically(self.path / name, text)
+
+    def finish(self) -> None:
+        """Write the `DONE` of a run that is whole; what it would have gone on from goes."""
+        kept = [path for path in sorted(self.path.iterdir()) if path.is_file()]
+        kept = [path for path in kept if path.name not in (DONE, RESUME_FILE) and path.name[0] != "."]
+        write_atomically(self.path / DONE, done_text(path for path in kept if path.suffix != DAMAGED))
+        (self.path / RESUME_FILE).unlink(missing_ok=True)
+
+    def is_done(self, dataset: Dataset | None = None) -> bool:
+        """Return whether it holds a finished run with nothing of it damaged, and of the table that `dataset` has."""
+        if not (self.path / DONE).is_file() or self.damage():
+            return False
+        return dataset is None or not dataset.changed(self.report()["checksums"])
+
+    def damage(self) -> str:
+        """Return what is wrong with the first damaged file of a finished run, or nothing; contents are not read.
+
+        A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report.
+        """
+        try:
+            sizes = {name: entry.size for name, entry in listed_files(self.path).items()}
+        except InputError as error:
+            return str(error)
+        if REPORT not in sizes:
+            return f"{self.path / DONE} lists no report"
+        if not (self.path / REPORT).is_file():
+            return f"{self.path / REPORT} is not there"
+        for path in (self.path / name for name in sizes):
+            if path.is_file() and (size := path.stat().st_size) != sizes[path.name]:
+                return f"{path} has {size} bytes, not {sizes[path.name]}"
+        return ""
+
+    def report(self) -> dict[str, Any]:
+        """Return the report; a number that is not finite, which JSON lacks, is one again."""
+        report = json.loads(checked(self.path / REPORT).read_text())
+        nodes: list[Any] = [report]
+        for node in nodes:  # which grows by what is inside
+            if isinstance(node, dict):  # infinity is a number, such as a bandwidth's; names of columns stay
+                infinite = [key for key, value in node.items() if isinstance(value, str) and value in ("inf", "-inf")]
+                kept = [key for key in infinite if key in ("target", "group") or key.startswith("dataset.")]
+                node.update({key: float(node[key]) for key in infinite if key not in kept})
+            inside = node.values() if isinstance(node, dict) else node
+            nodes += [value for value in inside if isinstance(value, (dict, list))]
+        for values in (*report["scores"].values(), report["facts"]):
+            values.update({key: math.nan for key, value in values.items() if value is None})
+        return report
+
+    def predictions(self) -> dict[str, Scored]:
+        """Return the predictions, of a file that is as `DONE` says."""
+        import h5py
+
+        path, parts = self.path / PREDICTIONS, {}
+        with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
+            for part in ("val", "test"):
+                if part in file:
+                    arrays = {name: values[:] for name, values in file[part].items()}
+                    names = [name for name in arrays if name.startswith(PREDICTION)]
+                    prediction = {name.removeprefix(PREDICTION).removeprefix("_"): arrays[name] for name in names}
+                    parts[part] = Scored(prediction, arrays["target"], arrays["domain"])
+        return parts
 
 
-def write_run(
-    folder: Path,
-    config: Mapping[str, Any],
-    report: Mapping[str, Any],
-    history: Sequence[Mapping[str, float]],
-    *,
-    state: Mapping[str, Tensor] | None = None,
-    predictions: Parts | None = None,
-    texts: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Write a run's results; one that has failed has no weights `state`, no predictions and no `texts` by file name."""
-    begin_run(folder, config)  # again, as somebody may have removed the folder while it trained
-    (folder / WEIGHTS).unlink(missing_ok=True)
-    if state is not None:
-        buffer = io.BytesIO()
-        torch.save(dict(state), buffer)
-        write_atomically(folder / WEIGHTS, buffer.getvalue())
-    if predictions is None:
-        (folder / RESUME_FILE).unlink(missing_ok=True)  # it would fail again
-    else:
-        write_predictions(folder / PREDICTIONS, predictions)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(history)
-    strict = json.loads(json.dumps(report), parse_constant=STRICT.__getitem__)
-    for name, text in {HISTORY: stream.getvalue(), REPORT: json.dumps(strict, indent=1) + "\n", **texts}.items():
-        write_atomically(folder / name, text)
-
-
-def mark_done(folder: Path) -> None:
-    """Write the `DONE` of a run that is whole; what it would have gone on from goes."""
-    kept = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name not in (DONE, RESUME_FILE)]
-    listed = done_text(path for path in kept if path.suffix != DAMAGED and path.name[0] != ".")
-    write_atomically(folder / DONE, listed)
-    (folder / RESUME_FILE).unlink(missing_ok=True)
-
-
-def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
+def finish_stack(out: Path, folders: Sequence[Path] = ()) -> None:
     """Mark runs that are whole as done, all or none, whatever happens: what was left of a stack would be another stack.
 
     Several, whose locks are held, are written down in one file of `out` first. Whoever finds it later, as this process
@@ -116,58 +184,17 @@ def mark_stack_done(out: Path, folders: Sequence[Path] = ()) -> None:
     ending = out / ENDING
     if len(folders) < 2 and not ending.is_file():
         for folder in folders:
-            mark_done(folder)
+            RunFolder(folder).finish()
         return
     with holding_locks(out, [ENDING], wait=True):
         for folder in (out / name for name in (json.loads(ending.read_text()) if ending.is_file() else ())):
             (folder / RESUME_FILE).unlink(missing_ok=True)
             if (folder / REPORT).is_file() and not (folder / DONE).is_file():
-                mark_done(folder)
+                RunFolder(folder).finish()
         write_atomically(ending, json.dumps([folder.relative_to(out).as_posix() for folder in folders]))
         for folder in folders:
-            mark_done(folder)
+            RunFolder(folder).finish()
         ending.unlink()
-
-
-def is_done(folder: Path, dataset: Dataset | None = None) -> bool:
-    """Return whether a folder holds a finished run with nothing of it damaged, and of the table that `dataset` has."""
-    if not (folder / DONE).is_file() or find_damage(folder):
-        return False
-    return dataset is None or not dataset.changed(read_report(folder)["checksums"])
-
-
-def find_damage(folder: Path) -> str:
-    """Return what is wrong with the first damaged file of a finished run, or nothing; contents are not read.
-
-    A file of another size than `DONE` says is damaged; one that somebody has removed is not, but for the report.
-    """
-    try:
-        sizes = {name: entry.size for name, entry in listed_files(folder).items()}
-    except InputError as error:
-        return str(error)
-    if REPORT not in sizes:
-        return f"{folder / DONE} lists no report"
-    if not (folder / REPORT).is_file():
-        return f"{folder / REPORT} is not there"
-    for path in (folder / name for name in sizes):
-        if path.is_file() and (size := path.stat().st_size) != sizes[path.name]:
-            return f"{path} has {size} bytes, not {sizes[path.name]}"
-    return ""
-
-
-def read_report(folder: Path) -> dict[str, Any]:
-    """Return the report of a run's folder; a number that is not finite, which JSON lacks, is one again."""
-    report = json.loads(checked(folder / REPORT).read_text(), object_hook=_with_infinity)
-    for values in (*report["scores"].values(), report["facts"]):
-        values.update({key: math.nan for key, value in values.items() if value is None})
-    return report
-
-
-def _with_infinity(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a report in which infinity is a number, such as a bandwidth's; names of columns stay."""
-    numbers = {key: float(value) for key, value in node.items() if isinstance(value, str) and value in ("inf", "-inf")}
-    columns = [key for key in numbers if key in ("target", "group") or key.startswith("dataset.")]
-    return node | numbers | {key: node[key] for key in columns}
 
 
 def load_reports(root: Path) -> list[dict[str, Any]]:
@@ -176,53 +203,12 @@ def load_reports(root: Path) -> list[dict[str, Any]]:
     Runs with a damaged file are left out, and a line says so: training them again replaces them.
     """
     reports = []
-    for folder in (done.parent for done in sorted(root.rglob(DONE))):
-        if damage := find_damage(folder):
+    for folder in (RunFolder(done.parent) for done in sorted(root.rglob(DONE))):
+        if damage := folder.damage():
             print(f"{damage}: the run does not count; its command trains it again", file=sys.stderr)
             continue
         try:
-            reports.append(read_report(folder))
+            reports.append(folder.report())
         except InputError as error:
             print(f"{error}; the run does not count", file=sys.stderr)
     return reports
-
-
-def scored_predictions(data: RegressionData, result: RunResult) -> dict[str, Scored]:
-    """Return the predictions of a run with the labels and domains of their rows."""
-    parts = {}
-    for part, predictions in result.predictions.items():
-        split: Split = getattr(data, part)
-        values = {name: prediction.numpy() for name, prediction in predictions.items()}
-        parts[part] = Scored(values, split.y.numpy(), split.domain.numpy())
-    return parts
-
-
-def write_predictions(path: Path, parts: Parts) -> None:
-    """Write the predictions of a run, whole or not at all.
-
-    Below `val` and `test` lie `target` and `prediction`, both `(N, d_y)` float32, and `domain: (N,)`.
-    """
-    import h5py
-
-    buffer = io.BytesIO()
-    with h5py.File(buffer, "w") as file:
-        for part, one in parts.items():
-            arrays = {f"{PREDICTION}_{name}" if name else PREDICTION: values for name, values in one.prediction.items()}
-            for name, values in {"target": one.target, "domain": one.domain, **arrays}.items():
-                file.create_dataset(f"{part}/{name}", data=values, chunks=values.shape, **COMPRESSION)
-    write_atomically(path, buffer.getvalue())
-
-
-def read_predictions(path: Path) -> dict[str, Scored]:
-    """Return what `write_predictions` wrote, of a file that is as its run's `DONE` says."""
-    import h5py
-
-    parts = {}
-    with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
-        for part in ("val", "test"):
-            if part in file:
-                arrays = {name: values[:] for name, values in file[part].items()}
-                names = [name for name in arrays if name.startswith(PREDICTION)]
-                prediction = {name.removeprefix(PREDICTION).removeprefix("_"): arrays[name] for name in names}
-                parts[part] = Scored(prediction, arrays["target"], arrays["domain"])
-    return parts

@@ -15,7 +15,7 @@ from datasets.common.pose.rendered import RenderedDataset
 from scripts.config.compose import TUNED_PRESETS, compose_train, option_names, part_file, tune_command, tuned_values
 from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
-from scripts.driver.runs import is_done, read_report
+from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.plan.selection import Choice, recorded_under, selected_cells
 from scripts.records import names
@@ -148,5 +148,5 @@ def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
 
 def collect_reports(cells: Sequence[Job]) -> list[dict[str, Any]]:
     """Return the reports of these cells' finished runs, the better layer of each method chosen."""
-    folders = [job.run_folder(seed) for job in cells for seed in job.seeds]
-    return choose_variants([read_report(f) for f in folders if is_done(f)])
+    folders = [RunFolder(job.run_folder(seed)) for job in cells for seed in job.seeds]
+    return choose_variants([folder.report() for folder in folders if folder.is_done()])

@@ -17,7 +17,7 @@ from cmixup.errors import InputError
 from scripts.config.compose import compose_train, override_words
 from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, plan_job
-from scripts.driver.runs import is_done, read_report
+from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import Item, Problem, items_of, train_items
 from scripts.records.published import published_reports, unrounded_scores
 from scripts.records.records import Report
@@ -140,7 +140,8 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
 
         def on_finish(item: Item, problem: Problem | None) -> str:
             cell, (job,) = cell_of_item[item.name], item.jobs
-            again = {seed: read_report(job.run_folder(seed)) for seed in job.seeds if is_done(job.run_folder(seed))}
+            folders = {seed: RunFolder(job.run_folder(seed)) for seed in job.seeds}
+            again = {seed: folder.report() for seed, folder in folders.items() if folder.is_done()}
             both = [(cell.reports[seed], again[seed]) for seed in cell.reports if seed in again]
             tests = [[float(unrounded_scores(r)["test"][r["selection"]]) for r in runs] for runs in both]
             pairs = [(published, retrained) for published, retrained in tests]

@@ -113,9 +113,9 @@ def workers_at_once(*, cpu: bool) -> int:
 def train_item(item: Item, report: Report) -> Problem | None:
     """Train an item in a worker; returns what went wrong, such as seeds that diverged.
 
-    `report` is called with the name of what `ProgressDisplay` is to show, and what it shows of this item.
+    `report` is called with what `ProgressDisplay.show` shows of this item.
     """
-    report(("begin",))
+    report(())
     try:
         if item.call:
             item.call(report)
@@ -125,8 +125,8 @@ def train_item(item: Item, report: Report) -> Problem | None:
         epochs = jobs[0].settings.epochs
         execute_together(
             jobs,
-            lambda epoch, history: report(("epoch", epoch, epochs, history[0])),
-            lambda step, steps: report(("search", step, steps)),
+            lambda epoch, history: report((epoch, epochs, history[0])),
+            lambda step, steps: report((step, steps)),
         )
     except FetchError as error:
         return Problem(NO_DATA, str(error))
@@ -161,8 +161,7 @@ def train_items(
 
     def handle(name: str, exited: bool, message: Any) -> None:
         if not exited:
-            event, *values = message
-            getattr(display, event)(name, *values)
+            display.show(name, *message)
             return
         problem = message if message is None or isinstance(message, Problem) else Problem(FAILED, str(message))
         if problem and problem.kind in (NO_DATA, DISK_FULL):

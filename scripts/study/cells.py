@@ -29,7 +29,6 @@ from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
 from scripts.driver.provenance import run_environment
-from scripts.driver.runs import scored_predictions
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
@@ -92,7 +91,7 @@ def train_group(
             if cell.key not in cells_done(store, rules):  # another command may have trained it
                 known = {} if cell.method == BASE else known_runs(stored, rules, *cell.key[:2], load)
                 write_cells(store, train_cell(cell, rules, load, dataset.table.y.std(axis=0), known))
-        report(("epoch", k, len(cells), {}))
+        report((k, len(cells), {}))
 
 
 def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load) -> Known:
@@ -215,7 +214,11 @@ def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict
     if result.failure:
         nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
         result = replace(result, predictions={p: loss.by_predictor("", array) for p, array in nothing.items()})
-    return scored_predictions(data, result)
+    scored = {}
+    for part, by_name in result.predictions.items():
+        rows, named = getattr(data, part), {name: prediction.numpy() for name, prediction in by_name.items()}
+        scored[part] = Scored(named, rows.y.numpy(), rows.domain.numpy())
+    return scored
 
 
 def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cmixup.files import DONE
-from scripts.driver.runs import REPORT, find_damage
+from scripts.driver.runs import REPORT, RunFolder
 
 REPO = Path(__file__).resolve().parents[2]
 TRAIN = ("scripts.train", "dataset.synthetic=true", "logger=none")
@@ -70,7 +70,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def half_files(out: Path) -> list[str]:
     """Return the files of finished runs that are not whole, and empty or broken files beside them."""
-    paths = [damage for done in out.rglob(DONE) if (damage := find_damage(done.parent))]
+    paths = [damage for done in out.rglob(DONE) if (damage := RunFolder(done.parent).damage())]
     for path in out.rglob("[!.]*"):
         if path.suffix in (".csv", ".yaml", ".pt", ".h5", ".json") and not path.stat().st_size:
             paths.append(str(path))

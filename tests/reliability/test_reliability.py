@@ -20,7 +20,7 @@ import yaml
 from cmixup.errors import InputError
 from cmixup.files import DONE, checked
 from cmixup.saved_run import load_run
-from scripts.driver.runs import CONFIG, HISTORY, PREDICTIONS, read_predictions, read_report
+from scripts.driver.runs import CONFIG, HISTORY, RunFolder
 from tests.reliability.commands import (
     TRAIN,
     check_disturbed,
@@ -147,7 +147,7 @@ def test_a_full_disk_is_one_line(room: float, small_disk: Path, tmp_path: Path) 
 
 
 def _predictions(folder: Path) -> Any:
-    kept = read_predictions(folder / PREDICTIONS)
+    kept = RunFolder(folder).predictions()
     return [part.prediction[""].tobytes() for part in kept.values()]
 
 
@@ -157,7 +157,7 @@ def _new_rows(folder: Path) -> Any:
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "report": lambda folder: repr(read_report(folder)),
+    "report": lambda folder: repr(RunFolder(folder).report()),
     "configuration": lambda folder: yaml.safe_load(checked(folder / CONFIG).read_text()),
     "history": lambda folder: checked(folder / HISTORY).read_bytes(),
     "predictions": _predictions,

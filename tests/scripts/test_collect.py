@@ -10,7 +10,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, narrowed_reports, to_rows
-from scripts.driver.runs import mark_done, write_run
+from scripts.driver.runs import RunFolder
 from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
 
@@ -126,8 +126,8 @@ def put(folder: Path, made: dict[str, Any]) -> None:
     run = folder / f"{made['dataset']}-{made['config']['method']['bandwidth']}-{made['seed']}"
     run.mkdir(parents=True)
     (run / "config.yaml").write_text("")
-    write_run(run, {}, made, [{"epoch": k, "val_rmse": 2.0 / k} for k in (1, 2)], state={}, predictions={})
-    mark_done(run)
+    RunFolder(run).write({}, made, [{"epoch": k, "val_rmse": 2.0 / k} for k in (1, 2)], state={}, predictions={})
+    RunFolder(run).finish()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from scripts.config.compose import compose_train, tuned_path
 from scripts.config.words import hydra_words
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import pictures
-from scripts.driver.runs import read_predictions
+from scripts.driver.runs import RunFolder
 from tests.datasets.test_own_images import DIGITS, N, folder_of
 from tests.scripts.jobs import execute_job, report_of
 
@@ -66,7 +66,7 @@ def test_a_run_on_images_predicts_its_own_numbers_from_the_files(
 ) -> None:
     """By the library and by the command, whose error is that of the labels."""
     folder, test = images_run.run_folder(0), images_run.dataset.load(0).test
-    kept = read_predictions(folder / "predictions.h5")["test"]
+    kept = RunFolder(folder).predictions()["test"]
     paths = [str(test.x.files.files[row]) for row in test.x.rows.tolist()]
     mine = load_run(folder).predict(paths)
     np.testing.assert_allclose(mine["ink"], kept.prediction[""][:, 0], rtol=1e-5)
@@ -156,7 +156,7 @@ def test_seeds_on_arrays_are_a_stack_and_predict(place: Path, tmp_path: Path) ->
     assert [report["stack"] for report in reports] == [2, 2]
     assert reports[0]["scores"] == reports[1]["scores"]
     predict.main([f"run={job.run_folder(1)}", f"arrays={place / 'd.npz'}", f"out={tmp_path / 'p.csv'}"])
-    written, kept = pd.read_csv(tmp_path / "p.csv")["y"], read_predictions(job.run_folder(1) / "predictions.h5")["test"]
+    written, kept = pd.read_csv(tmp_path / "p.csv")["y"], RunFolder(job.run_folder(1)).predictions()["test"]
     x = job.dataset.load(1).test
     rows = [int(np.flatnonzero(np.stack(DIGITS).reshape(N, -1).sum(axis=1) == y)[0]) for y in x.y[:, 0]]
     np.testing.assert_allclose(written[rows], kept.prediction[""][:, 0], rtol=1e-4)
@@ -246,7 +246,7 @@ def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: st
 
 
 def test_wandb_shows_images_with_truth_and_prediction(images_run: Job) -> None:
-    kept = read_predictions(images_run.run_folder(0) / "predictions.h5")
+    kept = RunFolder(images_run.run_folder(0)).predictions()
     x = images_run.dataset.load(0).test.x
     wandb = SimpleNamespace(Image=lambda image, caption: (image, caption))
     shown = pictures(wandb, kept, x)["test/images"]

@@ -12,7 +12,7 @@ from cmixup import load_run
 from scripts import predict
 from scripts.config.compose import compose_train
 from scripts.driver.job import Job, plan_job
-from scripts.driver.runs import read_predictions, read_report
+from scripts.driver.runs import RunFolder
 from scripts.train import run_training
 from tests.scripts.jobs import execute_job
 
@@ -51,7 +51,7 @@ def trained(rates: Path, tmp_path_factory: pytest.TempPathFactory, request: pyte
 
 def test_a_run_on_what_came_before_forecasts_what_it_did_in_the_test(trained: Job, rates: Path) -> None:
     """The rows of a test window alone, without what follows them, give its prediction, at its dates."""
-    frame, test = pd.read_csv(rates), read_predictions(trained.run_folder(1) / "predictions.h5")["test"]
+    frame, test = pd.read_csv(rates), RunFolder(trained.run_folder(1)).predictions()["test"]
     steps = HORIZON if trained.config["dataset"]["steps"] == "all" else 1
     before = ROWS - HORIZON  # rows before the last forecast
     run = load_run(trained.run_folder(1))
@@ -59,7 +59,7 @@ def test_a_run_on_what_came_before_forecasts_what_it_did_in_the_test(trained: Jo
     expected = test.prediction[""].reshape(-1, 2)[-steps:]
     np.testing.assert_allclose(forecast.to_numpy()[-steps:], expected, rtol=1e-5)
     assert forecast.index.strftime("%d.%m.%Y").tolist() == frame["day"][before:].tolist()
-    assert read_report(trained.run_folder(1))["stack_seeds"] == [0, 1]
+    assert RunFolder(trained.run_folder(1)).report()["stack_seeds"] == [0, 1]
 
 
 def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,13 +67,13 @@ def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys
     begin = 128 - (1 if steps == "all" else HORIZON)  # last row of the first test window
     ahead = (1, 2, 3) if steps == "all" else (3,)
     errors = np.array([values[row + step] - values[row] for row in range(begin, ROWS - HORIZON) for step in ahead])
-    scores = read_report(trained.run_folder(0))["scores"]["test"]
+    scores = RunFolder(trained.run_folder(0)).report()["scores"]["test"]
     assert scores["rmse_naive_last_value"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
     assert scores["mae_naive_last_value"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
     assert {"rmse", "mae", "mape", "rmse_naive_week_before", "mape_naive_week_before"} <= scores.keys()
     run_training(composed_series(trained.out, rates, f"dataset.steps={steps}"))
     out = capsys.readouterr().out
-    mean = np.mean([read_report(trained.run_folder(seed))["scores"]["test"]["rmse"] for seed in (0, 1)])
+    mean = np.mean([RunFolder(trained.run_folder(seed)).report()["scores"]["test"]["rmse"] for seed in (0, 1)])
     better = mean < min(value for name, value in scores.items() if name.startswith("rmse_naive"))
     assert f"naive forecasts: test last value rmse {scores['rmse_naive_last_value']:.4f}" in out
     assert ("training was better than all of them" in out, "no better than the best" in out) == (better, not better)
@@ -115,7 +115,7 @@ def test_an_interrupted_run_goes_on(trained: Job, rates: Path, tmp_path: Path) -
     execute_job(again, lambda epoch, _: epochs.append(epoch))
     assert epochs == [2]
     for seed in (0, 1):
-        one, other = (read_report(job.run_folder(seed))["scores"] for job in (again, trained))
+        one, other = (RunFolder(job.run_folder(seed)).report()["scores"] for job in (again, trained))
         assert one == other
 
 
@@ -127,7 +127,7 @@ def test_a_straight_line_goes_on(tmp_path: Path) -> None:
     job = planned_series(tmp_path, tmp_path / "line.csv", "method=erm", "dataset.steps=all", "seeds=null", *small,
                          "train.epochs=60")  # fmt: skip
     execute_job(job)
-    assert read_report(job.run_folder(0))["scores"]["test"]["rmse"] < 1
+    assert RunFolder(job.run_folder(0)).report()["scores"]["test"]["rmse"] < 1
     np.testing.assert_allclose(load_run(job.run_folder(0)).predict(rows)["value"], [607, 610, 613], atol=1)
 
 

@@ -13,7 +13,7 @@ from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.job import Job
-from scripts.driver.runs import read_predictions
+from scripts.driver.runs import RunFolder
 from tests.scripts.jobs import execute_job, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
@@ -26,7 +26,7 @@ def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]
     rows = dataset.split(raw, 3)
     for seed in job.seeds:
         run = load_run(folder / f"seed={seed}")
-        kept = read_predictions(folder / f"seed={seed}" / "predictions.h5")
+        kept = RunFolder(folder / f"seed={seed}").predictions()
         for part in ("val", "test"):
             frame = pd.DataFrame(raw.x[rows[part]], columns=list(NO2.columns), index=rows[part])
             predicted = run.predict(frame)
@@ -46,7 +46,7 @@ def test_a_single_run_predicts_its_own_numbers_bit_for_bit(table_run: tuple[Job,
     job, path = table_run
     run = load_run(job.run_folder(0))
     frame = predict.read_new(path, run)
-    kept = read_predictions(job.run_folder(0) / "predictions.h5")
+    kept = RunFolder(job.run_folder(0)).predictions()
     data, predicted = job.dataset.load(0), run.predict(frame)
     inputs = run.preprocessing.apply(frame)
     for part in ("val", "test"):

@@ -12,7 +12,7 @@ import pytest
 from cmixup.errors import InputError
 from cmixup.metrics import with_everywhere
 from scripts import verify
-from scripts.driver.runs import mark_done, write_predictions
+from scripts.driver.runs import RunFolder
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
@@ -36,18 +36,15 @@ def report(seed: int = 0, **changes) -> dict:
 
 
 def leave_run(out: Path, content: dict, *, done: bool = True) -> None:
-    folder = out / "runs" / content["run"]
-    folder.mkdir(parents=True)
-    (folder / "report.json").write_text(json.dumps(content))
-    one = np.full((2, 1), content["seed"], np.float32)
-    write_predictions(folder / "predictions.h5", {"test": Scored({"": one}, one, np.zeros(2, int))})
+    folder, one = RunFolder(out / "runs" / content["run"]), np.full((2, 1), content["seed"], np.float32)
+    folder.write({}, content, [{"epoch": 1}], predictions={"test": Scored({"": one}, one, np.zeros(2, int))})
     if done:
-        mark_done(folder)
+        folder.finish()
 
 
 def change_report(path: Path, **changes) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    mark_done(path.parent)
+    RunFolder(path.parent).finish()
 
 
 def test_publish_copies_finished_runs_of_tables_only(tmp_path):
@@ -84,7 +81,7 @@ def test_curves_are_published_of_runs_that_tracked_them(tmp_path):
         leave_run(tmp_path / "out", report(seed, run=f"f/seed={seed}", **tracked), done=False)
         folder = tmp_path / f"out/runs/f/seed={seed}"
         (folder / "history.csv").write_text(f"epoch,val_rmse,test_rmse\n1,8,{seed + 2}\n2,8,{seed + 1}\n")
-        mark_done(folder)
+        RunFolder(folder).finish()
     leave_run(tmp_path / "out", report(0))
     publish_runs(tmp_path / "out", tmp_path / "results")
     before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}

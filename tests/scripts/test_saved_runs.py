@@ -19,7 +19,7 @@ from cmixup import InputError, load_run
 from cmixup.files import done_text
 from scripts import predict
 from scripts.driver.job import Job
-from scripts.driver.runs import is_done, read_predictions, read_report
+from scripts.driver.runs import RunFolder
 from scripts.report.overfitting import read_curves
 from tests.scripts.jobs import FILES
 
@@ -92,16 +92,16 @@ def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
     job, path = table_run
     folder = Path(shutil.copytree(job.run_folder(0), tmp_path / "runs/adhoc/copy"))
     flip(folder / name)
-    assert is_done(folder)
+    assert RunFolder(folder).is_done()
     table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
-    report = {**read_report(job.run_folder(0)), "run": "adhoc/copy"}
+    report = {**RunFolder(job.run_folder(0)).report(), "run": "adhoc/copy"}
     refused = {
         "checkpoint.pt": [lambda: load_run(folder), table],
         "model.json": [lambda: load_run(folder), table],
         "preprocessing.json": [lambda: load_run(folder), table],
         "config.yaml": [table],
-        "predictions.h5": [lambda: read_predictions(folder / name)],
-        "report.json": [lambda: read_report(folder)],
+        "predictions.h5": [lambda: RunFolder(folder).predictions()],
+        "report.json": [lambda: RunFolder(folder).report()],
         "history.csv": [lambda: read_curves([report], tmp_path / "runs")],
     }
     for read in refused[name]:

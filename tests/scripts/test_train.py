@@ -22,7 +22,7 @@ from scripts.config.compose import compose_train, normalize_arguments, override_
 from scripts.driver.cli import user_errors
 from scripts.driver.execute import Diverged
 from scripts.driver.job import plan_job
-from scripts.driver.runs import is_done, load_reports
+from scripts.driver.runs import RunFolder, load_reports
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -95,14 +95,16 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_git")
-def test_the_page_of_the_design_names_every_function_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From words to report a run goes through 60 functions of scripts/ at most."""
+def test_a_run_is_short_and_stops_at_every_breakpoint_of_the_design(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From words to report a run goes through 48 functions of scripts/ at most, and docs/design.md names real ones."""
     called: dict[CodeType, str] = {}
 
     def count(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(f"{REPO / 'scripts'}{os.sep}") and code.co_name[0] != "<":
-            called[code] = code.co_name if code.co_name != "__init__" else code.co_qualname.split(".")[-2]
+        if event == "call" and code.co_filename.startswith(f"{REPO}{os.sep}") and code.co_name[0] != "<":
+            called[code] = f"`{code.co_qualname}` ({Path(code.co_filename).relative_to(REPO).as_posix()})"
 
     monkeypatch.setattr("hydra._internal.logging_config.configure_logging", lambda _: None)  # this process goes on
     monkeypatch.chdir(tmp_path)
@@ -114,9 +116,11 @@ def test_the_page_of_the_design_names_every_function_of_a_run(tmp_path: Path, mo
         train_module.main()
     finally:
         sys.setprofile(None)
-    page = (REPO / "docs" / "design.md").read_text().partition("## Parts")[0]
-    assert 40 < len(called) <= 60
-    assert set(called.values()) <= set(re.findall(r"\w+", page))
+    assert 40 < sum(" (scripts/" in name for name in called.values()) <= 48
+    section = (REPO / "docs" / "design.md").read_text().partition("## Parts")[0]
+    places = re.findall(r"^- (`[\w.]+` \([\w./]+\))", section, re.MULTILINE)
+    assert len(places) == 5
+    assert set(places) <= set(called.values())
 
 
 @pytest.mark.slow
@@ -157,7 +161,7 @@ def test_an_infinite_bandwidth_is_mixup_in_run_report_and_sweep(
     assert sorted(reports) == [5.0, math.inf]
     assert reports[math.inf]["bandwidth"] == reports[math.inf]["config"]["method"]["bandwidth"] == math.inf
     again = plan_job(compose_train([*words, *override_words(reports[math.inf]["options"])]))
-    assert is_done(again.run_folder(0), again.dataset)
+    assert RunFolder(again.run_folder(0)).is_done(again.dataset)
     monkeypatch.setattr(collect, "to_png", lambda _: b"")
     collect.main([f"out={tmp_path}", "over=method.bandwidth"])
     assert re.findall(r"^\| \**(5|inf)\** \| 1 \|", capsys.readouterr().out, re.MULTILINE) == ["5", "inf"]

@@ -13,7 +13,7 @@ from scripts import verify as command
 from scripts.config.compose import compose_train
 from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
-from scripts.driver.runs import read_report
+from scripts.driver.runs import RunFolder
 from scripts.plan import rerun
 from scripts.plan.rerun import draw_cells, published_cells
 from scripts.records.experiment import RESULTS
@@ -32,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["dataset=airfoil", "debug=tiny", "preset=paper", "experiment.name=table1", "device=cpu", "seeds=[3,1,2]"]
     for method in ("erm", "cmixup"):
         for run in execute_job(plan_job(compose_train([*words, f"method={method}", f"out={folder / 'out'}"]))):
-            write_reports(folder / "results", [read_report(run)])
+            write_reports(folder / "results", [RunFolder(run).report()])
     return folder / "results"
 
 

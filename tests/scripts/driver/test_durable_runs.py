@@ -1,7 +1,6 @@
 """What a crash, a damaged file or another start may do to runs: nothing is lost, and everything is said."""
 
 import shutil
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from filelock import FileLock
 
 from cmixup.errors import InputError
 from cmixup.files import DONE
@@ -16,7 +16,7 @@ from scripts.driver import execute as job_module
 from scripts.driver import runs
 from scripts.driver.checkpoints import RESUME_FILE
 from scripts.driver.job import Job
-from scripts.driver.runs import is_done, load_reports
+from scripts.driver.runs import RunFolder, load_reports
 from tests.scripts.driver.test_locks import held_by_another
 from tests.scripts.jobs import execute_job, planned, report_of
 
@@ -38,30 +38,30 @@ def test_a_folder_that_is_removed_while_it_trains_is_made_again(tmp_path: Path) 
     job = planned(tmp_path, "train.epochs=2")
     execute_job(job, lambda epoch, _: shutil.rmtree(tmp_path) if epoch == 1 else None)
     folder = job.run_folder(0)
-    assert is_done(folder)
+    assert RunFolder(folder).is_done()
     assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 0
 
 
 def test_a_seed_is_written_before_the_next_one_trains(tmp_path: Path) -> None:
     job = planned(tmp_path, "method=rc_mixup", "train.epochs=1", "seeds=0..1")  # which trains one after the other
     heard: list[list[bool]] = []
-    execute_job(job, lambda *_: heard.append([is_done(job.run_folder(seed)) for seed in (0, 1)]))
+    execute_job(job, lambda *_: heard.append([RunFolder(job.run_folder(seed)).is_done() for seed in (0, 1)]))
     assert heard == [[False, False], [True, False]]
 
 
 @pytest.mark.parametrize("at", [0, 2])
 def test_a_stack_is_done_all_or_none(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash while `DONE` files are written leaves runs that are whole: they are marked, and not trained again."""
-    calls, mark = 0, runs.mark_done
+    calls, mark = 0, runs.RunFolder.finish
 
-    def stop(folder: Path) -> None:
+    def stop(folder: runs.RunFolder) -> None:
         nonlocal calls
         calls += 1
         (crash if calls > at else mark)(folder)
 
     given = ("seeds=0..2", "checkpoint_every=1", "method=cmixup")
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "mark_done", stop)
+        patch.setattr(runs.RunFolder, "finish", stop)
         with pytest.raises(Crash):
             execute_job(planned(tmp_path, *given))
     job = planned(tmp_path, *given)
@@ -78,7 +78,7 @@ def test_a_crash_before_the_first_is_done_trains_the_same_stack(
     given = ("seeds=0..2", "method=cmixup", "checkpoint_every=1")
     straight = execute_job(planned(tmp_path / "straight", *given))
     with monkeypatch.context() as patch:
-        patch.setattr(job_module, "mark_stack_done", lambda _, folders=(): crash() if folders else None)
+        patch.setattr(job_module, "finish_stack", lambda _, folders=(): crash() if folders else None)
         with pytest.raises(Crash):
             execute_job(planned(tmp_path / "crashed", *given))
     job = planned(tmp_path / "crashed", *given)
@@ -151,15 +151,15 @@ def test_a_damaged_run_is_made_again(name: str, how: str, tmp_path: Path, capsys
     assert line.startswith(f"{path} ")
     assert line.endswith(": it is trained again")
     assert report_of(folder)["scores"] == scores
-    assert is_done(folder)
+    assert RunFolder(folder).is_done()
 
 
 def test_a_file_that_somebody_removed_is_no_damage(tmp_path: Path) -> None:
     (folder,) = execute_job(planned(tmp_path))
     (folder / "checkpoint.pt").unlink()
-    assert is_done(folder)
+    assert RunFolder(folder).is_done()
     (folder / "report.json").unlink()
-    assert not is_done(folder)
+    assert not RunFolder(folder).is_done()
 
 
 # ---- the same work twice
@@ -172,14 +172,20 @@ def test_a_seed_that_another_process_trains_is_waited_for(
     job = planned(tmp_path, "seeds=0..2")
     trained: list[list[int]] = []
     stacks: Callable[..., Any] = job_module.stacks
+    acquire: Callable[..., Any] = FileLock.acquire
 
     with held_by_another(tmp_path, job.run_folder(1).relative_to(tmp_path).as_posix()) as process:
 
         def training(members: Sequence[Any], *given: Any, **named: Any) -> Any:
             trained.append([run.streams.seed for run in members])
-            threading.Timer(0.2, process.kill).start()
             return stacks(members, *given, **named)
 
+        def waiting(lock: FileLock, **named: Any) -> Any:
+            if not named:  # which waits
+                process.kill()
+            return acquire(lock, **named)
+
+        monkeypatch.setattr(FileLock, "acquire", waiting)
         monkeypatch.setattr(job_module, "stacks", training)
         execute_job(job)
     assert trained == [[0, 2], [1]]

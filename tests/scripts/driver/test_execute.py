@@ -19,7 +19,7 @@ from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged
-from scripts.driver.runs import load_reports, read_report, write_run
+from scripts.driver.runs import RunFolder, load_reports
 from tests.scripts.conftest import made_by
 from tests.scripts.jobs import FILES, execute_job, killed_after, planned, report_of
 
@@ -221,7 +221,7 @@ def test_runs_that_diverge_are_not_recorded(tmp_path: Path) -> None:
     assert all(word in str(raised.value) for word in ("train.lr=1e+30", "train.optimizer=sgd", "preset default"))
     assert list(tmp_path.rglob("DONE")) == list(tmp_path.rglob("predictions.h5")) == []
     for seed in (0, 1):
-        report = read_report(job.run_folder(seed))
+        report = RunFolder(job.run_folder(seed)).report()
         assert (report["status"], report["scores"], report["best_epoch"]) == ("failed", {}, 0)
         assert report["failure"].startswith("the training loss is not finite at epoch 1, step ")
     assert planned(tmp_path, "seeds=0..1", "train.optimizer=sgd", "train.lr=1e30").pending == [0, 1]
@@ -231,13 +231,13 @@ def test_a_report_is_strict_json(tmp_path: Path) -> None:
     """One validation row has no correlation: NaN is null in the file and NaN again when it is read."""
     folder = tmp_path / "run"
     report = {"scores": {"val": {"r": math.nan}, "test": {"rmse": 1.5}}, "facts": {"gap": math.inf}, "seed": 0}
-    write_run(folder, {}, report, [{"epoch": 1}])
+    RunFolder(folder).write({}, report, [{"epoch": 1}])
 
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
     text = (folder / "report.json").read_text()
     assert json.loads(text, parse_constant=refuse)["scores"]["val"] == {"r": None}
-    back = read_report(folder)
+    back = RunFolder(folder).report()
     assert math.isnan(back["scores"]["val"]["r"])
     assert back["facts"] == {"gap": math.inf}

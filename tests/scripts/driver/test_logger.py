@@ -12,7 +12,7 @@ from cmixup.errors import InputError
 from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import logger
 from scripts.driver.job import plan_job
-from scripts.driver.runs import load_reports, read_predictions
+from scripts.driver.runs import RunFolder, load_reports
 from scripts.train import run_training
 from tests.scripts.jobs import execute_job, killed_after, planned
 
@@ -206,6 +206,6 @@ def test_wandb_itself_keeps_the_record_and_the_predictions_offline(
         (file,) = folder.glob("*.wandb")
         assert all(str(score).encode() in file.read_bytes() for score in report["scores"]["test"].values())
         (table,) = folder.rglob("predictions*.table.json")
-        kept = read_predictions(job.run_folder(report["seed"]) / "predictions.h5")["test"]
+        kept = RunFolder(job.run_folder(report["seed"])).predictions()["test"]
         columns = list(zip(*json.loads(table.read_text())["data"], strict=True))
         assert columns[:2] == [tuple(kept.target[:, 0].tolist()), tuple(kept.prediction[""][:, 0].tolist())]

@@ -12,8 +12,8 @@ def test_without_a_terminal_progress_is_lines(
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", -1)
     with progress.ProgressDisplay(4, "training") as board:
-        board.epoch("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
-        board.epoch("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
+        board.show("job [a]", 1, 2, {"epoch": 1, "train_loss": 9.0, "val_rmse": 2.5})
+        board.show("job [a]", 2, 2, {"epoch": 2, "train_loss": 9.0, "val_rmse": 1.25})
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert lines[0] == "training: 1/4 epochs; job [a] val_rmse 2.5"
@@ -34,7 +34,7 @@ def test_progress_of_a_run_that_goes_on_counts_its_earlier_epochs(
     monkeypatch.setattr(progress, "EVERY", -1)
     with progress.ProgressDisplay(10, "training") as board:
         for epoch, seconds["now"] in ((7, 500.0), (8, 510.0)):  # a search of 500 seconds before is no pace
-            board.epoch("job", epoch, 10, {"val_rmse": 2.5})
+            board.show("job", epoch, 10, {"val_rmse": 2.5})
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(";")[0] for line in lines] == [
         "training: 7/10 epochs",
@@ -46,11 +46,11 @@ def test_a_search_has_lines_with_the_time_that_it_needs_yet(
     capsys: pytest.CaptureFixture[str], seconds: dict[str, float]
 ) -> None:
     with progress.ProgressDisplay(2, "training") as board:
-        board.begin("job")
+        board.show("job")
         for step, seconds["now"] in ((1, 90.0), (2, 92.0), (10, 108.0), (11, 108.5)):  # 90 seconds of reading data
-            board.search("job", step, 40)
+            board.show("job", step, 40)
         seconds["now"] = 200.0
-        board.epoch("job", 1, 2, {"val_rmse": 2.5})
+        board.show("job", 1, 2, {"val_rmse": 2.5})
     assert capsys.readouterr().err.splitlines() == [
         "training: job searches before its first epoch, 1/40 steps",
         "training: job searches before its first epoch, 10/40 steps, about 60 s left",

@@ -12,7 +12,7 @@ from cmixup.files import write_atomically
 from scripts.config.compose import compose_train
 from scripts.driver import runs
 from scripts.driver.job import plan_job
-from scripts.driver.runs import begin_run, is_done, load_reports, mark_done, read_predictions, write_predictions
+from scripts.driver.runs import RunFolder, load_reports
 from scripts.stats.scored import Scored
 from tests.scripts.jobs import execute_job
 from tests.scripts.reports import report
@@ -25,12 +25,13 @@ def finish(folder: Path, **changes: Any) -> None:
     texts = {"model.json": "{}", "preprocessing.json": "{}"}
     state = {"w": torch.ones(2)}
     config = {"seed": 3}
-    runs.write_run(folder, config, report(**changes), history, state=state, predictions=PREDICTED, texts=texts)
-    mark_done(folder)
+    run = RunFolder(folder)
+    run.write(config, report(**changes), history, state=state, predictions=PREDICTED, texts=texts)
+    run.finish()
 
 
 def write_run(folder: Path, **changes: Any) -> None:
-    begin_run(folder, {"config": 1})
+    RunFolder(folder).begin({"config": 1})
     finish(folder, **changes)
 
 
@@ -43,18 +44,18 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
             raise OSError(28, "No space left on device")
         write(path, content)
 
-    begin_run(tmp_path, {})
+    RunFolder(tmp_path).begin({})
     monkeypatch.setattr(runs, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         finish(tmp_path)
-    assert not is_done(tmp_path)
+    assert not RunFolder(tmp_path).is_done()
 
 
 def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
     for name, seed in (("b", 2), ("a", 1), ("c", 3)):
         write_run(tmp_path / "exp" / name, seed=seed)
     (tmp_path / "exp" / "c" / "DONE").unlink()
-    begin_run(tmp_path / "exp" / "d", {})
+    RunFolder(tmp_path / "exp" / "d").begin({})
     assert [r["seed"] for r in load_reports(tmp_path)] == [1, 2]
     assert load_reports(tmp_path / "nowhere") == []
 
@@ -69,8 +70,8 @@ def test_predictions_read_back_as_written(tmp_path: Path) -> None:
         )
         for part, rows, names in (("val", 3, [""]), ("test", 5, ["", "20_steps"]))
     }
-    write_predictions(tmp_path / "run.h5", given)
-    back = read_predictions(tmp_path / "run.h5")
+    RunFolder(tmp_path).write({}, report(), [{"epoch": 1}], predictions=given)
+    back = RunFolder(tmp_path).predictions()
     assert set(back) == {"val", "test"}
     for part, kept in given.items():
         assert back[part].prediction.keys() == kept.prediction.keys()

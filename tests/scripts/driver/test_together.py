@@ -14,7 +14,7 @@ from cmixup.training.trainer import Stack
 from cmixup.training.training import Failure
 from scripts.driver.execute import Diverged, execute_together
 from scripts.driver.job import Job, stack_key
-from scripts.driver.runs import load_reports, read_predictions
+from scripts.driver.runs import RunFolder, load_reports
 from scripts.plan.schedule import stacks_of
 from tests.scripts.jobs import execute_job, planned, report_of
 
@@ -152,4 +152,4 @@ def test_seeds_of_two_stacks_keep_their_own_folders(tmp_path: Path) -> None:
             predicted = load_run(folder).predict(test.x, scaled=True)
         error = (torch.as_tensor(predicted) - test.y).double().square().mean().sqrt().item()
         assert error == pytest.approx(report["scores"]["test"]["rmse"], rel=1e-6)
-        assert read_predictions(folder / "predictions.h5")["test"].target == pytest.approx(test.y.numpy())
+        assert RunFolder(folder).predictions()["test"].target == pytest.approx(test.y.numpy())

@@ -25,7 +25,7 @@ FORK: Any = multiprocessing.get_context("fork")
 
 def work(name: str, tell: Callable[[Any], None]) -> str | None:
     """What the first word of a task says."""
-    tell(("begin",))
+    tell(())
     if name.startswith("dies"):
         os.kill(os.getpid(), signal.SIGKILL)
     if name.startswith("refuses"):
@@ -90,10 +90,10 @@ def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.Cap
     heard: list[tuple[Any, ...]] = []
     assert train_item(Item("a", (plan_job(compose_train(given)),)), heard.append) is None
     row = heard[-1][-1]
-    assert heard == [("begin",), ("search", 1, 2), ("search", 2, 2), ("epoch", 1, 2, heard[3][3]), ("epoch", 2, 2, row)]
+    assert heard == [(), (1, 2), (2, 2), (1, 2, heard[3][2]), (2, 2, row)]
     assert row["epoch"] == 2
     with ProgressDisplay(2, "test") as display:
-        for event, *values in heard:
-            getattr(display, event)("job", *values)
+        for values in heard:
+            display.show("job", *values)
         display.say("whole")
     assert capsys.readouterr().err == "whole\n"

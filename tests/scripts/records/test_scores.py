@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.driver.runs import PREDICTIONS, load_reports, read_predictions
+from scripts.driver.runs import RunFolder, load_reports
 from scripts.records.published import predictions_file, published_reports, with_predictions, write_reports
 from scripts.records.rescored import compute_score, fill_metrics, settle_scores, store_runs
 from scripts.stats.scored import Scored
@@ -30,7 +30,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         small = ["dataset.protein_length=100"] if dataset == "dti_davis" else []
         execute_job(plan_job(compose_train([*words, *small, f"seeds=0..{seeds - 1}", f"out={folder / 'out'}"])))
     reports = load_reports(folder / "out" / "runs")
-    kept = ((r, read_predictions(folder / "out" / "runs" / r["run"] / PREDICTIONS)) for r in reports)
+    kept = ((r, RunFolder(folder / "out" / "runs" / r["run"]).predictions()) for r in reports)
     results = folder / "results"
     store_runs(results, kept)
     return results

@@ -13,7 +13,7 @@ import pandas as pd
 
 from scripts.config.compose import part_file, read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import recorded_under, swept_values
+from scripts.plan.selection import points_of, recorded_under, swept_option
 from scripts.records.experiment import RESULTS
 from scripts.records.records import to_csv
 from scripts.report.evidence import (
@@ -168,7 +168,7 @@ def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
 def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     """Yield C-Mixup at every value of a swept option, beside ERM, or beside itself at the published value."""
     experiment, (first, second) = experiment_of(claim.sweep), claim.pairs[0]
-    option = experiment.sweep["option"]
+    _, option = swept_option(experiment)
     for dataset in claim.datasets:
         given = _preset(claim.sweep, dataset, preset, e)
         cells = {c["options"]: s for c, s in e.cells(dataset, first, experiment=claim.sweep, preset=given,
@@ -177,7 +177,7 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         erm = {"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given}
         own = cells.get("", cells.get(f"{option}={at}"))
         base = own if first == second else e.find({**erm, "method": second})
-        for value in swept_values(experiment, dataset, first):
+        for value in (point.options[option] for point in points_of(experiment, dataset, first) if point.options):
             ours = cells.get(f"{option}={value}", cells.get("") if value == at else None)
             difference = sample_difference(ours, base) if ours and base and ours is not base else None
             if difference:

@@ -60,5 +60,5 @@ def warn_of_new(names: Sequence[str], source: str) -> None:
 
 def is_new(values: Floats, constant: Any) -> Any:
     """Return whether columns (N, d) or (N,) hold another value than the one of training; float32 tells no two apart."""
-    known = ~np.isnan(values)
-    return (known & (values.astype(np.float32) != np.float32(constant))).any(axis=0)
+    with np.errstate(over="ignore"):
+        return (~np.isnan(values) & (values.astype(np.float32) != np.float32(constant))).any(axis=0)

@@ -54,16 +54,16 @@ def many_levels(levels: Sequence[Levels]) -> list[int]:
     return [place for place, names in enumerate(levels) if names is not None and len(names) > MOST_LEVELS]
 
 
-def coded(X: Any, levels: Sequence[Levels]) -> Any:
+def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    Dates are days since 1970. A column of which more than half the rows are not known is warned of, and one of a frame
-    that holds text and is no category is refused.
+    A column of which more than half the rows are not known is warned of. Of times and text, and of what else is
+    returned, see `in_numbers`.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
-    X = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])
+    X, kinds = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])
     if all(column_levels is None for column_levels in levels):
-        return X
+        return X, kinds
     X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)
     for place, column_levels in enumerate(levels):
         if column_levels is None:
@@ -75,7 +75,7 @@ def coded(X: Any, levels: Sequence[Levels]) -> Any:
             X.isetitem(place, codes)
         else:
             X[:, place] = codes
-    return X
+    return X, kinds
 
 
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:

@@ -71,7 +71,7 @@ def fit_networks(
         networks = Networks(rows, parts, nets, settings, **given).train()
         errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
         weight = rows.weight[np.concatenate([part.held for part in parts[:compared]])]
-        best = choose(errors, weight) if len(tried) > 1 else 0
+        best = choose(errors, weight) if len(tried) > 1 and len(weight) else 0
         networks = networks[best * compared : (best + 1) * compared]
         if rest := [(tried[best], member) for member in range(compared, settings.members)]:
             networks += Networks(rows, parts, rest, settings, **given).train()

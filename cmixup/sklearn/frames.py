@@ -5,15 +5,19 @@ whole numbers, booleans, categories or objects.
 """
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from cmixup.errors import InputError, format_value
+from cmixup.sampling.inputs import Floats
 from cmixup.tables.days import DATES, day_of, days_of
 from cmixup.tables.levels import is_missing
+
+#: What a column holds beside dates, durations and times of day.
+NO_TIMES = "numbers"
 
 
 def as_frame(X: Any) -> Any:
@@ -67,40 +71,50 @@ def as_array(name: str, values: Any) -> Any:
     return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
 
 
-def in_numbers(X: Any, categorical: Collection[int]) -> Any:
-    """Return a table whose columns of dates, durations and times are days (`days_of`), NaN where one is missing.
+def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
+    """Return a table whose columns of dates, durations and times are days, NaN for gaps; and what each column held.
 
-    The columns at the positions `categorical` stay; another one of a frame that holds text raises `InputError`.
+    That is what `days_of` says, or `NO_TIMES`. The columns at the positions `categorical` stay; another one of a frame
+    that holds text raises `InputError`.
     """
     if isinstance(X, list | tuple) and np.ndim(X) == 2:
         X = np.asarray(X)
+    kinds = [NO_TIMES] * (np.shape(X)[1] if np.ndim(X) == 2 else 0)
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
         if kind == "O" and X.ndim == 2:
             X = X.copy()
             for place in set(range(X.shape[1])) - set(categorical):
                 _check_column(X[:, place], place)
-                X[:, place] = _numbers(X[:, place])
+                X[:, place], kinds[place] = _numbers(X[:, place])
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
-        return X if times is None else times[0]
+        return (X, kinds) if times is None else (times[0], [times[1]] * len(kinds))
     frame = X
     for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if place in categorical or getattr(dtype, "kind", "O") in "biuf":
             continue
         column = X.iloc[:, place]
         _check_column(column, name)
-        if (numbers := _numbers(column)) is not column:
+        numbers, kinds[place] = _numbers(column)
+        if numbers is not column:
             frame = X.copy(deep=False) if frame is X else frame
             frame.isetitem(place, numbers)
-    return frame
+    return frame, kinds
 
 
-def _numbers(column: Any) -> Any:
-    """Return a column of times as days, and one of objects without values that NumPy cannot take for numbers."""
+def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: Sequence[object]) -> None:
+    """Raise `InputError` for a column with values, of (n, d), that holds times where `fit` had none, or others."""
+    for column, name, now, then in zip(x.T, names, kinds, fitted, strict=True):
+        if now != then and not np.isnan(column).all():
+            raise InputError(f"column {format_value(str(name))} of X must hold {then} as in fit, got {now}")
+
+
+def _numbers(column: Any) -> tuple[Any, str]:
+    """Return a column of times as days, one of objects without values that NumPy has no number for, and its kind."""
     if (times := days_of(column)) is not None:
-        return times[0]
+        return times
     missing = [is_missing(value) for value in column] if column.dtype == object else [False]
-    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column
+    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column, NO_TIMES
 
 
 def _check_column(column: Any, name: Any) -> None:

@@ -22,12 +22,12 @@ from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 FORMAT = "cmixup.sklearn.CMixupRegressor/7"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
-    "_table.one_dimensional", "_table.levels", "_table.transform",
+    "_table.one_dimensional", "_table.levels", "_table.transform", "_table.kinds",
 )  # fmt: skip
 MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
     "bandwidths_", "validation_scores_", *MOMENTS, "_table.indicators", "_table.pieces", "_intervals.residuals",
-    "_intervals.weights", "tree_weight_", "_table.effects",
+    "_intervals.weights", "tree_weight_", "_table.effects", "_table.constant",
 )  # fmt: skip
 #: The trees of members and those of the spread, and how their arrays' names begin.
 TREES = {"_trees": "tree_", "_intervals.spread": "spread_"}
@@ -111,7 +111,7 @@ def _check(estimator: Any) -> None:
     tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.tree_weight_
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
-        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs),
+        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs), (features,),
     ), strict=True))  # fmt: skip
     for name, shape in shapes.items():
         value = attrgetter(name)(estimator)
@@ -121,7 +121,8 @@ def _check(estimator: Any) -> None:
     finite = [attrgetter(name)(estimator) for name in (*MOMENTS, "_table.effects")]
     finite += [pieces, *estimator.coefs_, *estimator.intercepts_]
     rules = {
-        "features must be those of its networks": (estimator.n_features_in_, *names.shape) == (features, features)
+        "features must be those of its networks": (estimator.n_features_in_, *names.shape, len(table.kinds))
+        == (features,) * 3
         and all(isinstance(name, str) for name in names)
         and plain == numbers + len(indicators),
         "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)

@@ -97,9 +97,9 @@ class CMixupRegressor(MemberMean):
         n_threads: PyTorch's threads in `fit` and `predict`; None leaves their number. One is the default since a step
             of a small network is too short to be shared: threads mostly wait for each other, and gain little for
             several times the processor's time, or lose beside other processes, as in a search with `n_jobs`. The
-            number is put back afterwards. The regressor itself has no `n_jobs`: all networks train as one stack, and
-            the processor rounds the last elements of an array otherwise than those before, so stacks of other sizes
-            would give other bits.
+            number is put back afterwards. With more than one, `predict` hangs in a process that was forked after `fit`,
+            as scikit-learn's trees do: load the model in that process. The regressor itself has no `n_jobs`: all
+            networks train as one stack, and stacks of other sizes would round otherwise.
 
     Attributes:
         bandwidth_: s in use: in label units, or in standard deviations where there are several outputs.

@@ -13,6 +13,7 @@ from cmixup.data import Split
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
+from cmixup.spread import NARROW, varies
 from cmixup.training.batch import EpochBatches, shuffled
 
 #: So often partners are drawn and refused by weight; the rest is drawn from exact rows, each in time O(N d).
@@ -61,20 +62,27 @@ def merged(
 
 
 def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Return weighted means and standard deviations (d,) of the columns of (N, d); 0 for constant columns.
+    """Return weighted means and standard deviations (d,) of the columns of (N, d); 0 where one does not vary.
 
     NaN is left out, and a column of nothing else has mean and deviation 0.
     """
+    low, high = extremes(values)
+    narrow = high - low < NARROW * np.maximum(abs(low), abs(high))
+    values = np.where(narrow, values - low, values)  # whose sums would lose the digits that differ
     known = ~np.isnan(values)
     values = np.where(known, values, 0.0)
     counted = known * weight[:, None]
     share = counted / np.maximum(counted.sum(axis=0), np.finfo(np.float64).tiny)
     mean = (values * share).sum(axis=0)
     deviation = np.sqrt(((values - mean) ** 2 * share).sum(axis=0))
-    constant = deviation <= 8 * np.finfo(np.float64).eps * np.abs(values).max(axis=0)
-    return np.where(constant, values[known.argmax(axis=0), np.arange(values.shape[1])], mean), np.where(
-        constant, 0.0, deviation
-    )
+    mean = np.where(narrow, low + mean, mean)
+    vary = varies(low, high, known.sum(axis=0))
+    return np.where(vary, mean, np.nan_to_num(low)), np.where(vary, deviation, 0.0)
+
+
+def extremes(values: Floats) -> tuple[Floats, Floats]:
+    """Return the lowest and highest known values (d,) of columns (N, d), NaN where none is known."""
+    return np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
 
 
 def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:

@@ -24,10 +24,11 @@ from cmixup.sklearn.columns import (
     widened,
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
-from cmixup.sklearn.frames import as_array, as_labels
+from cmixup.sklearn.frames import NO_TIMES, as_array, as_labels, check_kinds
 from cmixup.sklearn.losses import fit_transform, to_label_units, transformed
 from cmixup.sklearn.options import check_size
-from cmixup.sklearn.rows import Rows, merged, moments, standardised
+from cmixup.sklearn.rows import Rows, extremes, merged, moments, standardised
+from cmixup.spread import is_new, varies, warn_of_new
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}
@@ -58,6 +59,8 @@ class Table:
     y_scale: Floats
     pieces: Floats  # (p, 5) see `pieces_of`
     effects: Floats  # (M, S, 2 d_y) each member's table, see `fit_effects`
+    kinds: list[str]  # what each column held, see `in_numbers`
+    constant: Floats  # (d,) the value of each column that does not vary, NaN for those that do
 
     @property
     def unit(self) -> float:
@@ -70,7 +73,9 @@ class Table:
         try:
             if any(levels is not None for levels in self.levels):
                 validate_data(estimator, X_val, reset=False, skip_check_array=True)
-            x = check_size("X_val", validate_data(estimator, coded(X_val, self.levels), reset=False, **NUMBERS))
+            x, kinds = coded(X_val, self.levels)
+            x = check_size("X_val", validate_data(estimator, x, reset=False, **NUMBERS))
+            check_kinds(x, kinds, self.kinds, _names(estimator))
         except (TypeError, ValueError, IndexError) as error:
             raise InputError(f"X_val must have rows, and the columns of X: {error}") from None
         outputs = () if self.one_dimensional else (rows.y.shape[1],)
@@ -85,7 +90,7 @@ class Table:
         if (empty := np.isnan(y).all(axis=1)).any():
             raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
         weight = np.concatenate([rows.weight, np.ones(len(x))])
-        return Rows(np.concatenate([rows.x, x]), np.concatenate([rows.y, y]), weight)
+        return Rows(np.concatenate([rows.x, settled(x, self.constant)]), np.concatenate([rows.y, y]), weight)
 
     def standardised(self, rows: Rows) -> Rows:
         """Return rows as the networks take them, with labels in standard deviations."""
@@ -99,13 +104,19 @@ class Table:
         """Return rows as networks and trees take them."""
         X = as_array("X", X)
         if all(levels is None for levels in self.levels):
-            x = validate_data(estimator, coded(X, self.levels), reset=False, **NUMBERS)
-            return self.inputs_of(check_size("X", x), X)
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-        given, x = X, coded(X, self.levels)
-        if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
-            x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
-        return self.inputs_of(check_size("X", check_array(x, estimator=estimator, input_name="X", **NUMBERS)), given)
+            x, kinds = coded(X, self.levels)
+            x = validate_data(estimator, x, reset=False, **NUMBERS)
+        else:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+            x, kinds = coded(X, self.levels)
+            if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
+                x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
+            x = check_array(x, estimator=estimator, input_name="X", **NUMBERS)
+        names, constant = _names(estimator), np.flatnonzero(~np.isnan(self.constant))
+        check_kinds(check_size("X", x), kinds, self.kinds, names)
+        new = constant[is_new(x[:, constant], self.constant[constant])]
+        warn_of_new([f"column {names[place]}" for place in new], "X")
+        return self.inputs_of(settled(x, self.constant), X)
 
     def inputs_of(self, x: Floats, given: Any = None) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""
@@ -143,9 +154,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     categorical = categorical_columns(estimator.categorical_features, X)
     levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
     filled, gaps = _without_gaps(y)
-    X, y = validate_data(
-        estimator, coded(X, levels), filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS
-    )
+    X, kinds = coded(X, levels)
+    X, y = validate_data(estimator, X, filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS)
     levels = levels or [None] * X.shape[1]
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
@@ -154,8 +164,10 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     if gaps is not None:
         labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
         _check_gaps(labels, weight)
-    names = getattr(estimator, "feature_names_in_", range(X.shape[1]))
-    warn_of_traps(check_size("X", X), np.where(weight[:, None] > 0, labels, np.nan), levels, names)
+    low, high = extremes(check_size("X", X)[weight > 0])
+    constant = np.where(varies(low, high, len(X)), np.nan, low)
+    X, of_weight = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
+    warn_of_traps(X, of_weight, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])
     rows, place = merged(X, labels, weight, **apart)
     transform = fit_transform(estimator.target_transform, rows.y)
     rows = replace(rows, y=transformed(transform, rows.y))
@@ -163,8 +175,20 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     wide = widened(rows.x, levels, indicators)
     of_x, of_y = moments(wide, rows.weight), moments(rows.y, rows.weight)
     numbers, most = standardised(wide, *of_x)[:, : levels.count(None)], check_count("n_pieces", estimator.n_pieces)
-    pieces = pieces_of(numbers, rows.weight, most)
-    return Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, np.empty((0, 0, 0))), rows, place
+    pieces, no_effects = pieces_of(numbers, rows.weight, most), np.empty((0, 0, 0))
+    table = Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, no_effects, kinds, constant)
+    return table, rows, place
+
+
+def settled(x: Floats, constant: Floats) -> Floats:
+    """Return columns (n, d) with the value that those of `Table.constant` had in training; gaps stay."""
+    return x if np.isnan(constant).all() else np.where(np.isnan(constant) | np.isnan(x), x, constant)
+
+
+def _names(estimator: Any) -> Sequence[object]:
+    """Return the names of the columns, or their positions."""
+    names: Sequence[object] = getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))
+    return names
 
 
 def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:
@@ -190,8 +214,13 @@ def _check_gaps(labels: Floats, weight: Floats) -> None:
         raise InputError(f"y must have an output that two rows have, got one label of each of {len(counts)} outputs")
 
 
-def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object]) -> None:
-    """Warn of what `cmixup.tables.checks` finds in coded columns (N, d), a line each; nothing is left out for it."""
+def warn_of_traps(
+    x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object], times: Sequence[bool]
+) -> None:
+    """Warn of what `cmixup.tables.checks` finds in coded columns (N, d), a line each; nothing is left out for it.
+
+    Columns of `times` number no rows.
+    """
     n, d = x.shape
     if n < MIN_ROWS or d * y.shape[1] > MOST_LOOKS:
         return
@@ -202,7 +231,7 @@ def warn_of_traps(x: Floats, y: Floats, levels: Sequence[Levels], names: Sequenc
         if place in leaked:
             _warn(f"{name} alone predicts y nearly (rank correlation {leaked[place][1]:.3f}): leave it out if it is "
                   "known only once y is")  # fmt: skip
-        elif d > 1 and levels[place] is None and looks_like_id(column):
+        elif d > 1 and levels[place] is None and not times[place] and looks_like_id(column):
             _warn(f"{name} looks like an ID (nearly as many whole numbers as rows): leave it out if it numbers them")
     for labels in y.T:
         if rows := far_rows(labels, range(n)):

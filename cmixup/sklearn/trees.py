@@ -25,6 +25,8 @@ from cmixup.sklearn.rows import Rows
 #: A node's fields, in the order of the columns of `Trees.nodes`.
 FIELDS = ("value", "is_leaf", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "bitset_idx")
 LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, MISSING, SET = 1, 2, 3, 4, 5, 6, 7
+#: A leaf has so many rows, so a column of fewer known values is never split; of many rows the trees look at a sample.
+LEAF_ROWS, SAMPLED = 20, 10_000
 #: So many rows, at most, go through all trees at once: a call a tree takes longer than its walk.
 FEW_ROWS = 8
 
@@ -215,7 +217,9 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
             categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0, **further
         )
         share = None if even else weight[known] / weight[known].mean()
-        model.fit(inputs[known], labels[known], sample_weight=share)
+        seen = inputs[known]
+        seen[:, (~np.isnan(seen)).sum(axis=0) < max(LEAF_ROWS, len(seen) // SAMPLED)] = 0.0  # none known: not binned
+        model.fit(seen, labels[known], sample_weight=share)
         starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
         for (tree,) in model._predictors:  # noqa: SLF001
             tree_nodes = np.column_stack([tree.nodes[name].astype(np.float64) for name in FIELDS])

@@ -31,7 +31,7 @@ FRAME = pd.DataFrame(
 def test_a_level_and_a_gap_have_a_column_each() -> None:
     levels = levels_of(FRAME, [1, 2], 4)
     assert levels == [None, ["gas", "oil"], [7.0, 12.0], None]
-    x = np.asarray(coded(FRAME, levels), dtype=np.float64)
+    x = np.asarray(coded(FRAME, levels)[0], dtype=np.float64)
     np.testing.assert_array_equal(x[:, 1], [0, 1, np.nan, 0])
     indicators = indicators_of(x, levels)
     np.testing.assert_array_equal(indicators, [[0, np.nan], [1, 0], [1, 1], [1, np.nan], [2, 0], [2, 1]])
@@ -40,8 +40,8 @@ def test_a_level_and_a_gap_have_a_column_each() -> None:
         [[1, 2, 0, 1, 0, 0, 1, 0], [np.nan, 3, 1, 0, 1, 0, 1, 0], [3, 4, 0, 0, 0, 1, 0, 1], [4, 5, 0, 1, 0, 0, 1, 0]],
     )
     new = FRAME.assign(fuel=["coal", "oil", "gas", None], size=1.0)  # coal has not been seen
-    np.testing.assert_array_equal(coded(new, levels)["fuel"], [-1, 1, 0, np.nan])
-    assert coded(np.array([[1.0, "gas", 12, 2]], dtype=object), levels).tolist() == [[1.0, 0.0, 1.0, 2]]
+    np.testing.assert_array_equal(coded(new, levels)[0]["fuel"], [-1, 1, 0, np.nan])
+    assert coded(np.array([[1.0, "gas", 12, 2]], dtype=object), levels)[0].tolist() == [[1.0, 0.0, 1.0, 2]]
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ def test_dates_are_days_since_1970_and_gaps_nan() -> None:
     dates = np.array(["1970-01-02", "NaT", "2024-01-01T12:00"], dtype="datetime64[ns]")
     frame = pd.DataFrame({"plain": dates, "there": pd.to_datetime(dates).tz_localize("UTC").tz_convert("Asia/Tokyo")})
     expected = np.array([1.0, np.nan, 19723.5])
-    numbers = in_numbers(frame, [])
+    numbers = in_numbers(frame, [])[0]
     for name in frame:
         np.testing.assert_array_equal(numbers[name], expected)
-    np.testing.assert_array_equal(in_numbers(dates[:, None], [])[:, 0], expected)
+    np.testing.assert_array_equal(in_numbers(dates[:, None], [])[0][:, 0], expected)
     assert frame["plain"].dtype.kind == "M"  # the given one stays
-    counted = FRAME.assign(day=in_numbers(FRAME, [1])["day"])
+    counted = FRAME.assign(day=in_numbers(FRAME, [1])[0]["day"])
     np.testing.assert_array_equal(
         plain().fit(FRAME, LABELS).predict(FRAME), plain().fit(counted, LABELS).predict(counted)
     )
@@ -177,8 +177,8 @@ def test_it_is_cheap_and_wide_tables_are_left_alone() -> None:
     y = x[:, :1].copy()
     start = time.process_time()
     with pytest.warns(UserWarning, match="column 0 of X alone"):
-        warn_of_traps(x[:, :100], y, levels[:100], range(100))
+        warn_of_traps(x[:, :100], y, levels[:100], range(100), [False] * 100)
     assert time.process_time() - start < 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_traps(x, y, levels, range(len(levels)))
+        warn_of_traps(x, y, levels, range(len(levels)), [False] * len(levels))

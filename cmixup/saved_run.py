@@ -2,7 +2,7 @@
 
 A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of the user's own
 data, how they become inputs (`preprocessing.json`). The classes that read them are imported when a run is loaded. Those
-of own data and of the networks in `IN_THE_WHEEL` are part of the library. The wheel holds neither the other models nor
+of own data and of `cmixup.networks` are part of the library. The wheel holds neither the other models nor
 the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
 """
 
@@ -37,8 +37,8 @@ from cmixup.seeding import torch_seed
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 BATCH_SIZE = 4096  # rows that are predicted at a time
 MODEL_FORMAT = "cmixup model 1"  # first key of MODEL
-#: Where the wheel holds classes that runs name by a folder that it does not hold.
-IN_THE_WHEEL = {
+#: Where classes are by now that earlier runs name elsewhere.
+MOVED = {
     "models.fcn3.FCN3": "cmixup.networks.fcn3.FCN3",
     "models.resnet.ResNet": "cmixup.networks.resnet.ResNet",
 }
@@ -197,7 +197,7 @@ def _make_model(given: Mapping[str, Any], folder: Path, trust: bool) -> nn.Modul
 
 def _imported(name: str, source: Path, *, trust: bool) -> Any:
     """Return the class or function of this name; `source` is the file that names it."""
-    name = IN_THE_WHEEL.get(name, name)
+    name = MOVED.get(name, name)
     module, _, attribute = name.rpartition(".")
     package = name.partition(".")[0]
     if not trust and package not in KNOWN:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.mixing.linear import mix
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.base import Pairing
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.batch import Batch, EpochBatches
@@ -27,7 +28,6 @@ from cmixup.training.model_stack import ModelStack
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
 from cmixup.training.training import Training
-from models.fcn3 import FCN3
 from scripts.config.compose import compose_train, option_names, part_file
 from scripts.config.parts import check_part, resolve_config, target_of
 from scripts.driver.checkpoints import Checkpoints

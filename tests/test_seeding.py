@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cmixup.methods.erm import ERM
+from cmixup.networks.fcn3 import FCN3
 from cmixup.seeding import Streams, drawn_again, dropout, generator_for, may_draw, torch_seed
 from cmixup.sklearn import CMixupRegressor
 from cmixup.training.trainer import train
-from models.fcn3 import FCN3
 from models.tabm import TabM
 from tests.helpers import make_data, make_run, settings
 

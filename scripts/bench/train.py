@@ -17,12 +17,12 @@ from torch import nn
 from cmixup.data import RegressionData
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.label import LabelDistance
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
-from models.fcn3 import FCN3
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills

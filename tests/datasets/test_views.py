@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from cmixup.methods.erm import ERM
+from cmixup.networks.fcn3 import FCN3
 from cmixup.training.batch import Batch
 from cmixup.training.loader import BatchLoader, predict
 from cmixup.training.method import Method
 from cmixup.training.trainer import draws_of
-from models.fcn3 import FCN3
 from tests.helpers import CPU, Lazy, SelfPairs, composed, fitted, make_data, make_run, make_split
 
 

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from cmixup.data import RegressionData, Split, Tasks
+from cmixup.networks.fcn3 import FCN3
+from cmixup.networks.resnet import ResNet
 from cmixup.seeding import Streams, torch_seed
 from cmixup.training.method import Method
 from cmixup.training.trainer import Run
 from models.conv_maml import ConvMAML
 from models.deepdta import DeepDTA
-from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
-from models.resnet import ResNet
 from scripts.config.compose import option_names, part_file
 from tests.helpers import Lazy, choices, composed, method_kind, needs_images, put_together
 from tests.methods.episodes import Small

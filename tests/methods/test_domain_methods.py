@@ -19,11 +19,11 @@ from cmixup.methods.group_dro import GroupDRO
 from cmixup.methods.ib_irm import ib_irm
 from cmixup.methods.irm import irm
 from cmixup.methods.vrex import vrex
+from cmixup.networks.fcn3 import FCN3
 from cmixup.training.batch import Batch
 from cmixup.training.method import Method, squared_error
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.trainer import Run, train
-from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from tests.helpers import (
     CPU,

@@ -10,12 +10,12 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing import mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta, Constant
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.decay import Threshold
 from cmixup.pairing.representation import RepresentationDistance
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.batch import Batch, EpochBatches, shuffled
 from cmixup.training.method import Method
-from models.fcn3 import FCN3
 from tests.helpers import (
     METHODS,
     composed,

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from cmixup.backbone import Backbone, resolve_layer
+from cmixup.networks.fcn3 import FCN3
+from cmixup.networks.resnet import ResNet
 from models.conv_maml import ConvMAML
 from models.deepdta import DeepDTA
-from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
 from models.realmlp import RealMLP
-from models.resnet import ResNet
 from models.tabm import TabM
 from tests.refused import Bad, bad, refused
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from cmixup.backbone import resolve_layer
+from cmixup.networks.fcn3 import FCN3
+from cmixup.networks.resnet import ResNet
 from models.conv_maml import ConvMAML
 from models.deepdta import POINTS, DeepDTA
-from models.fcn3 import FCN3
 from models.lstnet import LSTNet
 from models.r2plus1d_18 import R2Plus1D18
 from models.realmlp import RealMLP
-from models.resnet import ResNet
 from models.tabm import TabM
 from tests.helpers import forward_mixed
 

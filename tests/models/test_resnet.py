@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from cmixup.errors import InputError
+from cmixup.networks.resnet import ResNet
 from cmixup.networks.vision import Torchvision, import_torchvision
-from models.resnet import ResNet
 
 SHAPE = (3, 20, 24)
 

@@ -12,11 +12,11 @@ from torch import nn
 from cmixup.errors import InputError
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.label import LabelDistance
 from cmixup.training.method import squared_error, squared_errors
 from cmixup.training.optim import Adam
 from cmixup.training.trainer import Run, train
-from models.fcn3 import FCN3
 from models.realmlp import Rated, RealMLP
 from models.tabm import TabM
 from tests.helpers import METHODS, make_run, settings

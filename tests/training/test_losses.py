@@ -17,6 +17,7 @@ from cmixup.methods.foma import FOMA
 from cmixup.methods.mix import Mix
 from cmixup.metrics import nll, std_factor
 from cmixup.mixing.lam import Beta
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
@@ -26,7 +27,6 @@ from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean
 from cmixup.training.method import Method
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, RunResult, train
-from models.fcn3 import FCN3
 from tests.helpers import make_data, make_run, make_split, settings
 
 

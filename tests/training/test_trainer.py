@@ -13,12 +13,12 @@ from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS as SCORES
+from cmixup.networks.fcn3 import FCN3
 from cmixup.training.batch import Batch, EpochBatches
 from cmixup.training.method import Method
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.trainer import train
 from cmixup.training.training import Failure, Training
-from models.fcn3 import FCN3
 from tests.helpers import assert_states_close, assert_states_equal, composed, make_data, make_run, settings, train_one
 
 # ---- evaluation

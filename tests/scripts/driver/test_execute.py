@@ -14,8 +14,8 @@ import yaml
 
 from cmixup.errors import InputError
 from cmixup.files import PREPROCESSING
+from cmixup.networks.fcn3 import FCN3
 from cmixup.training.trainer import Stack
-from models.fcn3 import FCN3
 from scripts.config.compose import override_words
 from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged

@@ -13,8 +13,9 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
 from cmixup.spread import moments, varies
 from cmixup.tables.columns import as_numbers, cell, read_column
-from cmixup.tables.series import FILLS, STEPS, OneSeries, SeriesPreprocessing, text_of
-from cmixup.tables.written import unit_of
+from cmixup.tables.series import FILLS, ROW, STEPS, OneSeries, SeriesPreprocessing
+from cmixup.tables.steps import text_of
+from cmixup.tables.written import Reading, form_of_times, unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
 from datasets.common.table.fitting import numbers_rows
@@ -25,6 +26,7 @@ from datasets.common.table.user import Source, as_names
 from datasets.common.windows import WINDOW, Windows
 
 SYNTHETIC_ROWS = 600
+MUCH = 300.0  # times the size of the other series
 FAR = 10.0  # times the spread of another target: it decides the error, and who is mixed with whom
 
 
@@ -51,7 +53,8 @@ class Series(TextFile):
     Licence: the user's to know. Citation: the user's to give.
 
     Args:
-        time: the column of times; by default the only one.
+        time: the column of times; by default the only one that holds dates. One of numbers can be named; "row", where
+            no column is called so, counts the rows of each series.
         id: the column that names the series of a row, where the file has several; no window holds rows of two.
         target: the columns to forecast; by default all numeric ones.
         known: columns that are known ahead, such as holidays: a window has their values up to the row it forecasts.
@@ -104,12 +107,17 @@ class Series(TextFile):
         dates = [name for name in names if _holds_dates(readings[name].form)]
         given = {"time": as_names(self.time), "id": as_names(self.id), "target": self.targets, "known": self.known,
                  "drop": self.drop}  # fmt: skip
-        chosen = columns_named(given, names, source.name)
+        chosen = columns_named(given, [*names, *[ROW] * (self.time == ROW)], source.name)
         time = chosen["time"] or dates
-        if len(time) != 1 or time[0] not in dates:
+        if len(time) == 1 and time[0] in names and pd.api.types.is_numeric_dtype(frame[time[0]]):
+            readings[time[0]] = Reading(form_of_times(frame[time[0]].dropna().to_numpy(np.float64)))
+        elif len(time) != 1 or time[0] not in (*dates, ROW):
             hold = "hold dates" if dates else "holds dates such as 2024-01-31 13:00"
             got = f", got {format_value(time[0])}" if self.time else ""
-            raise InputError(f"time must name a column of {source.name}: {shortened(dates) or 'none'} {hold}{got}")
+            numbers = f"; a column of numbers can be named, too, and time={ROW} counts the rows"
+            what = f"time must name a column of {source.name}: {shortened(dates) or 'none'} {hold}{got}"
+            raise InputError(what + numbers * (not dates))
+        readings.setdefault(ROW, Reading(""))
         taken = {name for option in ("id", "drop") for name in chosen[option]} | {*time}
         named = [*chosen["target"], *chosen["known"]]
         numeric = [
@@ -134,12 +142,28 @@ class Series(TextFile):
             tuple(readings[name].form for name in columns), len(self.known), self.window, self.horizon,
             self.steps, self.fill,
         )  # fmt: skip
-        every = made.series(frame, source.name)
+        made, every = self._in_order(made, frame, source.name, readings[made.time].other)
         used = {name: readings[name] for name in (made.time, *columns)}
+        if made.form != used[made.time].form:
+            used[made.time] = Reading(made.form, f"{used[made.time].form} gives no regular step")
         left_out = [name for name in names if name not in taken and name not in columns]
-        return Placed(
-            replace(made, step=every[0].times.freqstr), every, source, reading_lines(used, frame.attrs), left_out
-        )
+        return Placed(replace(made, step=every[0].step), every, source, reading_lines(used, frame.attrs), left_out)
+
+    def _in_order(
+        self, made: SeriesPreprocessing, frame: pd.DataFrame, source: str, other: str
+    ) -> tuple[SeriesPreprocessing, list[OneSeries]]:
+        """Return the series by the order of day and month that alone gives a regular step, by day first if both do."""
+        read, wrong = list[tuple[SeriesPreprocessing, list[OneSeries]]](), list[InputError]()
+        for one in [made, *([replace(made, form=other)] if other else [])]:
+            try:
+                read.append((one, one.series(frame, source)))
+            except InputError as error:
+                wrong.append(error)
+        if not read and other:
+            raise InputError(f"{wrong[0]}; the dates are taken for {made.form}, dataset.dayfirst=false for {other}")
+        if not read:
+            raise wrong[0]
+        return min(read, key=lambda one: sum(series.filled for series in one[1]))
 
     def problems(self) -> tuple[str, ...]:
         """Return how text was read, and a line for each problem that the series seem to have; the stand-in has none."""
@@ -161,6 +185,13 @@ class Series(TextFile):
                 f"{most} varies more than {FAR:g} times as much as {least}, so it decides the error and who is mixed "
                 f"with whom: dataset.target={least} forecasts that one alone"
             )
+        size = {one.name: float(abs(one.values[: one.observed, : len(targets)]).mean()) for one in placed.every}
+        largest = max(size, key=size.__getitem__)
+        middle = float(np.median([size[name] for name in size if name != largest] or [np.inf]))
+        if size[largest] > MUCH * middle:
+            cure = f"frame[target] / frame.groupby({self.id!r})[target].transform('mean')"
+            what = f"{self.id} {largest} is {size[largest] / max(middle, 1e-300):.3g} times as large as the others"
+            lines.append(f"{what}, so it decides scale and error: {cure} divides each by its mean")
         return tuple(lines)
 
     def load(self, seed: int) -> RegressionData:
@@ -199,7 +230,7 @@ class Series(TextFile):
             for part in SPLITS
         )  # fmt: skip
         parts = {part: after[part] for part in SPLITS[1:]}
-        naive = naive_forecasts(values, begins[:-1], parts, ahead, every[0].times.freq)
+        naive = naive_forecasts(values, begins[:-1], parts, ahead, every[0].step)
         checksums, notes = placed.source.checksums, self._notes(cuts, after)
         if new := made.new_values(every):
             notes.append(f"constant in training, so that later values change nothing: {', '.join(new)}")
@@ -218,13 +249,17 @@ class Series(TextFile):
         placed = self.placed
         first = min(one.times[0] for one in placed.every)
         last = max(one.times[one.observed - 1] for one in placed.every)
-        val, test = (text_of(pd.Timestamp(cut)) for cut in cuts)
+        val, test = map(text_of, cuts)
         counts = ", ".join(f"{len(ends)} of {part}" for part, ends in after.items())
         split = f"trains on times from {text_of(first)}, validates from {val}, tests from {test} to {text_of(last)}"
         filled = sum(one.filled for one in placed.every)
+        short = [
+            f"{one.name} ({one.observed} rows)" for one in placed.every if one.observed < self.window + self.horizon
+        ]
         return [
             f"{split} (steps of {placed.made.step}; windows: {counts})",
             *[f"{filled} missing values were filled (fill={self.fill})"] * bool(filled),
+            *[f"too short for window {self.window} and horizon {self.horizon}: {shortened(short)}"] * bool(short),
         ]
 
     def _synthetic(self) -> Source:

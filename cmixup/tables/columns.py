@@ -11,7 +11,19 @@ from cmixup.errors import MAX_TEXT, InputError, format_value, nearest, shortened
 from cmixup.spread import VANISH, is_new
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
 from cmixup.tables.levels import LOGICAL, level_places, places_of
-from cmixup.tables.written import DURATION, ISO, THOUSANDS, TIME, Reading, parsed, reading_of, signs_of
+from cmixup.tables.written import (
+    DURATION,
+    ISO,
+    PLAIN,
+    SINCE,
+    THOUSANDS,
+    TIME,
+    Reading,
+    kind_of,
+    parsed,
+    reading_of,
+    signs_of,
+)
 
 #: Cells that stand for an unknown value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", "<NA>", "NaT")
@@ -116,7 +128,7 @@ def read_column(values: pd.Series) -> Reading:
     plain = not as_numbers(pd.Series(words, dtype=object))[1].any()
     if plain and not any(THOUSANDS.get(thousands, "no sign") in word for word in words):
         return Reading("")
-    return reading_of(words, thousands, decimal)
+    return reading_of(words, thousands, decimal, values.attrs.get("dayfirst", "auto"))
 
 
 def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -125,11 +137,12 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
     Texts are read as numbers, and true and false as 1 and 0; or by a form. Numbers of a form may be written with other
     signs for thousands and decimals, or stand as they are.
     """
-    if pd.api.types.is_numeric_dtype(values):
+    if pd.api.types.is_numeric_dtype(values) and form not in (*PLAIN, *SINCE):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         return numbers, np.full(len(values), form[:1] not in ("", "1")) & ~np.isnan(numbers)
     if form and (times := days_of(values)) is not None:
-        return times[0], np.zeros(len(values), dtype=bool)
+        mixed = (times[1] == DATES) != (kind_of(form) == "date") or form[:1] == "1"
+        return times[0], np.full(len(values), mixed) & ~np.isnan(times[0])
     codes, words = as_words(values)
     if not form:
         texts = pd.Series([LOGICAL.get(word.lower(), word) for word in words], dtype=object)
@@ -141,6 +154,8 @@ def as_numbers(values: pd.Series, form: str = "") -> tuple[np.ndarray, np.ndarra
             other = reading_of(words, decimal=decimal).form
             if other[:1] == "1" and signs_of(other)[2] in ("", unit):
                 numbers = parsed(words, other)
+        elif kind_of(form) == "date" and np.isnan(numbers).any():  # T, Z and seconds are written or not
+            numbers = np.where(np.isnan(numbers), parsed(words, ISO), numbers)
     return np.append(numbers, np.nan)[codes], np.append(np.isnan(numbers), False)[codes]
 
 
@@ -181,8 +196,7 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
     """
     numbers, wrong = as_numbers(values, form)
     if wrong.any():
-        kind = {"": "", "1": "number", "t": "time", "d": "duration"}.get(form[:1], "date")
-        what = f"no {kind} like {form}" if form else "not a number"
+        what = f"no {kind_of(form)} like {form}" if form else "not a number"
         raise InputError(f"{cell(values, int(np.argmax(wrong)), source)} is {what}")
     large = np.abs(numbers) > LARGEST
     if large.any():

@@ -1,9 +1,9 @@
 """A series of one's own: rows with times on a regular grid, and how a run makes windows of them; kept as JSON."""
 
-from collections import Counter
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,11 @@ from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.spread import VANISH, is_new, warn_of_new
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
+from cmixup.tables.steps import MONTHLY, grid, places, step_of, text_of
 
 FILLS = ("none", "previous", "linear")
+ROW = "row"  # the column of times where there is none
+ROUNDED = 0.01  # ms by which times differ from whole ones through rounding, as those of spreadsheets
 STEPS = ("last", "all")
 
 
@@ -23,7 +26,8 @@ class OneSeries:
     """One series with a row for every step."""
 
     name: str  # by which the rows of a file name it; empty where there is one
-    times: pd.DatetimeIndex  # (n,), with their step as `freq`
+    times: pd.Index  # (n,) dates or numbers
+    step: str  # between them (`cmixup.tables.steps`)
     values: np.ndarray  # (n, columns) float64; in rows from `observed` on only columns that are known ahead have one
     observed: int  # rows up to the last one with a target
     filled: int  # rows and cells
@@ -39,8 +43,8 @@ class SeriesPreprocessing(Preprocessing):
     """
 
     format: ClassVar[str] = SERIES_FORMAT
-    time: str  # the column of times
-    form: str  # how it is written (`cmixup.tables.written`)
+    time: str  # the column of times; `ROW` where there is none counts the rows of each series
+    form: str  # how it is written (`cmixup.tables.written`); nothing for numbers
     id: str  # the column that names the series of a row; empty for one series
     columns: tuple[str, ...]  # that a row of a window holds: targets, others, those that are known ahead
     forms: tuple[str, ...]  # of the columns
@@ -49,7 +53,7 @@ class SeriesPreprocessing(Preprocessing):
     horizon: int
     steps: str
     fill: str
-    step: str = ""  # between rows, as pandas writes it, such as "h" or "MS"; empty to find it
+    step: str = ""  # between rows (`cmixup.tables.steps`), such as "h" or "MS"; empty to find it
     shift: tuple[float, ...] = ()  # as the scale of every column, by its training rows
     scale: tuple[float, ...] = ()
 
@@ -90,15 +94,13 @@ class SeriesPreprocessing(Preprocessing):
             frame = frame.reset_index([name for name in (self.id, self.time) if name in named])
         elif self.time not in frame and isinstance(frame.index, pd.DatetimeIndex) and frame.index.name is None:
             frame = frame.rename_axis(self.time).reset_index()
-        frame = checked_columns(frame, [self.time, *filter(None, [self.id]), *self.columns], source)
-        days = checked_numbers(frame[self.time], source, self.form)
-        if not len(days) or np.isnan(days).any():
-            where = f", row {frame.index[int(np.argmax(np.isnan(days)))]}" if len(days) else ""
-            raise InputError(f"{source}{where} has no time in column {format_value(self.time)}")
-        times = pd.DatetimeIndex(pd.to_datetime(np.round(days * 86_400_000).astype(np.int64), unit="ms"))
+        counted = self.time == ROW and ROW not in map(str, frame)
+        named = [*([] if counted else [self.time]), *filter(None, [self.id]), *self.columns]
+        frame = checked_columns(frame, named, source)
         read = [checked_numbers(frame[name], source, form) for name, form in zip(self.columns, self.forms, strict=True)]
+        codes = level_codes(frame[self.id]) if self.id else np.zeros(len(frame), dtype=np.int64)
+        times = pd.Index(pd.Series(codes).groupby(codes).cumcount() + 1) if counted else self._times(frame, source)
         rows = pd.DataFrame(np.column_stack(read), index=times, columns=list(self.columns))
-        codes = level_codes(frame[self.id]) if self.id else np.zeros(len(rows), dtype=np.int64)
         words = sorted(as_words(frame[self.id])[1]) if self.id else [""]
         if (codes < 0).any():
             row = frame.index[int(np.argmax(codes < 0))]
@@ -109,31 +111,53 @@ class SeriesPreprocessing(Preprocessing):
             place = place[np.argsort(times[place], kind="stable")]
             if (same := np.flatnonzero(times[place][1:] == times[place][:-1])).size:
                 first, second = frame.index[place[same[0] : same[0] + 2]]
+                when = times[place[same[0]]]
                 cure = "" if self.id else ": leave one out, or name the column that tells series apart, dataset.id="
-                when = text_of(times[place[same[0]]])
-                raise InputError(f"{call}, rows {first} and {second} have one time, {when}{cure}")
+                cure = _of_clock(times[place], self.time, frame) or cure
+                raise InputError(f"{call}, rows {first} and {second} have one time, {text_of(when)}{cure}")
             every[word] = call, place
         call, longest = max(every.values(), key=lambda one: len(one[1]))
-        step = self.step or _step_of(times[longest], call)
+        step = self.step or step_of(times[longest], call)
         return [
             self._on_grid(word, rows.iloc[place], frame.index[place], step, call)
             for word, (call, place) in every.items()
         ]
 
+    def _times(self, frame: pd.DataFrame, source: str) -> pd.Index:
+        """Return the times of a table's rows, as dates to the microsecond or as numbers."""
+        days = checked_numbers(frame[self.time], source, self.form)
+        if not len(days) or np.isnan(days).any():
+            where = f", row {frame.index[int(np.argmax(np.isnan(days)))]}" if len(days) else ""
+            raise InputError(f"{source}{where} has no time in column {format_value(self.time)}")
+        if not self.form:
+            return pd.Index(days.astype(np.int64) if (days == np.floor(days)).all() else days)
+        length = days * 86_400_000
+        unit = "ms" if abs(length - np.round(length)).max() < ROUNDED else "us"
+        return pd.DatetimeIndex(
+            pd.to_datetime(np.round(length * (1 if unit == "ms" else 1000)).astype(np.int64), unit=unit)
+        )
+
     def _on_grid(self, name: str, rows: pd.DataFrame, numbers: pd.Index, step: str, source: str) -> OneSeries:
         """Return sorted rows with one for every step; `numbers` are how errors call them."""
-        times = pd.DatetimeIndex(rows.index)
-        grid = pd.date_range(times[0], times[-1], freq=step)
-        if (between := ~times.isin(grid)).any():
-            k = int(np.argmax(between))
+        times, place = rows.index, places(rows.index, step)
+        if (wrong := (place < 0) | np.append(False, np.diff(place) <= 0)).any():
+            k = int(np.argmax(wrong))
             where = f"{source}, row {numbers[k]}: {text_of(times[k])}"
             raise InputError(f"{where} is not on the steps of {step} that others have")
-        missing = grid.difference(times)
+        every = grid(times[0], int(place[-1]) + 1, step)
+        missing = np.setdiff1d(np.arange(len(every)), place)
         if len(missing) and (self.fill == "none" or len(missing) > len(times)):
-            cure = "" if len(missing) > len(times) else ": dataset.fill=previous or linear fills them"
-            what = f"{len(missing)} of {len(grid)} times are missing at steps of {step}"
-            raise InputError(f"{source}: {what}, the first {text_of(missing[0])}{cure}")
-        values = rows.reindex(grid).to_numpy(copy=True)
+            cure = ": dataset.fill=previous or linear fills them"
+            if len(missing) > len(times):
+                cure = f": if rows follow each other all the same, dataset.time={ROW} counts them"
+            cure = _of_clock(every[missing], self.time) or cure
+            what = f"{len(missing)} of {len(every)} times are missing at steps of {step}"
+            raise InputError(f"{source}: {what}, the first {text_of(every[missing[0]])}{cure}")
+        if MONTHLY.fullmatch(step):  # a month's row keeps its day
+            every = pd.DatetimeIndex(pd.Series(every.astype(times.dtype)).where(np.isin(np.arange(len(every)), missing),
+                                     pd.Series(times, index=place)))  # fmt: skip
+        values = np.full((len(every), rows.shape[1]), np.nan)
+        values[place] = rows.to_numpy()
         known = np.flatnonzero(~np.isnan(values[:, : self.n_targets]).all(axis=1))
         if not known.size:
             raise InputError(f"{source} has no value of {', '.join(self.columns[: self.n_targets])} in any row")
@@ -146,10 +170,10 @@ class SeriesPreprocessing(Preprocessing):
             values = (table.ffill() if self.fill == "previous" else table.interpolate(limit_area="inside")).to_numpy()
         if (unknown := np.isnan(values)).any():
             row, column = np.argwhere(unknown)[0]
-            where = f"column {format_value(self.columns[column])} has no value at {text_of(grid[row])}"
+            where = f"column {format_value(self.columns[column])} has no value at {text_of(every[row])}"
             cure = ": dataset.fill=previous or linear fills gaps"
             raise InputError(f"{source}: {where}{cure if self.fill == 'none' else f'; fill={self.fill} has none'}")
-        return OneSeries(name, grid, values, observed, int(gaps.sum()))
+        return OneSeries(name, every, step, values, observed, int(gaps.sum()))
 
     def scaled_by(self, shift: np.ndarray, scale: np.ndarray) -> Self:
         """Return this with the mean and the scale `(columns,)` of training rows."""
@@ -182,12 +206,18 @@ class SeriesPreprocessing(Preprocessing):
         With the last step alone windows that end up to `horizon` - 1 rows before it are among them, as many as there
         are: each forecasts one step.
         """
-        windows, every = [], self.series(frame, source)
-        warn_of_new(self.new_values(every), source)
-        for one in every:
+        every = self.series(frame, source)
+        windows, whole, short = [], self._whole(every), [one for one in every if one.observed < self.window]
+        what = f"has {short[0].observed} rows with a target; a window needs {self.window}" if short else ""
+        if not whole:
+            raise InputError(f"{source}{f', {self.id} {short[0].name}' if self.id else ''} {what}")
+        if short:
+            others = f", and {len(short) - 1} others are as short" if short[1:] else ""
+            line = f"{source}: {self.id} {short[0].name} {what}{others}: left out"
+            warnings.warn(line, UserWarning, stacklevel=3)
+        warn_of_new(self.new_values(whole), source)
+        for one in whole:
             call = f"{source}, {self.id} {one.name}" if self.id else source
-            if one.observed < self.window:
-                raise InputError(f"{call} has {one.observed} rows with a target; a window needs {self.window}")
             if self.n_known and len(one.times) < one.observed + self.horizon:
                 names = ", ".join(self.columns[-self.n_known :])
                 raise InputError(
@@ -197,6 +227,10 @@ class SeriesPreprocessing(Preprocessing):
             rows = self.inputs(one)
             windows += [rows[end - self.window : end] for end in self._ends(one)]
         return np.stack(windows)
+
+    def _whole(self, every: Sequence[OneSeries]) -> list[OneSeries]:
+        """Return the series that have enough rows for a window."""
+        return [one for one in every if one.observed >= self.window]
 
     def _ends(self, one: OneSeries) -> range:
         """Return the rows that follow the windows of `apply`."""
@@ -208,35 +242,34 @@ class SeriesPreprocessing(Preprocessing):
 
         Its index holds the times, below the names of the series where there are several.
         """
-        index, every = list[tuple[str, pd.Timestamp]](), self.series(frame)
-        for one in every:
-            after = pd.date_range(one.times[one.observed - 1], periods=self.horizon + 1, freq=one.times.freq)[1:]
+        index = list[tuple[str, Any]]()
+        for one in self._whole(self.series(frame)):
+            after = grid(one.times[one.observed - 1], self.horizon + 1, one.step)[1:]
             count = self.horizon if self.steps == "all" else len(self._ends(one))
             index += [(one.name, time) for time in after[-count:]]
         names, times = zip(*index, strict=True)
-        time = pd.DatetimeIndex(times, name=self.time)
+        time = pd.Index(times, name=self.time)
         both = pd.MultiIndex.from_arrays([pd.Index(names, name=self.id), time]) if self.id else time
         return pd.DataFrame(values.reshape(len(index), -1), index=both, columns=list(self.columns[: self.n_targets]))
 
 
-def _step_of(times: pd.DatetimeIndex, source: str) -> str:
-    """Return the most common step of `times`, sorted: working days, months, or a length that most rows have."""
-    if len(times) < 3:
-        raise InputError(f"{source} has {len(times)} rows; a series needs 3 or more")
-    length, count = Counter(times[1:] - times[:-1]).most_common(1)[0]
-    if length == pd.Timedelta(days=1) and len(times) > 5 and (times.day_of_week < 5).all():
-        return "B"
-    for inside, unit in ((times.is_month_start, "MS"), (times.is_month_end, "ME")):
-        if inside.all() and length >= pd.Timedelta(days=28):
-            months = np.diff(12 * times.year + times.month)
-            return f"{np.bincount(months).argmax()}{unit}"
-    if count <= len(times) / 2:
-        most = f"the most common one, {length}, is between {count} of {len(times)} rows"
-        raise InputError(f"{source} has no regular step: {most}")
-    days, rest = divmod(length, pd.Timedelta(days=1))
-    return str(pd.tseries.frequencies.to_offset(length).freqstr) if rest else f"{days}D"
+def _of_clock(times: pd.Index, name: str, frame: pd.DataFrame | None = None) -> str:
+    """Return what to do where the times are local, or hours stand in a column of their own; nothing for others.
 
-
-def text_of(time: pd.Timestamp) -> str:
-    """Return a time as errors and notes write it, such as 2024-01-31 13:00."""
-    return f"{time:%Y-%m-%d %H:%M:%S}".removesuffix(":00").removesuffix(" 00:00")
+    They are those of a series, some of them doubled, with its table; or those that are missing.
+    """
+    if not isinstance(times, pd.DatetimeIndex):
+        return ""
+    doubled = times if frame is None else times[times.duplicated()]
+    read = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"
+    if ((doubled.day_of_week == 6) & (doubled.hour < 4) & doubled.month.isin([3, 4, 9, 10, 11])).all():
+        zone = "tz_localize('Europe/Berlin', ambiguous='infer').dt.tz_convert('UTC')"
+        return f": an hour of summer time, it seems; times are taken with their offset, as by {read}.dt.{zone}"
+    if frame is not None and (times == times.normalize()).all():
+        for column in map(str, frame):
+            values = pd.to_numeric(frame[column], errors="coerce") if column != name else pd.Series(dtype=float)
+            if 12 <= values.nunique() <= 25 and values.isin(range(25)).all():
+                less = " - 1" if values.max() == 24 and values.min() == 1 else ""
+                hours = f"pd.to_timedelta(frame[{column!r}]{less}, unit='h')"
+                return f": {column} is the hour, it seems; both become one column by {read} + {hours}"
+    return ""

@@ -4,27 +4,34 @@ A form is a text of its own, and kept with a run:
 
 - a number as an example, with the signs that group thousands and begin decimals, and its unit: "1,234.5 kg", "1234.5 %"
 - a date as `strptime` has it, or `ISO`, which takes any offset from UTC; `WEEK` and `QUARTER` are at their first day
+- whole numbers as times: "%Y%m%d", "%Y%m" and "s since 1970" (also ms, us, ns)
 - `TIME` of day, with or without am and pm, and `DURATION`, such as "2 days 03:00:00", "1h 30m" or "P1DT2H"
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from cmixup.sampling.inputs import Floats
 
-#: Spellings of dates that are tried in turn: of 03/04/2024 the day comes first, unless some day of the column cannot.
+#: Dates of numbers alone, whose day or month comes first: of 03/04/2024 the day, unless some day of the column cannot.
+DAY_FIRST = tuple(
+    f"%d{sign}%m{sign}{year}{clock}"
+    for sign in "./-" for year in ("%Y", "%y") for clock in ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+)  # fmt: skip
+#: Other spellings of dates, which are tried in turn.
 STRPTIME = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
-    *("%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y"),
-    *("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M:%S"),
-    *("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%m/%Y"),
-    *("%b %Y", "%B %Y", "%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S"),
+    *("%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"),
+    *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y", "%m/%Y", "%b %Y", "%B %Y", "%b-%y", "%YM%m"),
+    *("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S"),
 )
+#: Whole numbers as times: how many of a unit since 1970 are a day, by the form, and dates without a sign between.
+SINCE = {f"{unit} since 1970": 86_400 * times for unit, times in (("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))}
+PLAIN = ("%Y%m%d", "%Y%m")
 ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of day", "duration"
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
 #: A column of so many words of one form, at least, is meant to have it.
@@ -54,17 +61,23 @@ class Reading(NamedTuple):
 
     form: str  # of its texts; nothing if it is read as it stands, or holds no such text
     doubt: str = ""
+    other: str = ""  # form of dates by which the texts read otherwise, if there is one
 
 
-def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = ".") -> Reading:
+def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = ".", dayfirst: Any = "auto") -> Reading:
     """Return the first reading by which all known texts of a column are numbers or times, of no form if there is none.
 
-    `thousands` is auto, none, or the name of a sign (`THOUSANDS`). A column may have the other `decimal` sign, too.
+    `thousands` is auto, none, or the name of a sign (`THOUSANDS`). A column may have the other `decimal` sign, too. Of
+    dates that read both ways `dayfirst`, True or False, takes one.
     """
     if not words:
         return Reading("")
+    if re.match(r"\d{1,2}[./-]\d{1,2}[./-]\d", words[0]):
+        in_order = (_in_order([form, month_first(form)], words, dayfirst) for form in DAY_FIRST)
+        if reading := next(filter(None, in_order), None):
+            return reading
     for form in (*STRPTIME, ISO, WEEK, QUARTER, TIME):
-        if not (np.isnan(parsed(words[:1], form)).any() or np.isnan(parsed(words, form)).any()):
+        if _fits(words, form):
             return Reading(form)
     readings = list(_numerals(words, thousands, decimal))
     if readings:
@@ -78,9 +91,43 @@ def reading_of(words: Sequence[str], thousands: str = "auto", decimal: str = "."
                 )
                 break
         return Reading(form, doubt)
-    if not (np.isnan(parsed(words[:1], DURATION)).any() or np.isnan(parsed(words, DURATION)).any()):
+    if _fits(words, DURATION):
         return Reading(DURATION)
     return Reading("", _nearly(words, thousands, decimal))
+
+
+def _fits(words: Sequence[str], form: str) -> bool:
+    return not (np.isnan(parsed(words[:1], form)).any() or np.isnan(parsed(words, form)).any())
+
+
+def month_first(form: str) -> str:
+    """Return a form of dates with day and month exchanged."""
+    return form.translate(str.maketrans("dm", "md"))
+
+
+def _in_order(forms: list[str], words: Sequence[str], dayfirst: Any) -> Reading | None:
+    """Return how dates of numbers are read whose day comes first, or whose month does; the doubt where both fit."""
+    fitting = [form for form in (forms if dayfirst is not False else forms[::-1]) if _fits(words, form)]
+    if not fitting:
+        return None
+    days, *others = (parsed(words, form) for form in fitting)
+    if dayfirst != "auto" or not others or not (row := np.flatnonzero(days != others[0])).size:
+        return Reading(fitting[0])
+    one, other = (
+        f"{np.datetime64(int(read[row[0]]), 'D')} ({form})" for read, form in zip((days, *others), fitting, strict=True)
+    )
+    doubt = f"{words[row[0]]!r} is taken for {one}; dataset.dayfirst=false takes it for {other}"
+    return Reading(fitting[0], doubt, fitting[1])
+
+
+def form_of_times(numbers: Floats) -> str:
+    """Return the form of numbers that are times: 20240131, 202401, since 1970, or nothing of other numbers."""
+    words = [str(int(number)) for number in numbers]
+    for form, low, high in (("%Y%m%d", 17e6, 22e6), ("%Y%m", 17e4, 22e4)):
+        if ((numbers > low) & (numbers < high) & (numbers == np.floor(numbers))).all() and _fits(words, form):
+            return form
+    years = numbers.min() / 365.25, numbers.max() / 365.25
+    return next((form for form, day in SINCE.items() if years[0] > 10 * day and years[1] < 130 * day), "")
 
 
 def _nearly(words: Sequence[str], thousands: str, decimal: str) -> str:
@@ -101,6 +148,9 @@ def parsed(words: Sequence[str], form: str) -> Floats:
     if form[0] == "1":
         thousands, decimal, unit = signs_of(form)
         return np.array([value if of in ("", unit) else np.nan for value, of in _values(words, thousands, decimal)])
+    if form in SINCE:
+        numbers: Floats = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").to_numpy(np.float64)
+        return numbers / SINCE[form]
     if form == TIME:
         return np.array([_time(word) for word in words])
     if form == DURATION:
@@ -110,7 +160,7 @@ def parsed(words: Sequence[str], form: str) -> Floats:
     if form in (WEEK, QUARTER):
         words, form = [_first_day(word, form) for word in words], "%G-W%V-%u" if form == WEEK else "%Y-%m-%d"
     if form == ISO:
-        words, form = [word if re.match(r"\d{4}-\d", word) else "" for word in words], "ISO8601"
+        words, form = [word if re.match(r"\d{4}-\d|\d{8}T", word) else "" for word in words], "ISO8601"
     dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
     days: Floats = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(np.float64)
     return days
@@ -121,6 +171,11 @@ def signs_of(form: str) -> tuple[str, str, str]:
     match = re.fullmatch(r"1(\D?)234(\D)5(?: (.+))?", form)
     assert match is not None
     return match[1], match[2], match[3] or ""
+
+
+def kind_of(form: str) -> str:
+    """Return what a form is of: a number, time, duration or date; nothing without a form."""
+    return {"": "", "1": "number", "t": "time", "d": "duration"}.get(form[:1], "date")
 
 
 def unit_of(form: str) -> str:

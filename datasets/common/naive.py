@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 import torch
 
-
-def periods_of(step: pd.DateOffset) -> dict[str, int]:
-    """Return the rows of the periods that a step is known to have: a day and a week, or a year."""
-    if isinstance(step, pd.offsets.BusinessDay):
-        rows = {"week": 5.0}
-    elif isinstance(step, (pd.offsets.MonthBegin, pd.offsets.MonthEnd)):
-        rows = {"year": 12 / step.n}
-    else:
-        epoch = pd.Timestamp(0)
-        rows = {name: pd.Timedelta(days=days) / (epoch + step - epoch) for name, days in (("day", 1), ("week", 7))}
-    return {name: int(count) for name, count in rows.items() if count > 1 and count == int(count)}
+from cmixup.tables.steps import periods_of
 
 
 def naive_forecasts(
-    values: np.ndarray, begins: np.ndarray, after: Mapping[str, np.ndarray], ahead: np.ndarray, step: pd.DateOffset
+    values: np.ndarray, begins: np.ndarray, after: Mapping[str, np.ndarray], ahead: np.ndarray, step: str
 ) -> dict[str, dict[str, torch.Tensor]]:
     """Return forecasts that need no training, by name and part: the last value, and that at the same time before.
 

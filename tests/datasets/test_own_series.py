@@ -13,8 +13,8 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from cmixup.metrics import evaluate
 from cmixup.tables.series import SeriesPreprocessing
+from cmixup.tables.steps import periods_of
 from datasets.common.base import SPLITS
-from datasets.common.naive import periods_of
 from datasets.series import Series
 
 
@@ -149,7 +149,7 @@ def test_steps_and_periods(tmp_path: Path, freq: str, text: str, step: str, peri
     (one,) = dataset.placed.every
     assert dataset.placed.made.step == pd.tseries.frequencies.to_offset(step).freqstr
     assert (one.times == times).all()
-    assert periods_of(one.times.freq) == periods
+    assert periods_of(one.step) == periods
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"target": "a", "drop": ["a"]}, same, "column 'a' is named twice by time, id, target, known and drop"),
     ({"time": "tiem"}, same, "time 'tiem' is no column of load.csv; the nearest name is 'time'"),
     ({"target": "a,b"}, same, "of several make a list, dataset.target=[a,b]"),
-    ({"time": "a"}, same, "time must name a column of load.csv: time hold dates, got 'a'"),
+    ({"time": "a"}, lambda frame: frame.assign(a="x"), "time must name a column of load.csv: time hold dates, got 'a'"),
     ({}, lambda frame: frame.drop(columns="time"), "load.csv: none holds dates such as 2024-01-31 13:00"),
     ({}, lambda frame: frame.assign(day=frame["time"]), "time must name a column of load.csv: time, day hold dates"),
     ({"target": "day"}, lambda frame: frame.assign(day=frame["time"]), "time must name a column"),

@@ -125,10 +125,10 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
     `attrs` is what the table's reader noted in its frame: `header` and `doubts`, a line by column.
     """
     kinds = {"numbers": list[str](), "days": list[str]()}
-    for name, (form, _) in readings.items():
-        if form:
-            kinds["numbers" if form[0] == "1" else "days"].append(f"{name} ({form})")
-    doubts = {name: doubt for name, (_, doubt) in readings.items() if doubt} | attrs.get("doubts", {})
+    for name, reading in readings.items():
+        if reading.form:
+            kinds["numbers" if reading.form[0] == "1" else "days"].append(f"{name} ({reading.form})")
+    doubts = {name: reading.doubt for name, reading in readings.items() if reading.doubt} | attrs.get("doubts", {})
     return [
         *([attrs["header"]] if "header" in attrs else []),
         *(f"read as {kind}: {', '.join(names)}" for kind, names in kinds.items() if names),

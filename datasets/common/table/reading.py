@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cmixup.errors import InputError, check_choice, check_count, format_value, nearest
+from cmixup.errors import InputError, check_choice, check_count, check_flag, format_value, nearest
 from cmixup.tables.columns import MISSING
 from cmixup.tables.written import THOUSANDS
 from datasets.common.table.files import open_file, packing, read_binary
@@ -56,11 +56,14 @@ class Format:
     missing: tuple[str, ...] = ()  # texts that stand for an unknown value beside `MISSING`
     thousands: str = "auto"  # none, or what groups thousands: one of `THOUSANDS` by name
     skip: str | int = "auto"  # or how many lines stand before the header
+    dayfirst: bool | str = "auto"  # or whether 02/01/2010 is in January, where all dates of a column read both ways
 
     def __post_init__(self) -> None:
         check_choice("thousands", self.thousands, ("auto", "none", *THOUSANDS))
         if self.skip != "auto":
             check_count("skip", self.skip, what="auto or a number of lines")  # type: ignore[arg-type]
+        if self.dayfirst != "auto":
+            check_flag("dayfirst", self.dayfirst)  # type: ignore[arg-type]
         check_choice("separator", self.separator, ("auto", *SEPARATORS, *SEPARATORS.values()))
         check_choice("decimal", self.decimal, ("auto", *DECIMALS, *DECIMALS.values()))
         try:
@@ -103,6 +106,7 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
     if not len(frame):
         raise InputError(f"{path} has a header and no rows")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
+    frame.attrs["dayfirst"] = form.dayfirst
     return frame
 
 

@@ -23,7 +23,7 @@ class TextFile(Dataset):
 
     Args:
         path: the file; `datasets.common.table.reading` says by which rules it is read.
-        separator, decimal, encoding, missing, thousands, skip: see `Format`.
+        separator, decimal, encoding, missing, thousands, skip, dayfirst: see `Format`.
         options: of the other classes that the dataset is made of.
     """
 
@@ -40,11 +40,12 @@ class TextFile(Dataset):
         missing: str | int | list | None = None,
         thousands: str = "auto",
         skip: str | int = "auto",
+        dayfirst: bool | str = "auto",
         **options: Any,
     ):
         super().__init__(**options)
         self.path = path
-        self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip)
+        self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip, dayfirst)
 
     @cached_property
     def checksums(self) -> dict[str, str]:

@@ -6,12 +6,10 @@ cut or emptied; a bit that has flipped since, with which a model would predict o
 
 import contextlib
 import errno
-import functools
 import glob
 import hashlib
 import json
 import os
-import platform
 import re
 import secrets
 import sys
@@ -30,7 +28,7 @@ DONE = "DONE"
 DAMAGED = ".damaged"  # ends the name of a file that was set aside
 #: Of `fsync`: the file system has no such thing. Any other error says that what was written may be lost.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EROFS)
-DAY = 86_400.0  # seconds after which a temporary file of another machine is nobody's
+DAY = 86_400.0  # seconds after which a temporary file is nobody's
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -75,11 +73,11 @@ def sync(path: Path) -> None:
 def temporary_beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """Give a new file beside `path`, to be written and then `put` there; it is removed unless it was put.
 
-    Its name says whose it is, so that those of killed processes are removed, too. An `OSError` inside names `path`.
+    Those that killed processes left for `path` are removed once they are a day old. An `OSError` inside names `path`.
     """
     make_folder(path.parent)
     remove_stale(path)
-    part = path.with_name(f".{path.name}.{place()}-{os.getpid()}.{secrets.token_hex(4)}{suffix}")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{suffix}")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # who may read it, the umask says
         yield part
@@ -110,13 +108,12 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove temporary files made for `path` whose process is dead, or is elsewhere if they are a day old."""
+    """Remove temporary files made for `path` that nobody has written to for a day."""
     for beside in path.parent.glob(f".{glob.escape(path.name)}.*"):
         end = beside.name.removeprefix(f".{path.name}.")
-        if match := re.fullmatch(r"([0-9a-f]{8})-(\d+)\.\w{8}(?:\.part)?", end):
-            whose, pid = match.groups()
+        if re.fullmatch(r"(?:[0-9a-f]{8}-\d+\.)?\w{8}(?:\.part)?", end):  # earlier names had machine and process
             with contextlib.suppress(OSError):
-                if not is_alive(int(pid)) if whose == place() else time.time() - beside.stat().st_mtime > DAY:
+                if time.time() - beside.stat().st_mtime > DAY:
                     beside.unlink()
 
 
@@ -125,49 +122,6 @@ def set_aside(path: Path, why: str) -> None:
     aside = path.with_name(path.name + DAMAGED)
     path.replace(aside)
     sys.stderr.write(f"{path} {why}: set aside as {aside.name}\n")
-
-
-@functools.cache
-def place() -> str:
-    """Return the space of process numbers that this process is in, machine and container, as eight hexadecimal digits.
-
-    Two machines may have one name, and the first container of each one number; no two starts of a machine have one id.
-    """
-    space = started = ""
-    with contextlib.suppress(OSError):
-        space = os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, but `pid:[number]`
-        started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    named = os.fsencode(platform.node())  # a name need not be text
-    return hashlib.sha256(named + f" {space} {started}".encode()).hexdigest()[:8]
-
-
-def is_alive(pid: int) -> bool:
-    """Return whether a process of this place lives; one that has ended and waits to be reaped does not."""
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    if sys.platform == "win32":  # where signal 0 is Ctrl-C
-        return _is_alive_on_windows(pid)
-    try:  # of other users nothing may be shown there (hidepid)
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _is_alive_on_windows(pid: int) -> bool:
-    """Return whether Windows has such a process that has not ended."""
-    import ctypes
-
-    windows: Any = ctypes
-    kernel, synchronize, timeout = windows.windll.kernel32, 0x00100000, 0x102
-    if not (handle := kernel.OpenProcess(synchronize, False, pid)):
-        return bool(kernel.GetLastError() == 5)  # access denied: another user's
-    try:
-        return bool(kernel.WaitForSingleObject(handle, 0) == timeout)
-    finally:
-        kernel.CloseHandle(handle)
 
 
 PREPROCESSING = "preprocessing.json"  # of a run on data whose new rows it can predict

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import multiprocessing
 import os
 import statistics
 import sys
@@ -35,7 +34,7 @@ from scripts.driver.job import plan_job
 from scripts.driver.logger import WandbLogger
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import RunFolder
-from scripts.driver.workers import end_with
+from scripts.driver.workers import end_with_parent
 
 
 def run_training(cfg: DictConfig) -> float:
@@ -119,8 +118,7 @@ def main(cfg: DictConfig) -> float:
         take_folders(HydraConfig.get().overrides.hydra)  # a launcher's process elsewhere has not read the command line
         if HydraConfig.get().mode != RunMode.MULTIRUN:
             return run_training(cfg)
-        if (command := multiprocessing.parent_process()) is not None:  # a launcher's, such as joblib's
-            end_with(command.pid or 0)
+        end_with_parent()  # a launcher's, such as joblib's
         return guarded_job(lambda: run_training(cfg))
 
 

@@ -61,36 +61,14 @@ def test_what_is_written_is_on_the_disk_before_and_after_it_has_its_name(
     assert done == ["folder", "file of 4", "rename", "folder"]
 
 
-def test_a_process_that_is_not_listed_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """/proc may hide those of other users (hidepid), who may not be signalled either."""
-    monkeypatch.setattr(Path, "read_text", Mock(side_effect=FileNotFoundError))
-    for error, alive in ((None, True), (PermissionError, True), (ProcessLookupError, False), (OverflowError, False)):
-        monkeypatch.setattr(files.os, "kill", Mock(side_effect=error))
-        assert files.is_alive(1) is alive
-
-
-def test_two_machines_of_one_name_are_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = set()
-    for number in ("1", "2", "1"):
-        files.place.cache_clear()
-        monkeypatch.setattr(Path, "read_text", lambda _, number=number: number)
-        places.add(files.place())
-    files.place.cache_clear()
-    assert len(places) == 2
-
-
-def test_temporary_files_of_the_dead_go(tmp_path: Path) -> None:
-    path, here = tmp_path / "file", files.place()
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    gone = [f".file.{here}-{child}.abcd_123", f".file.{here}-{child}.abcd_123.part", ".file.00000000-1.abcdefgh"]
-    stay = [f".file.{here}-{os.getpid()}.abcdefgh", ".file.00000000-2.abcdefgh", ".file.txt", ".other.abcdefgh"]
+def test_temporary_files_that_are_a_day_old_go(tmp_path: Path) -> None:
+    gone = [".file.abcd_123", ".file.0123abcd.part", ".file.00000000-1.abcdefgh"]
+    stay = [".file.abcdefgh", ".file.txt", ".other.abcdefgh"]
     for name in (*gone, *stay):
         (tmp_path / name).touch()
-    os.utime(tmp_path / gone[2], (1, 1))
-    write_atomically(path, "text")
+    for name in (*gone, *stay[1:]):
+        os.utime(tmp_path / name, (1, 1))
+    write_atomically(tmp_path / "file", "text")
     assert sorted(os.listdir(tmp_path)) == sorted([*stay, "file"])  # noqa: PTH208
 
 

@@ -16,7 +16,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext
 from typing import Any
 
-from cmixup.files import is_alive
 from scripts.driver.cli import USER_ERRORS
 
 PARENT_LOOK = 1.0  # seconds between two looks at the parent
@@ -30,7 +29,7 @@ class Worker:
 
     def __init__(self, context: SpawnContext, work: Work):
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve_tasks, args=(theirs, os.getpid(), work))
+        self._process = context.Process(target=serve_tasks, args=(theirs, work))
         with _starting_a_process():
             self._process.start()
         theirs.close()
@@ -116,14 +115,14 @@ def _starting_a_process() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
+def serve_tasks(connection: Connection, work: Work) -> None:
     """Do one task after another in a worker; an error ends its task alone, and one that is not the user's is printed.
 
     Ctrl-C is the parent's to hear.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with(parent)
+    end_with_parent()
     while True:
         try:
             task = connection.recv()
@@ -142,12 +141,17 @@ def serve_tasks(connection: Connection, parent: int, work: Work) -> None:
             return
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent ends, however that comes."""
+def end_with_parent() -> None:
+    """End this process when the one that started it ends, however that comes; the first process has none."""
+    if (parent := multiprocessing.parent_process()) is None:
+        return
 
     def watch() -> None:
-        while os.getppid() == parent and is_alive(parent):
-            time.sleep(PARENT_LOOK)
+        if sys.platform == "win32":  # where the number of a parent that has ended stays
+            parent.join()
+        else:  # joblib's processes have nothing to join
+            while os.getppid() == parent.pid:
+                time.sleep(PARENT_LOOK)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

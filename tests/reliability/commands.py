@@ -51,7 +51,7 @@ def content(folder: Path) -> dict[str, Any]:
     return {
         path.relative_to(folder).as_posix(): _content(path, folder)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "sweeps" not in path.parts
+        if path.is_file() and "sweeps" not in path.parts and path.name[0] != "."  # temporary files of the killed
     }
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.files import is_alive
 from scripts.config.compose import compose_train
 from scripts.driver import workers
 from scripts.driver.job import plan_job
@@ -19,6 +18,7 @@ from scripts.driver.progress import ProgressDisplay
 from scripts.driver.workers import Worker
 from scripts.plan import schedule
 from scripts.plan.schedule import Item, Problem, train_item, train_items
+from tests.scripts.test_sweeps import process_table
 
 FORK: Any = multiprocessing.get_context("fork")
 
@@ -79,9 +79,9 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(parent, 0)
     child, until = int((tmp_path / "child").read_text()), time.monotonic() + 5
-    while is_alive(child) and time.monotonic() < until:
+    while (alive := child in [pid for pid, *_ in process_table()]) and time.monotonic() < until:
         time.sleep(0.01)
-    assert not is_alive(child)
+    assert not alive
 
 
 @pytest.mark.usefixtures("no_git")

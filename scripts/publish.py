@@ -20,9 +20,10 @@ from scripts.driver.locks import PUBLISHING, holding_locks
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, PREDICTIONS, RunFolder, load_reports
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
-from scripts.records.published import EVERY_STUDY, PREDICTED, published_reports, write_reports
+from scripts.records.prediction_store import rounded
+from scripts.records.published import EVERY_STUDY, PREDICTED, keep_predictions, published_reports, write_reports
 from scripts.records.records import Report, read_csv
-from scripts.records.rescored import fill_report, store_runs
+from scripts.records.rescored import fill_report, scores_again
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
 from scripts.stats.scored import Parts
@@ -52,16 +53,22 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
         keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
-        return store_runs(results, (published_run(r, out / "runs" / r["run"]) for r in reports))
+        runs = [published_run(r, out / "runs" / r["run"]) for r in reports]
+        keep_predictions(results, ((report, parts) for report, parts in runs if parts))
+        return write_reports(results, (report for report, _ in runs))
 
 
-def published_run(report: Report, folder: Path) -> tuple[Report, Parts | None]:
+def published_run(report: Report, folder: Path) -> tuple[Report, Parts]:
     """Return what is published of a run: its report and, of the first seeds, its predictions.
 
-    Of a later seed, the scores that its predictions alone would give are computed now.
+    These are rounded, and the scores are those of what is kept, to the last bit. Of a later seed the run's own scores
+    are published, and those that its predictions alone would give later are computed now.
     """
     parts = RunFolder(folder).predictions()
-    return (report, parts) if report["seed"] in PREDICTED else (fill_report(report, parts), None)
+    if report["seed"] not in PREDICTED:
+        return fill_report(report, parts), {}
+    kept = rounded(parts)
+    return {**report, "scores": {**report["scores"], **scores_again(report, kept)}}, kept
 
 
 def publish_store(store: Path, results: Path) -> list[Path]:

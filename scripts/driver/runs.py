@@ -34,11 +34,9 @@ from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.checkpoints import RESUME_FILE
 from scripts.driver.locks import holding_locks
-from scripts.stats.scored import Parts, Scored
+from scripts.stats.scored import Parts, Scored, read_parts, write_parts
 
 REPORT, HISTORY, CONFIG, PREDICTIONS = "report.json", "history.csv", "config.yaml", "predictions.h5"
-PREDICTION = "prediction"  # of the method; those of its other predictors are called prediction_<name>
-COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report has for words that strict JSON lacks
@@ -85,8 +83,7 @@ class RunFolder:
     ) -> None:
         """Write the results; a run that has failed has no weights `state`, no predictions and no `texts` by file name.
 
-        Below `val` and `test` of the predictions lie `target` and `prediction`, both `(N, d_y)` float32, and
-        `domain: (N,)`.
+        Predictions are as `scripts.stats.scored.write_parts` lays them out.
         """
         self.begin(config)  # again, as somebody may have removed the folder while it trained
         (self.path / WEIGHTS).unlink(missing_ok=True)
@@ -101,10 +98,7 @@ class RunFolder:
 
             buffer = io.BytesIO()
             with h5py.File(buffer, "w") as file:
-                for part, one in predictions.items():
-                    named = {f"{PREDICTION}_{name}" if name else PREDICTION: v for name, v in one.prediction.items()}
-                    for name, values in {"target": one.target, "domain": one.domain, **named}.items():
-                        file.create_dataset(f"{part}/{name}", data=values, chunks=values.shape, **COMPRESSION)
+                write_parts(file, predictions)
             write_atomically(self.path / PREDICTIONS, buffer.getvalue())
         stream = io.StringIO()
         writer = csv.DictWriter(stream, list(history[0]), lineterminator="\n")
@@ -164,15 +158,9 @@ class RunFolder:
         """Return the predictions, of a file that is as `DONE` says."""
         import h5py
 
-        path, parts = self.path / PREDICTIONS, {}
+        path = self.path / PREDICTIONS
         with naming(path, "a file of predictions"), h5py.File(checked(path)) as file:
-            for part in ("val", "test"):
-                if part in file:
-                    arrays = {name: values[:] for name, values in file[part].items()}
-                    names = [name for name in arrays if name.startswith(PREDICTION)]
-                    prediction = {name.removeprefix(PREDICTION).removeprefix("_"): arrays[name] for name in names}
-                    parts[part] = Scored(prediction, arrays["target"], arrays["domain"])
-        return parts
+            return read_parts(file)
 
 
 def finish_stack(out: Path, folders: Sequence[Path] = ()) -> None:

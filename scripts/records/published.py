@@ -1,7 +1,7 @@
 """The published runs: a table of them and a file of their predictions for each experiment and dataset.
 
 <results>/runs/<experiment>/<dataset>.csv and .json          runs (`scripts.records.run_tables`); .csv.xz of the study
-<results>/predictions/<experiment>/<dataset>.xz              predictions (`scripts.records.prediction_store`)
+<results>/predictions/<experiment>/<dataset>.h5              predictions (`scripts.records.prediction_store`)
 <results>/curves/<experiment>/<dataset>/<method>.csv         curves over epochs, of runs that tracked a split
 
 A run takes the place of the one of the same cell and seed, and all others stay.
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
 from scripts.records.records import Report, options_text
-from scripts.records.run_tables import UNROUNDED, read_runs, write_runs
+from scripts.records.run_tables import read_runs, write_runs
 from scripts.stats.scored import Parts
 
 R = TypeVar("R", bound=Report)
@@ -34,11 +34,6 @@ def cell_name(report: Report) -> str:
     return " ".join(filter(None, names))
 
 
-def unrounded_scores(report: Report) -> Any:
-    """Return the scores that a run itself has computed, of predictions that were not rounded to steps yet."""
-    return report.get(UNROUNDED, report["scores"])
-
-
 def curves_file(results: Path, report: Report) -> Path:
     """Return where the curve of a report's run over its epochs is kept, if it is."""
     return results / "curves" / report["experiment"] / report["dataset"] / f"{report['method']}.csv"
@@ -52,7 +47,7 @@ def runs_file(results: Path, experiment: str, dataset: str) -> Path:
 
 def predictions_file(results: Path, report: Report) -> Path:
     """Return where the predictions of a report's run are kept."""
-    return results / "predictions" / report["experiment"] / f"{report['dataset']}.xz"
+    return results / "predictions" / report["experiment"] / f"{report['dataset']}.h5"
 
 
 def published_reports(

@@ -7,10 +7,9 @@ published with it.
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,18 +25,14 @@ from scripts.records.published import (
     PREDICTED,
     STUDY,
     Report,
-    keep_predictions,
     published_reports,
-    unrounded_scores,
     with_predictions,
-    write_reports,
 )
 from scripts.records.records import choose_variants, records_frame
-from scripts.records.run_tables import UNROUNDED
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores
 
-#: How far a score that was published before predictions were stored in steps may lie from what these give: a
-#: correlation by `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
+#: How far a score that was published before predictions were rounded may lie from what these give: a correlation by
+#: `NEAR_R`, any other by this share of itself. Scores that were published since are equal.
 NEAR, NEAR_R = 2.5e-4, 1e-4
 SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
 
@@ -104,30 +99,9 @@ def verify_scores(results: Path) -> Verified:
             published = report["scores"][part][name]
             same = published == again or (math.isnan(published) and math.isnan(again))
             scores, exact = scores + 1, exact + same
-            if not (same or (UNROUNDED not in report and is_near(name, published, again))):
+            if not (same or is_near(name, published, again)):
                 wrong.append(f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}")
     return Verified(runs, scores, exact, wrong, without)
-
-
-def settle_scores(results: Path, reports: Iterable[Report]) -> list[dict[str, Any]]:
-    """Return reports with the scores that their stored predictions give, so that these are found again to the last bit.
-
-    What a run itself has computed, before its predictions were rounded to steps, is kept as `unrounded_scores` where
-    it is something else. Reports of runs without predictions stay as they are.
-    """
-    made = list[dict[str, Any]]()
-    for report, parts in with_predictions(results, reports):
-        scores = scores_again(report, parts) if parts.keys() >= report["scores"].keys() else report["scores"]
-        rounded = json.dumps(scores) != json.dumps(report["scores"])
-        made.append({**report, "scores": scores} | ({UNROUNDED: unrounded_scores(report)} if rounded else {}))
-    return made
-
-
-def store_runs(results: Path, runs: Iterable[tuple[Report, Parts | None]]) -> list[Path]:
-    """Write the predictions of runs that have some, and all reports with the scores that these give; return tables."""
-    every = list(runs)
-    keep_predictions(results, ((report, parts) for report, parts in every if parts))
-    return write_reports(results, settle_scores(results, [report for report, _ in every]))
 
 
 def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any]]:

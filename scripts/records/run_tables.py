@@ -31,7 +31,6 @@ from datasets.common.damaged import naming
 from scripts.records.records import options_text
 
 Report = dict[str, Any]
-UNROUNDED = "unrounded_scores"  # of a published run: those of predictions that were not rounded to steps
 BEGIN = ("cell", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "trial", "seed", "split")
 END = ("best_epoch", "seconds", "hyperparameters")
 TEXTS, SETTINGS = ("model", "method", "preset", "layer"), ("bandwidth", "alpha")
@@ -40,7 +39,7 @@ PARTS = ("val", "test")
 FACTS = "train"  # begins the columns of facts, as the split of their tidy records
 #: Of a run's report, what nobody asks of a published one.
 DROPPED = ("format", "status", "failure", "learned_nothing", "label_scaling", "started", "stack")
-COLUMNS = {*BEGIN, *END, "words", "scores", "facts", UNROUNDED, "experiment", "dataset", "run"}
+COLUMNS = {*BEGIN, *END, "words", "scores", "facts", "experiment", "dataset", "run"}
 RUN_NAME = re.compile(r"(?:/trial=\d+)?/seed=-?\d+$")
 WORD = re.compile(r" (?=[\w.+/]+=)")  # stands between words of the command line, whose values may have blanks
 
@@ -122,7 +121,6 @@ def _row_of(report: Mapping[str, Any]) -> dict[str, Any]:
     row |= {"hyperparameters": " ".join(report["words"])} if "words" in report else {}
     for part in PARTS:
         row |= {f"{part}_{name}": value for name, value in report["scores"].get(part, {}).items()}
-        row |= {f"unrounded_{part}_{name}": v for name, v in report.get(UNROUNDED, {}).get(part, {}).items()}
     row |= {f"{FACTS}_{name}": value for name, value in report["facts"].items() if name != "bandwidth"}
     return row
 
@@ -134,9 +132,6 @@ def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
         kind, _, rest = column.partition("_")
         if kind in (*PARTS, FACTS):
             columns.append(("facts" if kind == FACTS else "scores", kind, rest, column))
-        elif kind == "unrounded":
-            part, _, name = rest.partition("_")
-            columns.append((UNROUNDED, part, name, column))
     return columns
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from cmixup.training.losses import std_name
 BINS = 10  # of the label, as wide as each other
 LEAST_ROWS = 30  # of a domain that counts as the worst
 BITS = 12  # of a prediction's mantissa that are kept
+PREDICTION = "prediction"  # of the method; those of its other predictors are called prediction_<name>
+COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,37 @@ class Scored:
 Parts = Mapping[str, Scored]  # by split
 
 
-def smallest_type(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers in the smallest type that holds them."""
-    ends = (values.min(), values.max()) if len(values) else (0, 0)
-    return values.astype(np.result_type(*map(np.min_scalar_type, ends)))
+def write_parts(group: Any, parts: Parts, places: dict[bytes, str] | None = None, **options: Any) -> None:
+    """Write predictions into a group of an HDF5 file.
+
+    Below each part, such as `val`, lie `target` and `prediction`, both `(N, d_y)` float32, `domain: (N,)`, and
+    `prediction_<name>` of other predictors. Labels and domains that `places` has already become links to these.
+    """
+    import h5py
+
+    for part, one in parts.items():
+        below = group.create_group(part)
+        arrays = {f"{PREDICTION}_{name}" if name else PREDICTION: values for name, values in one.prediction.items()}
+        for name, values in {"target": one.target, "domain": one.domain, **arrays}.items():
+            if places is not None and name not in arrays:
+                first = places.setdefault(repr((values.shape, values.dtype)).encode() + values.tobytes(),
+                                          f"{below.name}/{name}")  # fmt: skip
+                if first != f"{below.name}/{name}":
+                    below[name] = h5py.SoftLink(first)
+                    continue
+            below.create_dataset(name, data=values, chunks=values.shape, **COMPRESSION, **options)
+
+
+def read_parts(group: Any) -> dict[str, Scored]:
+    """Return what `write_parts` wrote."""
+    parts = {}
+    for part in ("val", "test"):
+        if part in group:
+            arrays = {name: values[:] for name, values in group[part].items()}
+            names = [name for name in arrays if name.startswith(PREDICTION)]
+            prediction = {name.removeprefix(PREDICTION).removeprefix("_"): arrays[name] for name in names}
+            parts[part] = Scored(prediction, arrays["target"], arrays["domain"])
+    return parts
 
 
 def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict[str, float]:

@@ -32,9 +32,8 @@ from scripts.driver.provenance import run_environment
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, predictions_file, published_reports
-from scripts.records.rescored import store_runs
-from scripts.records.run_tables import UNROUNDED, read_frame
+from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
+from scripts.records.run_tables import read_frame
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores, rounded_predictions
 from scripts.study.rules import WEIGHTS, Rules, StudyCell
@@ -108,7 +107,7 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
             if report.get("checksums", {}) != dict(load(report["split"]).checksums):
                 raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
             kept = kept or dict(read_cells(predictions_file(store, report)).get(cell_name(report), {}))
-        about = {key: report[key] for key in ("scores", "best_epoch", UNROUNDED) if key in report}
+        about: Report = {key: report[key] for key in ("scores", "best_epoch") if key in report}
         known[report["seed"], tuple(report["words"])] = Outcome(about, {} if trial else kept.get(report["seed"], {}))
     return known
 
@@ -264,4 +263,5 @@ def cells_done(store: Path, rules: Rules) -> set[Key]:
 def write_cells(store: Path, runs: Runs) -> None:
     """Write reports of a table's runs and trials, with the predictions that some have, into a store."""
     with holding_locks(store, [f"study {runs[0][0]['dataset']}"], wait=True):
-        store_runs(store, runs)
+        keep_predictions(store, ((report, parts) for report, parts in runs if parts))
+        write_reports(store, [report for report, _ in runs])

@@ -1,15 +1,16 @@
-"""Stored predictions: what is read is what was packed, to a step; damage is one line that names the file."""
+"""Stored predictions: what h5py reads is what was given, to a step; labels are stored once; damage is one line."""
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.prediction_store import Cells, in_steps, read_cells, step_sizes, write_cells
+from scripts.records.prediction_store import Cells, in_steps, read_cells, rounded, step_sizes, write_cells
 from scripts.stats.scored import Scored
 
-PLACE = "predictions/table1/airfoil.xz"
+PLACE = "predictions/table1/airfoil.h5"
 
 
 def cells(rng: np.random.Generator) -> Cells:
@@ -25,64 +26,65 @@ def cells(rng: np.random.Generator) -> Cells:
     return stored
 
 
-def test_predictions_come_back_to_a_step_and_labels_as_they_were(tmp_path: Path) -> None:
+def test_h5py_alone_reads_what_was_given_and_labels_of_equal_rows_are_stored_once(tmp_path: Path) -> None:
     given = cells(np.random.default_rng(0))
     write_cells(tmp_path / PLACE, given)
-    back = read_cells(tmp_path / PLACE)
-    assert back.keys() == given.keys()
-    for cell, seed, part in ((c, s, p) for c in given for s in given[c] for p in given[c][s]):
-        one, restored = given[cell][seed][part], back[cell][seed][part]
-        np.testing.assert_array_equal(restored.target, one.target)
-        np.testing.assert_array_equal(restored.domain, one.domain)
-        assert list(restored.prediction) == list(one.prediction)
-        for name, values in one.prediction.items():
-            steps = step_sizes(one.target)
-            assert (np.log2(steps) % 1 == 0).all()
-            assert (steps <= 2e-3 * one.target.std(axis=0)).all()
-            assert (np.abs(restored.prediction[name] - values) <= steps / 2).all()
-            np.testing.assert_array_equal(restored.prediction[name] / steps, in_steps(values, steps))
-            assert restored.prediction[name].dtype == restored.target.dtype == np.float32
-    assert read_cells(tmp_path / "predictions/table1/none.xz") == {}
-
-
-def test_packing_again_what_was_read_gives_the_same_bytes(tmp_path: Path) -> None:
-    write_cells(tmp_path / PLACE, cells(np.random.default_rng(1)))
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.xz")}
+    stored = list[str]()
+    with h5py.File(tmp_path / PLACE) as file:
+        for cell, seed, part in ((c, s, p) for c in given for s in given[c] for p in given[c][s]):
+            group, one = file[f"{cell}/{seed}/{part}"], given[cell][seed][part]
+            arrays = {"target": one.target, "domain": one.domain, "prediction": one.prediction[""]}
+            arrays |= {f"prediction_{name}": values for name, values in one.prediction.items() if name}
+            assert {name: values[:].tolist() for name, values in group.items()} == {
+                name: values.tolist() for name, values in arrays.items()
+            }
+            assert group["target"].dtype == group["prediction"].dtype == np.float32
+        file.visit(stored.append)  # links are not visited
+    assert sum(name.endswith(("/target", "/domain")) for name in stored) == 2 * 3 * 2
+    before = (tmp_path / PLACE).read_bytes()
     write_cells(tmp_path / PLACE, read_cells(tmp_path / PLACE))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.xz")} == before
-    assert sorted(path.parent.name for path in before) == ["table1", "targets"]
+    assert (tmp_path / PLACE).read_bytes() == before
+    assert read_cells(tmp_path / "none.h5") == {}
+
+
+def test_predictions_are_rounded_to_whole_steps_and_again_to_the_same() -> None:
+    given = cells(np.random.default_rng(1))["fcn3 paper"][0]
+    once = rounded(given)
+    twice = rounded(once)
+    for part, one in given.items():
+        steps = step_sizes(one.target)
+        assert (np.log2(steps) % 1 == 0).all()
+        assert (steps <= 2e-3 * one.target.std(axis=0)).all()
+        for name, values in one.prediction.items():
+            restored = once[part].prediction[name]
+            assert np.abs(restored - values).max() > 0
+            assert (np.abs(restored - values) <= steps / 2).all()
+            assert not (restored / steps % 1).any()
+            np.testing.assert_array_equal(twice[part].prediction[name], restored)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38, -1e30])
-def test_what_steps_would_lose_is_kept_whole(bad: float, tmp_path: Path) -> None:
+def test_what_steps_would_lose_is_kept_whole(bad: float) -> None:
     target = np.arange(8, dtype=np.float32)[:, None]
-    wild = Scored({"": np.where(target == 3, np.float32(bad), np.float32(1 / 3))}, target, np.zeros(8, int))
-    still = Scored({"": np.full((4, 1), 1 / 3, np.float32)}, np.ones((4, 1), np.float32), np.zeros(4, int))
-    empty = Scored({"": np.zeros((0, 1), np.float32)}, np.zeros((0, 1), np.float32), np.zeros(0, int))
-    write_cells(tmp_path / PLACE, {"a": {0: {"val": wild, "test": still}, 1: {"val": empty, "test": still}}})
-    back = read_cells(tmp_path / PLACE)["a"]
-    np.testing.assert_array_equal(back[0]["val"].prediction[""], wild.prediction[""])
-    np.testing.assert_array_equal(back[1]["test"].prediction[""], still.prediction[""])
-    assert back[1]["val"].prediction[""].shape == (0, 1)
+    wild = np.where(target == 3, np.float32(bad), np.float32(1 / 3))
+    np.testing.assert_array_equal(in_steps(wild, step_sizes(target)), wild)
+    still = np.full((8, 1), 1 / 3, np.float32)  # all alike
+    np.testing.assert_array_equal(in_steps(still, step_sizes(target)), still)
+    assert not step_sizes(np.ones((4, 1), np.float32)).any()
+    far = (target + 1 / 3).astype(np.float32)
+    assert (in_steps(far, step_sizes(target)) != far).any()
+    normal = {"test": Scored({"": far, "std": far}, target, np.zeros(8, int))}
+    np.testing.assert_array_equal(rounded(normal)["test"].prediction[""], far)
 
 
-def test_every_flip_and_every_cut_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    target = np.arange(4, dtype=np.float32)[:, None]
-    write_cells(tmp_path / PLACE, {"a": {0: {"val": Scored({"": target + 1}, target, np.zeros(4, int))}}})
-    rng, labels = np.random.default_rng(0), tmp_path / "predictions/targets/airfoil.xz"
-    for path, word in ((tmp_path / PLACE, "a file of predictions"), (labels, "a file of labels")):
-        whole = path.read_bytes()
-        for bit in rng.choice(8 * len(whole), size=min(150, 8 * len(whole)), replace=False):
-            flipped = bytearray(whole)
-            flipped[bit // 8] ^= 1 << bit % 8
-            path.write_bytes(flipped)
-            with pytest.raises(InputError, match=rf"{path.name} is not {word}: "):
-                read_cells(tmp_path / PLACE)
-        for content in (whole[:-1], whole[: len(whole) // 2], b"", whole + b"x", whole + whole):
-            path.write_bytes(content)
-            with pytest.raises(InputError, match=rf"{path.name} is not {word}: "):
-                read_cells(tmp_path / PLACE)
-        path.write_bytes(whole)
-    labels.unlink()
-    with pytest.raises(InputError, match=r"airfoil.xz needs labels that .*airfoil.xz does not have"):
-        read_cells(tmp_path / PLACE)
+def test_damage_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    write_cells(tmp_path / PLACE, cells(np.random.default_rng(2)))
+    whole = (tmp_path / PLACE).read_bytes()
+    with h5py.File(tmp_path / PLACE) as file:
+        start = file["fcn3 paper/0/test/prediction"].id.get_chunk_info(0).byte_offset
+    flipped = bytearray(whole)
+    flipped[start + 9] ^= 4
+    for content in (bytes(flipped), whole[: len(whole) // 2], b""):
+        (tmp_path / PLACE).write_bytes(content)
+        with pytest.raises(InputError, match=r"airfoil.h5 is not a file of predictions: "):
+            read_cells(tmp_path / PLACE)

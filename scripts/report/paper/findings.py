@@ -1,14 +1,12 @@
-"""The tables of results/findings.md: differences with interval and verdict, and how many intervals lie below 0."""
+"""Further differences of results/findings.md, and our runs beside those of the authors' code."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from scripts.config.compose import part_file
-from scripts.plan.selection import points_of, recorded_under
 from scripts.records import names
 from scripts.records.experiment import load_experiment
 from scripts.records.rescored import published_records
@@ -23,43 +21,18 @@ from scripts.report.evidence import (
     sample_of,
     sentence,
 )
-from scripts.report.paper.verdicts import find_all, load_artefacts
+from scripts.report.paper.claims import claim_rows
+from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import Block, markdown_page, markdown_table, summary_text
-from scripts.report.study_page import study_rows
 from scripts.report.tables import make_table, standard_records
 from scripts.stats.intervals import LEVEL, Interval, interval_text
 
-Names = Sequence[str]
 Row = tuple[str, Interval, int]  # what is subtracted from what, the difference, decimals
 PAGE = "results/findings.md"
 LEADING, DOMAINS = ("airfoil", "no2"), ("crime", "skillcraft")
 DIRECTED = ("irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish")
-TEN = (*DIRECTED, "mixup", "manifold_mixup", "cmixup")
-MIXINGS = ("mixup", "manifold_mixup", "k_mixup", "local_mixup", "mixrl", "cmixup")
-DISTANCES = ("cmixup_x", "cmixup_xy", "cmixup_h", "cmixup_h_cosine", "cmixup_hy")
-META_LEARNERS = ("maml", "mr_maml", "meta_aug", "metamix", "k_metamix", "local_metamix")
-TASK_ERRORS = "task_errors/pascal1d_rendered_cpu.csv"
 PRESETS = ("paper", "released", "default", "tuned", "tuned_default")
-TWO, THREE, SHUFFLED = PRESETS[:2], ("paper", "released", "tuned"), ("paper", *PRESETS[2:])
-#: Differences that ask one question: title, experiment, datasets, presets, methods, and what these are compared with.
-FAMILIES: tuple[tuple[str, str, Names, Names, Names, Names], ...] = (
-    ("C-Mixup minus the other methods but MixRL: Airfoil, presets paper and released",
-     "table1", ["airfoil"], TWO, ["cmixup"], ["erm", *MIXINGS[:4]]),
-    ("six methods minus ERM: NO2, presets paper, released and tuned", "table1", ["no2"], THREE, MIXINGS, ["erm"]),
-    ("ten methods minus ERM: Crime and SkillCraft, rows shuffled every epoch (four presets)",
-     "table3", DOMAINS, SHUFFLED, TEN, ["erm"]),
-    ("ten methods minus ERM: Crime and SkillCraft, rows not reshuffled (preset released)",
-     "table3", DOMAINS, ["released"], TEN, ["erm"]),
-    ("C-Mixup minus other distances: Airfoil and NO2, preset paper",
-     "table5", LEADING, ["paper"], ["cmixup"], DISTANCES),
-    ("C-Mixup-batch minus C-Mixup: Airfoil and NO2, presets paper, released and tuned",
-     "table_batch_id", LEADING, THREE, ["cmixup_batch"], ["cmixup"]),
-    ("C-Mixup-batch minus C-Mixup: Crime and SkillCraft, presets paper, released and tuned",
-     "table_batch_ood", DOMAINS, THREE, ["cmixup_batch"], ["cmixup"]),
-)  # fmt: skip
-GRID_METHODS = ("mixup", "manifold_mixup", "ada", "foma")
-GRID_BASE = {"train.label_scaling": "none", "train.epochs": 100, "train.lr": 0.01}  # preset paper's, of Airfoil
 TRACKED = {"train.track": ["test"]}  # what runs of ablation_ood have that change nothing
 ONE_ORDER = {"dataset.row_order": "released", "train.shuffle": False, "train.drop_last": True}
 
@@ -86,55 +59,27 @@ def difference_lines(rows: Iterable[Row]) -> str:
     return markdown_table(("difference", "n", "mean", "95 % interval", "verdict"), body)
 
 
-def count_lines(families: Iterable[tuple[str, Sequence[Interval]]]) -> str:
-    """Return the Markdown table of how many intervals of some families have each verdict."""
-    verdicts, body = ("lower", "higher", "inconclusive"), []
-    for label, intervals in families:
-        counted = Counter(map(verdict, intervals))
-        body.append([label, str(len(intervals)), *(str(counted[one]) for one in verdicts)])
-    return markdown_table(("differences", "intervals", *verdicts), body)
-
-
 @fills
 def finding_parts() -> dict[str, dict[str, str]]:
     """Return every table of the page."""
     e = published_evidence()
     tables = {"effects_table1": table1_rows, "effects_domains": domain_rows, "effects_rcf_mnist": rcf_rows}
     parts = {name: difference_lines(rows(e)) for name, rows in tables.items()}
-    return {PAGE: {"counts": count_lines(families_of(e)), **parts}}
-
-
-def families_of(e: Evidence) -> Iterator[tuple[str, list[Interval]]]:
-    """Yield `FAMILIES` with their differences, and those over options and over test tasks."""
-    for title, experiment, *lists in FAMILIES:
-        yield title, [e.gain(experiment, *cell) for cell in itertools.product(*lists)]
-    points = [point.options for point in points_of(experiment_of("ladder"), "airfoil", "cmixup")]
-    changes = [{key: value for key, value in point.items() if value != GRID_BASE[key]} for point in points]
-    for about, methods in (("C-Mixup", ["cmixup"]), ("mixup, Manifold Mixup, ADA and FOMA", GRID_METHODS)):
-        gains = [e.gain("ladder", "airfoil", "paper", m, options=o) for m in methods for o in changes]
-        yield f"{about} minus ERM: Airfoil, all label scales, epochs and learning rates", gains
-    ours, *others = (e.rows(TASK_ERRORS, m, cluster="object") for m in ("cmixup_meta", *META_LEARNERS))
-    about = "C-Mixup minus other meta-learners: PASCAL3D, our rendering, over objects"
-    yield about, [minus(ours, one) for one in others]
-    alphas, bandwidths = (list(swept_gains(e, f"figure_{name}").values()) for name in ("alpha", "bandwidth"))
-    yield "C-Mixup minus ERM: Airfoil and NO2, six alphas, preset paper", alphas
-    about = "C-Mixup minus ERM: Airfoil, NO2, Crime and SkillCraft, twelve bandwidths, preset paper"
-    yield about, bandwidths
+    return {PAGE: parts}
 
 
 @sentence("results/README.md")
 def expected_by_chance(e: Evidence) -> str:
-    """How many intervals stand behind the statements, the findings and the study, and how many exclude 0 by chance."""
+    """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
-    judged = [one.ours for artefact in load_artefacts() for one in find_all(artefact, e) if one.ours]
-    every = {*judged, *rows, *itertools.chain.from_iterable(gains for _, gains in families_of(e))}
-    means = {row.effect.mean for row in study_rows() if row.effect.mean}
-    counts = [(len(some), sum(verdict(d) != "inconclusive" for d in some)) for some in (every, means)]
-    (n, differ), (n_means, means_differ) = counts
+    judged = [one.finding.ours for one in published_statements() if one.finding.ours]
+    n, differ = len({*judged, *rows}), sum(verdict(d) != "inconclusive" for d in {*judged, *rows})
+    for row in claim_rows():
+        n += sum(row.get(side, 0) for side in ("for", "against", "undecided"))
+        differ += row.get("for", 0) + row.get("against", 0)
     return (
-        f"Behind the statements and the [findings](findings.md) stand {n} of them. Were there no difference anywhere, "
-        f"about {(1 - LEVEL) * n:.0f} would exclude 0 by chance, half on each side; {differ} do. Of the {n_means} "
-        f"means of the [study](study.md) about {(1 - LEVEL) * n_means:.0f} would, and {means_differ} do"
+        f"No interval is corrected for how many there are. [Statements, claims and findings](findings.md) have {n}. "
+        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance; {differ} do"
     )
 
 
@@ -148,19 +93,6 @@ def authors_agree(e: Evidence) -> str:
         "Our code and the authors', run by us on the same seeds, are not significantly different: all "
         f"{same} differences on {len(AUTHORS_DATASETS)} datasets have a 95 % interval that holds 0"
     )
-
-
-def swept_gains(e: Evidence, name: str) -> dict[tuple[str, float], Interval]:
-    """Return C-Mixup minus ERM, preset paper, by dataset and value of an experiment's option."""
-    experiment, gains = experiment_of(name), {}
-    for dataset in (d for d in (*LEADING, *DOMAINS) if d in experiment.datasets):
-        cell = {"experiment": name, "dataset": dataset, "preset": "paper", "method": "cmixup"}
-        erm = e.runs(recorded_under(experiment, "erm", dataset), dataset, "paper", "erm")
-        for point in points_of(experiment, dataset, "cmixup"):
-            ours = e.find({**cell, "options": point.options})
-            (value,) = point.options.values()
-            gains[dataset, float(value)] = minus(ours or e.sample(cell), erm)  # the preset's own value is no option
-    return gains
 
 
 def table1_rows(e: Evidence) -> Iterator[Row]:
@@ -192,7 +124,8 @@ def domain_rows(e: Evidence) -> Iterator[Row]:
         yield f"ERM: {title}, rows not reshuffled", minus(kept, erm), 3
     for width in (1.0, 3.0, 6.0):
         about = f"C-Mixup minus ERM: SkillCraft, bandwidth {width:g}"
-        yield about, swept_gains(e, "figure_bandwidth")["skillcraft", width], 3
+        ours = e.runs("figure_bandwidth", "skillcraft", "paper", "cmixup", {"method.bandwidth": width})
+        yield about, minus(ours, e.runs("table3", "skillcraft", "paper", "erm")), 3
 
 
 def rcf_rows(e: Evidence) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from scripts.records import names
 from scripts.report.figures import BLUE, COLOURS, GREY, ORANGE, legend_below, new_subplots
@@ -13,7 +14,10 @@ from scripts.report.paper.statements import PAPER, published_statements, triple_
 from scripts.report.rendering import draws
 from scripts.stats.intervals import summarise_values
 
-PRESETS = {"paper": ("printed hyperparameters", BLUE), "released": ("the authors' code's", ORANGE)}
+PRESETS = {
+    "paper": ("printed hyperparameters; dot: all seeds, 95 %", BLUE),
+    "released": ("the authors' code's; dot: all seeds, 95 %", ORANGE),
+}
 
 
 @draws
@@ -35,11 +39,11 @@ def triples_picture() -> dict[str, Figure]:
             axis.errorbar(ours.mean, height, xerr=bar, fmt="o", color=colour, markersize=4,
                           transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
             if not k:
-                axis.axvline(one.finding.paper.mean, color="black", linestyle="--", label="the paper's, three seeds")
+                axis.axvline(one.finding.paper.mean, color="black", linestyle="--", label="the paper's difference")
         axis.axvline(0, color=GREY, linewidth=0.8)
         axis.set(title=place, yticks=[])
         axis.tick_params(axis="x", pad=14)
-    figure.supxlabel("C-Mixup minus ERM, mean of three runs each; dots: all seeds, 95 % interval", fontsize=9)
+    axes[0][0].set_ylabel("C-Mixup minus ERM,\nmeans of three runs", fontsize=9)
     handles, labels = axes[0][0].get_legend_handles_labels()
     legend_below(figure, dict(zip(labels, handles, strict=True)))
     return {"figures/three_seeds.png": figure}
@@ -73,7 +77,9 @@ def specification_picture() -> dict[str, Figure]:
         strip.set_ylim(len(choices) - 0.5, -0.5)
         strip.set_xticks([])
     axes[0][0].set_ylabel("C-Mixup minus ERM, RMSE")
-    figure.set_layout_engine("constrained")
+    colours = {"C-Mixup is better": COLOURS["cmixup"], "ERM is better": BLUE, "the interval holds 0": GREY}
+    handles = {title: Line2D([], [], color=colour) for title, colour in colours.items()}
+    legend_below(figure, {**handles, "the paper's difference": Line2D([], [], color="black", linestyle="--")})
     return {"figures/specifications.png": figure}
 
 

@@ -16,7 +16,9 @@ from cmixup.metrics import metric_of
 from scripts.records.records import to_csv
 from scripts.report.evidence import Evidence, Sample, published_evidence, sentence
 from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SMALL, Finding, find_all, load_artefacts
-from scripts.report.rendering import writes
+from scripts.report.rendering import fills, writes
+from scripts.report.result_table import markdown_table
+from scripts.stats.intervals import interval_text
 
 #: Datasets whose rows the seed splits anew; on all others it changes the initialisation and the order of rows alone.
 SPLIT_BY_SEED = ("airfoil",)
@@ -79,8 +81,8 @@ def published_statements() -> tuple[Statement, ...]:
     evidence = published_evidence()
     return tuple(
         Statement(artefact.paper, artefact.decides, finding)
-        for artefact in load_artefacts() if artefact.gain or artefact.number == "Table 2"
-        for finding in find_all(artefact, evidence) if finding.paper
+        for artefact in load_artefacts()
+        for finding in find_all(artefact, evidence)
     )  # fmt: skip
 
 
@@ -142,6 +144,21 @@ def statement_row(statement: Statement) -> dict[str, Any]:
         "established": statement.established, "direction": one.direction, "magnitude": one.magnitude,
         **{key: None if value is None else float(f"{value:.4g}") for key, value in rounded.items()},
     }  # fmt: skip
+
+
+@fills
+def statements_part() -> dict[str, dict[str, str]]:
+    """Return the table of all statements, a row each."""
+    body = []
+    for one in published_statements():
+        f, (low, high), n = one.finding, one.interval, one.finding.decimals
+        assert f.paper
+        published = f"{f.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]"
+        body.append([one.title.partition(" (")[0], f"{one.name}, preset {f.preset}" if f.preset else one.name,
+                     f"**{published}**" if one.established else published, interval_text(f.ours, n), str(f.n),
+                     f.outcome])  # fmt: skip
+    head = ("of", "on", "the paper's", "ours", "n", "outcome")
+    return {"results/findings.md": {"statements": markdown_table(head, body, left=2)}}
 
 
 @writes

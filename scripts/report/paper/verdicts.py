@@ -1,13 +1,12 @@
-"""What our runs say of every statement of the paper that results/artefacts.yaml lists, and the map of these on pages.
+"""What our runs say of the published differences that results/artefacts.yaml lists, and the map of artefacts on pages.
 
 "First is better than second" is judged twice by 95 % intervals: the direction by that of our difference, the magnitude
-by that of ours minus the paper's. "Both are equivalent" has no direction, and a margin for its magnitude.
+by that of ours minus the paper's.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,18 +15,18 @@ from cmixup.metrics import metric_of
 from scripts.config.arguments import parse_seeds
 from scripts.config.compose import read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import points_of, recorded_under, selected_seeds, swept_option
+from scripts.plan.selection import recorded_under, selected_seeds
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
-from scripts.report.evidence import Evidence, Query, Sample, experiment_of, published_evidence, sample_difference
+from scripts.report.evidence import Evidence, Query, Sample, experiment_of, sample_difference
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import Difference, Interval, interval_text, of_interval, unpaired_difference
+from scripts.stats.intervals import Difference, Interval, of_interval, unpaired_difference
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
 SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the last is a magnitude, too
-COMPATIBLE, SMALLER, LARGER, EQUIVALENT = "compatible", "smaller", "larger", "equivalent"
+COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 REPRODUCES, SMALL = "reproduces", f"direction {UNKNOWN}, {SMALLER}"  # outcomes
@@ -44,21 +43,11 @@ class Artefact:
     presets: list = field(default_factory=list)
     options: dict = field(default_factory=dict)
     gain: list = field(default_factory=list)
-    equivalent: list = field(default_factory=list)
-    margin: str = ""
     worst: bool = False
-    sweep: str = ""
-    compare: list = field(default_factory=list)
+    compare: dict = field(default_factory=dict)
     decides: str = ""
     words: str = ""
-    stand_in: list = field(default_factory=list)
     links: dict = field(default_factory=dict)
-    says: str = ""
-
-    @property
-    def number(self) -> str:
-        """Return which table or figure it is, without its labels in the paper's source."""
-        return self.paper.partition(" (")[0]
 
 
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
@@ -67,30 +56,19 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
     return [Artefact(**check_part(f"{FILE}: {name}", node, function=Artefact).given) for name, node in nodes.items()]
 
 
-def judge_gain(ours: Difference, paper: Difference | None, *, lower: bool) -> tuple[str, str]:
+def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str, str]:
     """Return direction and magnitude of "first is better than second", of our difference and the published one.
 
     The direction is inconclusive where the interval of ours holds 0. The magnitude is smaller or larger where that of
-    ours minus the paper's excludes 0, inconclusive where it holds both 0 and what no effect would give, and empty
-    without a published difference.
+    ours minus the paper's excludes 0, and inconclusive where it holds both 0 and what no effect would give.
     """
     better = -1 if lower else 1
     direction = (UNKNOWN, SAME, OPPOSITE)[better * _side_of_zero(ours)]
-    if paper is None:
-        return direction, ""
     apart = ours.minus(paper)
     low, high = apart.ends()
     if side := better * _side_of_zero(apart):
         return direction, LARGER if side > 0 else SMALLER
     return direction, UNKNOWN if low <= -paper.mean <= high else COMPATIBLE
-
-
-def judge_equivalence(ours: Difference, margin: float) -> str:
-    """Return the magnitude of "both are equivalent": on which side of `margin` the 95 % interval of ours lies."""
-    low, high = ours.ends()
-    if -margin < low and high < margin:
-        return EQUIVALENT
-    return LARGER if low > margin or high < -margin else UNKNOWN
 
 
 def _side_of_zero(effect: Difference) -> int:
@@ -105,8 +83,8 @@ class Finding:
 
     Attributes:
         where: a dataset's title, or what the statement is about.
-        direction: `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged; empty of equivalence.
-        magnitude: `COMPATIBLE`, `SMALLER`, `LARGER`, `EQUIVALENT` or `UNKNOWN`; empty without a published number.
+        direction: `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged.
+        magnitude: `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged.
         n: how many seeds or clusters.
         label: which comparison, where there are several of one `where`.
         preset: whose runs; empty where no preset decides.
@@ -133,7 +111,7 @@ class Finding:
     def outcome(self) -> str:
         """Both in a few words; what reproduces has the same direction and a compatible magnitude."""
         if self.direction == SAME:
-            size = {COMPATIBLE: REPRODUCES, "": "same direction", UNKNOWN: "same direction, size inconclusive"}
+            size = {COMPATIBLE: REPRODUCES, UNKNOWN: "same direction, size inconclusive"}
             return size.get(self.magnitude, f"same direction, {self.magnitude}")
         if self.direction == UNKNOWN and self.magnitude in (SMALLER, LARGER):
             return f"direction {UNKNOWN}, {self.magnitude}"
@@ -142,101 +120,63 @@ class Finding:
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
-    findings = [one for node in artefact.compare for one in _of_comparison(evidence, **node)]
-    name = artefact.experiment or artefact.sweep
-    datasets = dict.fromkeys([*experiment_of(name).datasets, *artefact.stand_in]) if name else ()
+    findings = [_of_comparison(evidence, **artefact.compare)] if artefact.compare else []
+    datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
-        title = names.dataset_title(dataset) + (" (not the paper's)" if dataset in artefact.stand_in else "")
-        of_one = _of_sweep if artefact.sweep else _of_methods
-        findings += of_one(artefact, dataset, Finding(title, preset=preset), evidence)
+        findings += _of_methods(artefact, dataset, Finding(names.dataset_title(dataset), preset=preset), evidence)
     return [one for one in findings if one]
 
 
 def _of_comparison(
-    evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query] = (),
-    runs: Query | None = None,
-) -> Iterator[Finding | None]:  # fmt: skip
-    """Yield the findings of an entry of `compare`, whose keys these arguments are; lower is better in all of them.
+    evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query], runs: Query
+) -> Finding | None:
+    """Return the finding of an entry of `compare`, whose keys these arguments are; lower is better.
 
-    `first` and `second` change the query `of`, a list in `second` in a comparison for each of its values; `runs` are
-    behind `first`, and their seeds are held to the experiment's plan.
+    `first` and `second` change the query `of`; the seeds of `runs` are held to the experiment's plan.
     """
-    planned = _planned_seeds(runs["experiment"], runs["dataset"]) if runs else 0
-    lists = {key: value for key, value in second.items() if isinstance(value, list)}
-    for values in itertools.product(*lists.values()):
-        other = {**of, **second, **dict(zip(lists, values, strict=True))}
-        about = Finding(where, label=", ".join(map(str, values)))
-        yield _judge(about, evidence, [{**of, **first}, other], [runs] if runs else [], planned, paper=paper)
+    planned = _planned_seeds(runs["experiment"], runs["dataset"])
+    return _judge(Finding(where), evidence, [{**of, **first}, {**of, **second}], [runs], paper, planned=planned)
 
 
 def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
     """Yield the finding of every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    pairs, planned = [*artefact.gain, *artefact.equivalent], _planned_seeds(artefact.experiment, dataset)
-    for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], pairs):
+    planned = _planned_seeds(artefact.experiment, dataset)
+    for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], artefact.gain):
         same = {"dataset": dataset, "preset": about.preset, "metric": metric, "options": artefact.options}
         ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
         where = about.where if metric == score else f"worst domain of {about.where}"
-        label = names.method_title(second) if len(pairs) > 1 else ""
-        margin = None
-        if [first, second] not in artefact.gain:
-            # Half of the gain over ERM that the paper prints for C-Mixup; 0 where it prints none.
-            query = {"from": "paper", "experiment": artefact.margin, "dataset": dataset, "metric": metric}
-            cmixup, erm = (evidence.find({**query, "method": method}) for method in ("cmixup", "erm"))
-            margin = abs(cmixup.mean - erm.mean) / 2 if cmixup and erm else 0.0
-        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, planned, paper=paper,
-                     margin=margin)  # fmt: skip
-
-
-def _of_sweep(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
-    """Yield the finding of every value of a swept option against ERM."""
-    experiment = experiment_of(artefact.sweep)
-    method, _ = swept_option(experiment)
-    same = {"dataset": dataset, "preset": about.preset, "metric": experiment.metrics[0]}
-    erm = recorded_query(experiment.name, {**same, "method": "erm", "options": {}})
-    ours = {}
-    for point in points_of(experiment, dataset, method):
-        query = recorded_query(experiment.name, {**same, "method": method, "options": point.options})
-        ours[point.label] = query if evidence.find(query) else {**query, "options": {}}  # the preset's own value
-    planned = _planned_seeds(experiment.name, dataset)
-    for label, query in ours.items():
-        yield _judge(replace(about, label=label), evidence, [query, erm], [query], planned)
+        label = names.method_title(second) if len(artefact.gain) > 1 else ""
+        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper, planned=planned)
 
 
 def _judge(
-    about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], planned: int, *,
-    paper: Sequence[Query] = (), margin: float | None = None,
+    about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], paper: Sequence[Query], *,
+    planned: int,
 ) -> Finding | None:  # fmt: skip
-    """Return `about` with what is judged, or None where one of two sides has no runs.
+    """Return `about` with what is judged, or None where a side has no runs or the paper no number.
 
-    `sides`, `runs` (those behind them) and `paper` are queries; `planned` is how many seeds the experiment plans,
-    `margin` that of equivalence, None where the first is said to be better.
+    `sides`, `runs` (which gave them) and `paper` are queries; `planned` is how many seeds the experiment plans.
     """
-    one, other = map(evidence.find, sides)
-    if not (one and other):
+    one, other, printed, beside = map(evidence.find, (*sides, *paper))
+    if not (one and other and printed and beside):
         return None
-    printed = [number for query in paper if (number := evidence.find(query))]
-    theirs = unpaired_difference(printed[0].summary, printed[1].summary) if len(printed) == 2 else None
+    theirs = unpaired_difference(printed.summary, beside.summary)
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
     judged: tuple[str, str] = UNKNOWN, ""
     if _is_idle(runs, evidence):
         judged = IDLE, ""
     elif min([shared, *(len(sample.values) for query in runs if (sample := evidence.find(query)))]) < planned:
         judged = OPEN, ""
-    elif ours and margin is not None:
-        judged = "", judge_equivalence(of_interval(ours), margin)
     elif ours:
         # What is no score is better if lower.
         lower = "metric" not in sides[0] or metric_of(sides[0]["metric"]).lower_is_better
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
-    decimals, n = printed[0].decimals if theirs else about.decimals, ours.n if ours else shared
-    direction, magnitude = judged
     return replace(
-        about, direction=direction, magnitude=magnitude, n=n, ours=ours, paper=theirs, decimals=decimals,
-        dataset=(runs[0] if runs else sides[0]).get("dataset", ""), metric=sides[0].get("metric", ""),
-        samples=(one, other),
+        about, direction=judged[0], magnitude=judged[1], n=ours.n if ours else shared, ours=ours, paper=theirs,
+        decimals=printed.decimals, dataset=runs[0]["dataset"], metric=sides[0].get("metric", ""), samples=(one, other),
     )  # fmt: skip
 
 
@@ -266,52 +206,14 @@ SETTINGS = {
     "cpu": "reduced for a CPU",
     "": "—",
 }
-STATEMENT_HEAD = ("statement", "on", "paper's (standard error)", "ours, 95 % interval", "direction", "magnitude")
 
 
 @fills
-def map_parts() -> dict[str, dict[str, str]]:
-    """Return the map, what our runs say of each statement, and both in short for README."""
-    evidence, rows, statements = published_evidence(), [], []
+def map_part() -> dict[str, dict[str, str]]:
+    """Return the map: which command makes each table and figure of the paper, and where it stands."""
+    rows = []
     for artefact in load_artefacts():
-        findings, number = find_all(artefact, evidence), artefact.number
         what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
-        rows.append([
-            artefact.paper, what, f"`make {artefact.command}`",
-            ", ".join(f"[{text}]({link})" for text, link in artefact.links.items()),
-        ])  # fmt: skip
-        seeds = ", ".join(map(str, sorted({one.n for one in findings}, reverse=True)))
-        statements += statement_lines(findings, f"{number}, {artefact.what}: {artefact.decides} (n = {seeds})")
-    return {
-        f"{RESULTS.name}/README.md": {
-            "map": markdown_table(HEAD, rows, left=len(HEAD)),
-        },
-        f"{RESULTS.name}/findings.md": {
-            "statements": markdown_table(STATEMENT_HEAD, statements, left=len(STATEMENT_HEAD)),
-        },
-    }
-
-
-def statement_lines(findings: Sequence[Finding], title: str = "") -> list[list[str]]:
-    """Return the cells on a statement, the first below its title: a dataset, preset and pair of methods each.
-
-    Where the paper prints no number, a dataset and preset with several comparisons has one line that counts them.
-    """
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.where, one.preset, one.label if one.paper else ""), []).append(one)
-    body: list[list[str]] = []
-    for (where, preset, label), mine in groups.items():
-        (one, *others), theirs = mine, "—"
-        ours, direction = interval_text(one.ours, one.decimals), one.direction or "—"
-        if one.paper:
-            theirs = f"{one.paper.mean:+.{one.decimals}f}"
-            theirs += f" ({one.paper.error:.{one.decimals}f})" if one.paper.error else ""
-        elif others:
-            below = sum(bool(each.ours and each.ours.high < 0) for each in mine)
-            ours = f"{below} of {len(mine)} intervals below 0"
-            counts = Counter(each.direction for each in mine)
-            direction = ", ".join(f"{word}: {count}" for word, count in counts.items())
-        on = ", ".join(filter(None, (where, label, preset and f"preset {preset}")))
-        body.append(["" if body else title, on, theirs, ours, direction, one.magnitude or "—"])
-    return body
+        links = ", ".join(f"[{text}]({link})" for text, link in artefact.links.items())
+        rows.append([artefact.paper, what, f"`make {artefact.command}`", links])
+    return {f"{RESULTS.name}/README.md": {"map": markdown_table(HEAD, rows, left=len(HEAD))}}

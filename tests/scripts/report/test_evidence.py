@@ -119,12 +119,9 @@ def test_the_prose_of_findings_says_what_its_rows_say() -> None:
         "ERM: SkillCraft, rows not reshuffled": "higher",
     }  # fmt: skip
     assert {name: cells[name][-1] for name in expected} == expected
-    better = [name for name, counts in cells.items() if all(map(str.isdigit, counts)) and int(counts[1])]
-    words = ("other methods but MixRL", "rows not reshuffled", "twelve bandwidths")
-    assert all(word in name for name, word in zip(better, words, strict=True))
 
 
-def test_verdicts_say_on_which_side_of_0_intervals_lie_and_are_counted() -> None:
+def test_verdicts_say_on_which_side_of_0_intervals_lie() -> None:
     differences = [Interval(-1, -2, -0.1, 5), Interval(1, 0.1, 2, 5), Interval(0, -1, 1, 5)]
     near = ("d", Interval(0.0036, 0.00003, 0.0072, 5), 3)  # 0 is not printed for an end that is none
     rows = [("a", differences[0], 2), ("b", differences[1], 3), ("c", differences[2], 1), near]
@@ -135,4 +132,3 @@ def test_verdicts_say_on_which_side_of_0_intervals_lie_and_are_counted() -> None
         "| c | 5 | +0.0 | [-1.0, +1.0] | inconclusive |",
         "| d | 5 | +0.00360 | [+0.00003, +0.00720] | higher |",
     ]
-    assert findings.count_lines([("all", differences)]).splitlines()[2] == "| all | 3 | 1 | 1 | 1 |"

@@ -1,13 +1,13 @@
-"""Own images and own arrays from the command to predictions: trained, resumed, tuned, swept, followed by wandb."""
+"""Own data from the command to predictions: the four kinds as one table, and what images alone have."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import pictures
 from scripts.driver.runs import RunFolder
 from tests.datasets.test_own_images import DIGITS, N, folder_of
-from tests.scripts.jobs import execute_job, report_of
+from tests.scripts.jobs import execute_job, killed_after, report_of
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
 SMALL = ("model.width=2", "train.epochs=2", "train.batch_size=8", "logger=none")
@@ -37,14 +37,130 @@ def words_of(place: Path) -> list[str]:
     return [f"images={place / 'photos'}", f"labels={place / 'labels.csv'}", "target=ink", "dataset.size=8"]
 
 
+@dataclass(frozen=True)
+class Kind:
+    """How data of one kind are trained on and predicted; `{place}` is the folder of them all."""
+
+    train: tuple[str, ...]
+    new: tuple[str, ...]  # of the command; the rows of training again, in the order of their labels
+    column: str  # of the predictions
+    stack: int  # seeds that train as one
+    bad: tuple[tuple[tuple[str, ...], str], ...]  # words of the command, and what its line says
+
+
+KINDS = {
+    "images": Kind(
+        ("images={place}/photos", "labels={place}/labels.csv", "target=ink", "dataset.size=8", "model.width=2",
+         "dataset.augment=crop+flip", "train.batch_size=8"),
+        ("images={place}/photos", "labels={place}/labels.csv"), "ink", 1,
+        ((("table={place}/labels.csv",), "was not trained on table=; give images="),
+         (("images={place}/photos", "labels={place}/labels.csv", "id=who"), "id 'who' is no column of "),
+         (("images={place}/photos", "arrays={place}/d.npz"), "must name new data to predict")),
+    ),
+    "arrays": Kind(
+        ("arrays={place}/d.npz", "train.batch_size=8"), ("arrays={place}/d.npz",), "y", 2,
+        ((("arrays={place}/flat.npz",), "flat.npz: x must have shape (N, 64), got ()"),
+         (("arrays={place}/fewer.npz",), "y must be numbers (4, 1) as the labels of the run, got float64 (3,"),
+         (("arrays={place}/more.npz",), "y must be numbers (4, 1)"),
+         (("arrays={place}/text.npz",), "got <U1 (4,)")),
+    ),
+    "table": Kind(
+        ("table={place}/t.csv", "target=y", "train.batch_size=8"), ("table={place}/t.csv",), "y", 2,
+        (((), "must name new data to predict, such as table=new.csv"),
+         (("table=/nowhere.csv",), "no such file"),
+         (("table={place}/t.csv", "out={place}/t.csv"), "out must be another file"),
+         (("table={place}/words.csv",), "words.csv, row 1, column 'x1': 'old' is not a number")),
+    ),
+    "series": Kind(
+        ("series={place}/rates.csv", "window=24", "horizon=3", "model=fcn3", "dataset.steps=all"),
+        ("series={place}/before.csv",), "australia", 2,
+        ((("table={place}/t.csv",), "was not trained on table=; give series="),
+         (("series={place}/short.csv",), "short.csv has 5 rows with a target; a window needs 24"),
+         (("series={place}/other.csv",), "other.csv has no column 'britain'"),
+         (("series={place}/rates.csv", "id=day"), "rates.csv; there are none")),
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of digits with their labels, and arrays of the same."""
+    """A folder of digits with their labels, arrays and a table of the same, a series, and new data that do not fit."""
     place = tmp_path_factory.mktemp("own")
     folder_of(place, patient=[f"00{k % 6}" for k in range(N)])
     x = np.stack(DIGITS).reshape(N, -1)
     np.savez(place / "d.npz", x=x, y=x.sum(axis=1))
+    np.savez(place / "flat.npz", x=np.float64(1))
+    for name, y in {"fewer": np.ones(3), "more": np.ones((4, 2)), "text": np.array(["1"] * 4)}.items():
+        np.savez(place / f"{name}.npz", x=np.ones((4, 64)), y=y)
+    table = pd.DataFrame(x[:, 2:5], columns=["x1", "x2", "x3"]).assign(y=x.sum(axis=1))
+    table.to_csv(place / "t.csv", index=False)
+    table[:1].assign(x1="old").to_csv(place / "words.csv", index=False)
+    rates = 1 + 0.01 * np.random.default_rng(0).normal(size=(160, 2)).cumsum(axis=0)
+    frame = pd.DataFrame(rates.round(6), columns=["australia", "britain"])
+    frame.insert(0, "day", pd.date_range("1990-01-01", periods=len(frame)).strftime("%d.%m.%Y"))
+    parts = {"rates": frame, "before": frame[:-3], "short": frame[:5], "other": frame.drop(columns="britain")}
+    for name, part in parts.items():
+        part.to_csv(place / f"{name}.csv", index=False)
     return place
+
+
+def own_job(kind: str, place: Path, out: Path, *words: str) -> Job:
+    given = [word.format(place=place) for word in KINDS[kind].train]
+    return job_of(out, *given, "seeds=0..1", "train.epochs=2", "logger=none", *words)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def own_run(
+    request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None
+) -> tuple[str, Job]:
+    """A run of two seeds on data of each kind."""
+    job = own_job(request.param, place, tmp_path_factory.mktemp(request.param))
+    execute_job(job)
+    return request.param, job
+
+
+def test_a_run_predicts_its_own_numbers(own_run: tuple[str, Job], place: Path, tmp_path: Path) -> None:
+    """By the command, from the files; of a series, whose last test window is all that it is given."""
+    kind, job = KINDS[own_run[0]], own_run[1]
+    folder, out = RunFolder(job.run_folder(1)), tmp_path / "p.csv"
+    predict.main([f"run={folder.path}", *(word.format(place=place) for word in kind.new), f"out={out}"])
+    written, test = pd.read_csv(out), folder.predictions()["test"]
+    kept, rows = test.prediction[""].reshape(len(test.target), -1), list[int]()
+    if own_run[0] == "series":
+        assert written["day"].tolist() == pd.date_range("1990-06-07", periods=3).strftime("%Y-%m-%d").tolist()
+        kept, rows = test.prediction[""].reshape(-1, 2)[-3:], [0, 1, 2]
+    else:
+        truth = np.stack(DIGITS).reshape(N, -1).sum(axis=1)
+        rows = [int(np.flatnonzero(truth == y)[0]) for y in test.target[:, 0]]
+    np.testing.assert_allclose(written[kind.column][rows], kept[:, 0], rtol=1e-4)
+    assert folder.report()["stack"] == kind.stack
+
+
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
+    own_run: tuple[str, Job], place: Path, tmp_path: Path
+) -> None:
+    """After its first epoch; of images the views of the second are the same ones, and so is every digit."""
+    kind, whole = own_run
+    with pytest.raises(KeyboardInterrupt):
+        execute_job(own_job(kind, place, tmp_path, "checkpoint_every=1"), killed_after(1))
+    again, epochs = own_job(kind, place, tmp_path, "checkpoint_every=1"), set[int]()
+    execute_job(again, lambda epoch, _: epochs.add(epoch))
+    assert kind == "images" or epochs == {2}  # of images the second seed begins
+    for seed in (0, 1):
+        ours, theirs = (torch.load(job.run_folder(seed) / "checkpoint.pt", weights_only=True) for job in (again, whole))
+        assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+
+
+def test_new_data_that_do_not_fit_are_one_line(
+    own_run: tuple[str, Job], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, job = own_run
+    for words, message in KINDS[kind].bad:
+        with pytest.raises(SystemExit) as stop:
+            predict.main([f"run={job.run_folder(0)}", *(word.format(place=place) for word in words)])
+        (line,) = capsys.readouterr().err.splitlines()
+        assert (stop.value.code, line.startswith("error: ")) == (2, True)
+        assert message in line
 
 
 @pytest.fixture(scope="module")
@@ -54,48 +170,22 @@ def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_ses
     return job
 
 
-@pytest.fixture(scope="module")
-def arrays_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Job:
-    job = job_of(tmp_path_factory.mktemp("out"), f"arrays={place / 'd.npz'}", "train.epochs=1", "logger=none")
-    execute_job(job)
-    return job
-
-
-def test_a_run_on_images_predicts_its_own_numbers_from_the_files(
+def test_the_error_of_images_is_that_of_their_labels(
     images_run: Job, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the library and by the command, whose error is that of the labels."""
-    folder, test = images_run.run_folder(0), images_run.dataset.load(0).test
-    kept = RunFolder(folder).predictions()["test"]
-    paths = [str(test.x.files.files[row]) for row in test.x.rows.tolist()]
-    mine = load_run(folder).predict(paths)
-    np.testing.assert_allclose(mine["ink"], kept.prediction[""][:, 0], rtol=1e-5)
-    out = tmp_path / "p.csv"
-    given = [f"run={folder}", f"images={place / 'photos'}", f"out={out}"]
-    predict.main([*given, f"labels={place / 'labels.csv'}", "id=patient"])
-    text = {"picture": str, "patient": str}
-    frame, labels = (pd.read_csv(path, dtype=text) for path in (out, place / "labels.csv"))
+    out, given = tmp_path / "p.csv", [f"run={images_run.run_folder(0)}", f"images={place / 'photos'}"]
+    predict.main([*given, f"labels={place / 'labels.csv'}", "id=patient", f"out={out}"])
+    frame, labels = (pd.read_csv(path, dtype={"picture": str, "patient": str}) for path in (out, place / "labels.csv"))
     assert list(frame) == ["file", "patient", "ink"]
     assert frame["patient"].equals(labels["patient"])
     assert [Path(file).stem for file in frame["file"]] == labels["picture"].tolist()
-    by_name = frame.set_index("file")["ink"]
-    below = [Path(path).relative_to(place / "photos").as_posix() for path in paths]
-    np.testing.assert_allclose(by_name[below], kept.prediction[""][:, 0], rtol=1e-5)
     error = frame["ink"] - labels["ink"]
     line = re.search(rf"ink: rmse (\S+), mean absolute error (\S+), over {N} rows", capsys.readouterr().out)
     assert line
     expected = np.sqrt((error**2).mean()), error.abs().mean()
     np.testing.assert_allclose([float(number) for number in line.groups()], expected, rtol=1e-6)  # last digits vary
-    for words, message in (
-        ([given[0], f"table={place / 'labels.csv'}"], "was not trained on table=; give images="),
-        ([*given, f"labels={place / 'labels.csv'}", "id=who"], "id 'who' is no column of "),
-        ([given[0], f"arrays={place / 'd.npz'}", given[1]], "must name new data to predict"),
-    ):
-        with pytest.raises(SystemExit):
-            predict.main(words)
-        assert message in capsys.readouterr().err
-    predict.main(given)
-    assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(by_name.sort_index())
+    predict.main([*given, f"out={out}"])  # without labels
+    assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(frame.set_index("file")["ink"].sort_index())
 
 
 @pytest.mark.slow
@@ -109,23 +199,6 @@ def test_the_library_alone_predicts_with_a_run_on_images(images_run: Job, place:
     total, models = done.stdout.split()
     assert float(total) == pytest.approx(load_run(images_run.run_folder(0)).predict(place / "photos")["ink"].sum())
     assert models == "False"
-
-
-def test_a_run_on_images_that_was_killed_goes_on_as_if_it_had_not(images_run: Job, place: Path, tmp_path: Path) -> None:
-    """After its first epoch; the views of the second are the same ones, and so is every digit."""
-
-    def kill(epoch: int, _: Any) -> None:
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    words = [*words_of(place), "dataset.augment=crop+flip", *SMALL]
-    with pytest.raises(KeyboardInterrupt):
-        execute_job(job_of(tmp_path, *words), kill)
-    job = job_of(tmp_path, *words)
-    assert (job.run_folder(0) / "resume.pt").is_file()
-    execute_job(job)
-    states = [torch.load(one.run_folder(0) / "checkpoint.pt", weights_only=True) for one in (job, images_run)]
-    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
 
 
 def test_another_picture_in_the_folder_is_another_run(place: Path, tmp_path: Path, images_run: Job) -> None:
@@ -145,42 +218,6 @@ def test_mixing_of_images_takes_the_partners_of_cmixup(method: str, place: Path,
     assert report["config"]["method"]["pairing"]["name"] == "second_batch"
     assert report["bandwidth"] > 0
     assert np.isfinite(report["scores"]["test"]["rmse"])
-
-
-def test_seeds_on_arrays_are_a_stack_and_predict(place: Path, tmp_path: Path) -> None:
-    words = [f"arrays={place / 'd.npz'}", "train.epochs=30", "logger=none", "train.batch_size=8", "model.width=16"]
-    job, lazy = (job_of(tmp_path, *words, "seeds=2", *more) for more in ((), ("dataset.memory=0",)))
-    execute_job(job)
-    execute_job(lazy)
-    reports = [report_of(one.run_folder(1)) for one in (job, lazy)]
-    assert [report["stack"] for report in reports] == [2, 2]
-    assert reports[0]["scores"] == reports[1]["scores"]
-    predict.main([f"run={job.run_folder(1)}", f"arrays={place / 'd.npz'}", f"out={tmp_path / 'p.csv'}"])
-    written, kept = pd.read_csv(tmp_path / "p.csv")["y"], RunFolder(job.run_folder(1)).predictions()["test"]
-    x = job.dataset.load(1).test
-    rows = [int(np.flatnonzero(np.stack(DIGITS).reshape(N, -1).sum(axis=1) == y)[0]) for y in x.y[:, 0]]
-    np.testing.assert_allclose(written[rows], kept.prediction[""][:, 0], rtol=1e-4)
-
-
-NEW: list[tuple[dict[str, Any], str]] = [
-    ({"x": np.float64(1)}, r"x must have shape \(N, 64\), got \(\)"),
-    (
-        {"x": np.ones((4, 64)), "y": np.ones(3)},
-        r"y must be numbers \(4, 1\) as the labels of the run, got float64 \(3,",
-    ),
-    ({"x": np.ones((4, 64)), "y": np.ones((4, 2))}, r"y must be numbers \(4, 1\)"),
-    ({"x": np.ones((4, 64)), "y": np.array(["1"] * 4)}, r"y must be numbers .*, got <U1 \(4,\)"),
-]
-
-
-@pytest.mark.parametrize(("arrays", "message"), NEW)
-def test_new_arrays_that_do_not_fit_the_run_are_named(
-    arrays: dict[str, Any], message: str, arrays_run: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    np.savez(tmp_path / "new.npz", **arrays)
-    with pytest.raises(SystemExit):
-        predict.main([f"run={arrays_run.run_folder(0)}", f"arrays={tmp_path / 'new.npz'}", f"out={tmp_path / 'p.csv'}"])
-    assert re.search(f"^error: .*new.npz: {message}", capsys.readouterr().err)
 
 
 def test_a_batch_of_one_image_that_the_network_cannot_take_is_named(place: Path, tmp_path: Path) -> None:

@@ -49,19 +49,6 @@ def trained(rates: Path, tmp_path_factory: pytest.TempPathFactory, request: pyte
     return job
 
 
-def test_a_run_on_what_came_before_forecasts_what_it_did_in_the_test(trained: Job, rates: Path) -> None:
-    """The rows of a test window alone, without what follows them, give its prediction, at its dates."""
-    frame, test = pd.read_csv(rates), RunFolder(trained.run_folder(1)).predictions()["test"]
-    steps = HORIZON if trained.config["dataset"]["steps"] == "all" else 1
-    before = ROWS - HORIZON  # rows before the last forecast
-    run = load_run(trained.run_folder(1))
-    forecast = run.predict(frame[:before])
-    expected = test.prediction[""].reshape(-1, 2)[-steps:]
-    np.testing.assert_allclose(forecast.to_numpy()[-steps:], expected, rtol=1e-5)
-    assert forecast.index.strftime("%d.%m.%Y").tolist() == frame["day"][before:].tolist()
-    assert RunFolder(trained.run_folder(1)).report()["stack_seeds"] == [0, 1]
-
-
 def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values, steps = pd.read_csv(rates)[["australia", "britain"]].to_numpy(), trained.config["dataset"]["steps"]
     begin = 128 - (1 if steps == "all" else HORIZON)  # last row of the first test window
@@ -80,15 +67,6 @@ def test_naive_errors_stand_beside_every_score(trained: Job, rates: Path, capsys
     assert "rmse_naive" not in out
 
 
-def test_the_command_writes_a_row_for_each_step_with_its_date(trained: Job, rates: Path, tmp_path: Path) -> None:
-    out = tmp_path / "forecast.csv"
-    predict.main([f"run={trained.run_folder(0)}", f"series={rates}", f"out={out}"])
-    written = pd.read_csv(out, parse_dates=["day"])
-    expected = load_run(trained.run_folder(0)).predict(pd.read_csv(rates))
-    assert written["day"].tolist() == pd.date_range("1990-06-10", periods=3).tolist()
-    np.testing.assert_allclose(written[["australia", "britain"]], expected, rtol=1e-6)
-
-
 def test_several_series_are_named_in_the_forecast(rates: Path, tmp_path: Path) -> None:
     long = pd.read_csv(rates).melt("day", var_name="land", value_name="rate")
     long["land"] = long["land"].map({"australia": "007", "britain": "8"})
@@ -101,24 +79,6 @@ def test_several_series_are_named_in_the_forecast(rates: Path, tmp_path: Path) -
     assert written["land"].tolist() == ["007"] * 3 + ["8"] * 3
 
 
-def test_an_interrupted_run_goes_on(trained: Job, rates: Path, tmp_path: Path) -> None:
-    steps = trained.config["dataset"]["steps"]
-    words = [f"dataset.steps={steps}", "checkpoint_every=1"]
-
-    def stop(epoch: int, _: object) -> None:
-        if epoch == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        execute_job(planned_series(tmp_path, rates, *words), stop)
-    again, epochs = planned_series(tmp_path, rates, *words), list[int]()
-    execute_job(again, lambda epoch, _: epochs.append(epoch))
-    assert epochs == [2]
-    for seed in (0, 1):
-        one, other = (RunFolder(job.run_folder(seed)).report()["scores"] for job in (again, trained))
-        assert one == other
-
-
 def test_a_straight_line_goes_on(tmp_path: Path) -> None:
     """LSTNet's highway in the units of labels and inputs; the last value alone is 6.5 wrong."""
     rows = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=200), "value": 3.0 * np.arange(200) + 7})
@@ -129,27 +89,3 @@ def test_a_straight_line_goes_on(tmp_path: Path) -> None:
     execute_job(job)
     assert RunFolder(job.run_folder(0)).report()["scores"]["test"]["rmse"] < 1
     np.testing.assert_allclose(load_run(job.run_folder(0)).predict(rows)["value"], [607, 610, 613], atol=1)
-
-
-BAD = {
-    "another word": (["table={rates}"], "was not trained on table=; give series="),
-    "too short": (["series={short}"], "short.csv has 5 rows with a target; a window needs 24"),
-    "another column": (["series={other}"], "other.csv has no column 'britain'"),
-    "no file": (["series=/nowhere.csv"], "no such file"),
-    "a column for each row": (["series={rates}", "id=day"], "rates.csv; there are none"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_new_series_are_one_line(
-    case: str, trained: Job, rates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    frame = pd.read_csv(rates)
-    frame[:5].to_csv(tmp_path / "short.csv", index=False)
-    frame.drop(columns="britain").to_csv(tmp_path / "other.csv", index=False)
-    places = {"rates": rates, "short": tmp_path / "short.csv", "other": tmp_path / "other.csv"}
-    words, message = BAD[case]
-    with pytest.raises(SystemExit):
-        predict.main([f"run={trained.run_folder(0)}", *(word.format(**places) for word in words)])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line

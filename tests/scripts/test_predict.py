@@ -105,26 +105,3 @@ def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tupl
     predict.main([f"run={table_run[0].run_folder(0)}", f"table={tmp_path / 'new.csv'}", "id==1+1", f"out={out}"])
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
-
-
-BAD = {
-    "nothing": ([], "run must name"),
-    "no table": (["run={run}"], "must name new data to predict, such as table=new.csv"),
-    "no file": (["run={run}", "table=/nowhere.csv"], "no such file"),
-    "itself": (["run={run}", "table={table}", "out={table}"], "out must be another file"),
-    "words": (["run={run}", "table={words}"], "words.csv, row 1, column 'age': 'old' is not a number"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_of_the_command_is_one_line(
-    case: str, table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "words.csv").write_text("size;age;state\n1;old;s1\n")
-    places = {"run": table_run[0].run_folder(0), "table": table_run[1]} | {"words": tmp_path / "words.csv"}
-    words, message = BAD[case]
-    with pytest.raises(SystemExit) as stop:
-        predict.main([word.format(**places) for word in words])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert (stop.value.code, line.startswith("error: ")) == (2, True)
-    assert message in line

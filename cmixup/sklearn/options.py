@@ -18,8 +18,9 @@ from cmixup.errors import (
 )
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
-from cmixup.sklearn.losses import Loss, check_loss, check_transform
+from cmixup.sklearn.losses import Loss, check_loss
 from cmixup.sklearn.network import mix_points
+from cmixup.sklearn.transforms import check_transform
 
 #: What sets the random numbers of the estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None

@@ -17,12 +17,13 @@ from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.intervals import Intervals
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.table import Table
+from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
 FORMAT = "cmixup.sklearn.CMixupRegressor/7"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
-    "_table.one_dimensional", "_table.levels", "_table.transform", "_table.kinds",
+    "_table.one_dimensional", "_table.levels", "_table.transform.given", "_table.kinds",
 )  # fmt: skip
 MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
@@ -73,11 +74,12 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             for name, start in TREES.items():
                 fields = [arrays[start + field] for field in Trees._fields if f"{start}nodes" in arrays]
                 values[name] = Trees(*fields) if fields else None
-            of: dict[str, dict[str, Any]] = {"": vars(estimator), "_table": {}, "_intervals": {}}
+            of: dict[str, Any] = {"": vars(estimator), "_table": {}, "_table.transform": {}, "_intervals": {}}
             for name, value in values.items():
                 holder, _, field = name.rpartition(".")
                 of[holder][field] = value
-            estimator._table, estimator._intervals = Table(**of["_table"]), Intervals(**of["_intervals"])  # noqa: SLF001
+            estimator._table = Table(**of["_table"], transform=Transform(**of["_table.transform"]))  # noqa: SLF001
+            estimator._intervals = Intervals(**of["_intervals"])  # noqa: SLF001
             vars(estimator).update(_held_out=None, blended_=[], _importances=arrays.get("importances"))
             estimator.coefs_ = [arrays[f"coef{k}"] for k in range(content["layers"])]
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
@@ -127,7 +129,7 @@ def _check(estimator: Any) -> None:
         and plain == numbers + len(indicators),
         "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)
         and table.one_dimensional in (False, outputs == 1)
-        and table.transform in (None, "log"),
+        and table.transform.given in (None, "log"),
         "trees must be those that have a weight in [0, 1]": (trees is not None) == weight.any()
         and ((weight >= 0) & (weight <= 1)).all(),
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),

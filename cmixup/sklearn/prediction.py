@@ -53,12 +53,12 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     _importances: Floats | None
     x_mean_, x_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("x_mean", "x_scale"))
     y_mean_, y_scale_ = (property(attrgetter(f"_table.{name}")) for name in ("y_mean", "y_scale"))
-    target_transform_ = property(attrgetter("_table.transform"))
+    target_transform_ = property(attrgetter("_table.transform.given"))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions for rows (n, d) in label units, (n,) or (n, d_y) float64 as the labels were.
 
-        Of quantiles it is the one nearest to the median; `predict_quantiles` gives all.
+        Of quantiles it is the median, between its neighbours on a line, or the nearest one where all are on one side.
 
         Args:
             X: rows as in `fit`.
@@ -71,18 +71,14 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         """
         check_is_fitted(self)
         spread = check_flag("return_std", return_std)
-        table, middle = self._table, int(np.abs(np.array(self.quantiles_ or [0.5]) - 0.5).argmin())
-        outputs = self._outputs(table.inputs(self, X))
-        predicted = table.shaped(table.in_label_units(table.by_label(_mean(outputs)))[..., middle])
+        table, outputs = self._table, self._outputs(self._table.inputs(self, X))
+        predicted = table.shaped(table.in_label_units(self._median(_mean(outputs)))[..., 0])
         if not spread:
             return predicted
-        if table.transform is None:
-            of_members = np.concatenate([part.std(dim=0, correction=0).numpy() for part in outputs])
-            deviation = table.by_label(of_members)[..., middle] * table.y_scale
-        else:
-            of_members = table.by_label(torch.cat(outputs, dim=1).numpy())
-            deviation = table.in_label_units(of_members)[..., middle].std(axis=0)
-        return predicted, table.shaped(deviation)
+        medians = self._median(torch.cat(outputs, dim=1))
+        if table.transform.given is None:
+            return predicted, table.shaped(medians.std(dim=0, correction=0).numpy()[..., 0] * table.y_scale)
+        return predicted, table.shaped(table.in_label_units(medians.numpy())[..., 0].std(axis=0))
 
     def predict_quantiles(self, X: Any) -> Floats:
         """Return the quantiles of labels for rows (n, d), (n, q) or (n, d_y, q) float64, rising from each to the next.
@@ -98,7 +94,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
             raise InputError(f'loss must be "quantile" for predict_quantiles, got {format_value(self.loss)}')
         table = self._table
         outputs = _mean(self._outputs(table.inputs(self, X)))
-        return table.shaped(table.in_label_units(table.by_label(outputs)))
+        labels = table.in_label_units(table.by_label(outputs), infinite=True)
+        return table.shaped(np.maximum.accumulate(labels, axis=-1))  # a transformer may turn where it ends
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions, the mean over outputs, each over the rows whose label is there.
@@ -132,6 +129,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
         Returns:
             (n, 2) float64 in label units, or (n, 2, d_y) where labels were (n, d_y); each output has its own interval.
+            An end beyond all that `target_transform` goes back to is infinite, with a warning.
 
         Raises:
             InputError: `coverage` is not between 0 and 1, or `fit` held out no rows, or too few for it.
@@ -142,8 +140,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         outputs = _mean(self._outputs(inputs))
         levels, by_label = tree_levels(table.levels, outputs.shape[1]), table.by_label(outputs)
         half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels)
-        ends = table.in_label_units(np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1))
-        ends = np.sort(ends, axis=-1)  # a transformer may fall
+        ends = np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1)
+        ends = np.sort(table.in_label_units(ends, infinite=True), axis=-1)  # quantiles that are drawn in may cross
         return ends[:, 0] if table.one_dimensional else ends.transpose(0, 2, 1)
 
     @property
@@ -203,6 +201,12 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _of_member(self, inputs: Inputs, member: int) -> Floats:
         """Return what one member predicts for inputs, in deviations: `(n, d_y q)`."""
         return _mean(self._outputs(inputs, member))
+
+    def _median(self, outputs: Any) -> Any:
+        """Return outputs `(..., d_y q)` as `(..., d_y, 1)`: the median of quantiles, or the one number of a label."""
+        levels, by_label = self.quantiles_ or [0.5], self._table.by_label(outputs)
+        weights = [float(np.interp(0.5, levels, one)) for one in np.eye(len(levels))]
+        return sum(weight * by_label[..., k : k + 1] for k, weight in enumerate(weights) if weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -57,8 +57,9 @@ class CMixupRegressor(MemberMean):
             `predict_quantiles` returns. They never cross: each member's are sorted.
         target_transform: in what the labels are fitted: None for their own units, "log", "auto" for logarithms where
             all labels are above 0 and these are less than half as skewed, or a transformer of scikit-learn, which is
-            fitted to the different labels (N, d_y) without weights. Predictions, quantiles and intervals are in label
-            units. `predict` goes back from the fitted mean, so that of logarithms it is nearer to the median.
+            fitted to the different labels (N, d_y) without weights, and must rise or fall over those of each output.
+            Predictions, quantiles and intervals are in label units. `predict` goes back from the fitted mean, so that
+            of logarithms it is nearer to the median.
         bandwidth: s of the kernel. "validated" compares 0, 0.3 standard deviations and infinity on the rows that the
             first member holds out, and takes another one than 0 only if it is better by a standard error; one that is
             not better when the training with 0 has stopped is given up. With

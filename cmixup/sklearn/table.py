@@ -25,9 +25,9 @@ from cmixup.sklearn.columns import (
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import NO_TIMES, as_array, as_labels, check_kinds
-from cmixup.sklearn.losses import fit_transform, to_label_units, transformed
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, extremes, merged, moments, standardised
+from cmixup.sklearn.transforms import Transform
 from cmixup.spread import is_new, varies, warn_of_new
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
@@ -51,7 +51,7 @@ class Table:
 
     levels: list[Levels]  # of each column
     one_dimensional: bool  # whether labels came as (n,)
-    transform: Any  # of labels, see `fit_transform`
+    transform: Transform  # of labels
     indicators: Floats  # (m, 2) see `indicators_of`
     x_mean: Floats  # (D,) moments of columns, see `moments`
     x_scale: Floats
@@ -86,7 +86,7 @@ class Table:
             raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
         if y.shape != (len(x), *outputs):
             raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
-        y = transformed(self.transform, check_size("y_val", y.reshape(len(x), -1)), "y_val")
+        y = self.transform.apply(check_size("y_val", y.reshape(len(x), -1)), "y_val")
         if (empty := np.isnan(y).all(axis=1)).any():
             raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
         weight = np.concatenate([rows.weight, np.ones(len(x))])
@@ -136,9 +136,9 @@ class Table:
         """Return outputs `(..., d_y q)` as `(..., d_y, q)`."""
         return values.reshape(*values.shape[:-1], len(self.y_mean), values.shape[-1] // len(self.y_mean))
 
-    def in_label_units(self, by_label: Floats) -> Floats:
-        """Return outputs `(..., d_y, q)` in deviations as labels in their own units."""
-        return to_label_units(self.transform, by_label * self.y_scale[:, None] + self.y_mean[:, None])
+    def in_label_units(self, by_label: Floats, *, infinite: bool = False) -> Floats:
+        """Return outputs `(..., d_y, q)` in deviations as labels in their own units, see `Transform.back`."""
+        return self.transform.back(by_label * self.y_scale[:, None] + self.y_mean[:, None], infinite=infinite)
 
     def shaped(self, labels: Floats) -> Floats:
         """Return labels (n, d_y, ...) without the axis of outputs where they came so."""
@@ -169,8 +169,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     X, of_weight = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
     warn_of_traps(X, of_weight, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])
     rows, place = merged(X, labels, weight, **apart)
-    transform = fit_transform(estimator.target_transform, rows.y)
-    rows = replace(rows, y=transformed(transform, rows.y))
+    transform = Transform.fit(estimator.target_transform, rows.y)
+    rows = replace(rows, y=transform.apply(rows.y))
     indicators = indicators_of(rows.x, levels)
     wide = widened(rows.x, levels, indicators)
     of_x, of_y = moments(wide, rows.weight), moments(rows.y, rows.weight)

@@ -17,7 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, PowerTransformer, Standar
 
 from cmixup import InputError
 from cmixup.sklearn import CMixupRegressor
-from cmixup.sklearn.losses import LOSSES, Loss, fit_transform, huber_delta
+from cmixup.sklearn.losses import LOSSES, Loss, huber_delta
+from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import fit_trees, predict_trees, weigh_trees
 from tests.sklearn.test_regressor import X, Y, quick, table
 from tests.sklearn.test_trees import COLUMNS, LABELS, LEVELS, PARTS, N, Rows
@@ -165,11 +166,11 @@ def test_a_transformer_goes_back_for_each_quantile(outputs: int | None) -> None:
 
 def test_auto_takes_logarithms_of_skewed_labels_above_0() -> None:
     normal = np.random.default_rng(0).normal(size=(300, 1))
-    assert fit_transform("auto", np.exp(normal)) == "log"
-    assert fit_transform("auto", np.exp(normal) - 1) is None
-    assert fit_transform("auto", normal + 10) is None
+    assert Transform.fit("auto", np.exp(normal)).given == "log"
+    assert Transform.fit("auto", np.exp(normal) - 1).given is None
+    assert Transform.fit("auto", normal + 10).given is None
     exponential = np.random.default_rng(0).exponential(size=(2000, 1))  # logarithms are skewed 0.57 times as much
-    assert fit_transform("auto", exponential) is None
+    assert Transform.fit("auto", exponential).given is None
     model = quick(target_transform="auto", epochs=1).fit(X, np.exp(Y / 20))
     assert model.target_transform_ == "log"
 

@@ -1,0 +1,116 @@
+"""In which units `TabularRegressor` fits labels: their own, logarithms, or those of a transformer of scikit-learn."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import skew
+from sklearn.base import clone
+
+from cmixup.errors import InputError, format_value
+from cmixup.sampling.inputs import Floats
+
+#: Halvings of the way to where a transformer ends. If labels still grow by `GROWTH` after so many, they have no end.
+HALVINGS, EARLIER, GROWTH = 60, 40, 1.1
+
+
+def check_transform(given: Any) -> None:
+    """Raise `InputError` for what is neither None, "log", "auto" nor a transformer that can go back."""
+    named = given is None or (isinstance(given, str) and given in ("log", "auto"))
+    fits = not isinstance(given, type) and all(hasattr(given, f) for f in ("fit", "transform", "inverse_transform"))
+    if not (named or fits):
+        what = 'None, "log", "auto" or a transformer with inverse_transform'
+        raise InputError(f"target_transform must be {what}, got {format_value(given)}")
+
+
+@dataclass
+class Transform:
+    """Brings labels into fitted units, in which they rise as labels do, and back."""
+
+    given: Any  # None, "log" or a fitted transformer
+    sign: Any = None  # (d_y,) -1 where the transformer falls
+    low: Any = None  # (d_y,) the lowest and the highest fitted label, beyond which a transformer may end
+    high: Any = None
+
+    @classmethod
+    def fit(cls, given: Any, labels: Floats) -> Self:
+        """Return the transform for labels (N, d_y) with gaps, see `check_transform`, or raise `InputError`.
+
+        "auto" is "log" where all labels are above 0 and their logarithms are less than half as skewed, in the mean over
+        outputs; else None.
+        """
+        if given == "auto":
+            before, after = (
+                np.mean(np.abs(skew(y, nan_policy="omit"))) for y in (labels, np.log(np.where(labels > 0, labels, 1.0)))
+            )
+            return cls("log" if (labels > 0).all() and after < before / 2 else None)
+        if given is None or given == "log":
+            return cls(given)
+        transform = cls(clone(given).fit(labels), np.ones(labels.shape[1]))
+        values = transform.apply(labels)
+        for output, (y, fitted) in enumerate(zip(labels.T, values.T, strict=True)):
+            steps = np.diff(fitted[np.argsort(y, kind="stable")])
+            steps = steps[np.abs(steps) > 1e-9 * (np.nanmax(fitted) - np.nanmin(fitted))]
+            if (steps > 0).any() and (steps < 0).any():
+                what = f"{format_value(given)}, which does both over those of output {output}"
+                raise InputError(f"target_transform must rise or fall over the labels, got {what}")
+            transform.sign[output] = -1.0 if (steps < 0).any() else 1.0
+        values = values * transform.sign
+        transform.low, transform.high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+        return transform
+
+    def apply(self, labels: Floats, name: str = "y") -> Floats:
+        """Return labels (N, d_y) in fitted units, where all must be finite."""
+        if self.given is None:
+            return labels
+        if self.given == "log" and (labels <= 0).any():
+            low = float(np.nanmin(labels))
+            raise InputError(f'target_transform="log" must have labels above 0, got {low!r} in {name}')
+        if self.given == "log":
+            return np.asarray(np.log(labels))
+        values = np.asarray(self.given.transform(labels), dtype=np.float64)
+        if values.shape != labels.shape or not np.isfinite(values[~np.isnan(labels)]).all():
+            what = f"a finite number for each label of {name}"
+            raise InputError(f"target_transform must give {what}, got {format_value(values)}")
+        return values * self.sign
+
+    def back(self, values: Floats, *, infinite: bool = False) -> Floats:
+        """Return fitted values `(..., d_y, q)` in label units.
+
+        Beyond the fitted labels a transformer may end, or turn. There it is the label that it ends with. If labels grow
+        without end, it is infinite where that is asked for, with a warning, else that of the last fitted label.
+        """
+        if self.given is None or self.given == "log":
+            return values if self.given is None else np.exp(values)
+        rows = np.moveaxis(values, -1, 0)
+        shape, rows = rows.shape, rows.reshape(-1, rows.shape[-1])
+        labels, last = self._inverse(rows), self._inverse(near := rows.clip(self.low, self.high))
+        wrong = ~_goes_on(labels, last, rows - near)
+        if (some := np.flatnonzero(wrong.any(axis=1))).size:
+            good, bad, before = near[some], np.where(wrong, rows, near)[some], last[some]
+            for halving in range(HALVINGS):
+                middle = (good + bad) / 2
+                goes = _goes_on(now := self._inverse(middle), last[some], middle - near[some])
+                good, bad = np.where(goes, middle, good), np.where(goes, bad, middle)
+                before = np.where(goes & (halving < EARLIER), now, before)
+            end = self._inverse(good)
+            endless = wrong[some] & (np.abs(end - last[some]) > GROWTH * np.abs(before - last[some]))
+            beyond = np.copysign(np.inf, rows[some] - near[some]) if infinite else last[some]
+            labels[some] = np.where(wrong[some], np.where(endless, beyond, end), labels[some])
+            if infinite and endless.any():
+                what = f"{int(endless.sum())} of {labels.size} ends lie where target_transform reaches no label"
+                warnings.warn(f"{what}: they are infinite", UserWarning, stacklevel=4)
+        return np.moveaxis(labels.reshape(shape), 0, -1)
+
+    def _inverse(self, rows: Floats) -> Floats:
+        """Return fitted values (n, d_y) as labels, NaN where the transformer has none."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return np.array(self.given.inverse_transform(rows * self.sign), dtype=np.float64)
+
+
+def _goes_on(labels: Floats, last: Floats, way: Floats) -> Any:
+    """Return whether labels are numbers that lie beyond the last fitted ones, on the way that their values took."""
+    with np.errstate(invalid="ignore"):
+        return np.isfinite(labels) & ((labels - last) * np.sign(way) >= 0)

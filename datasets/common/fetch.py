@@ -8,6 +8,7 @@ import functools
 import os
 import re
 import shutil
+import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from cmixup.errors import InputError
 from cmixup.files import put, sha256_of, temporary_beside
 
 TIMEOUT = 30  # seconds without an answer before an address counts as out of reach
 BLOCK = 1 << 14  # bytes written at once
-PATIENCE = 1.0  # seconds before a download shows a bar: an address that is out of reach shows none of nothing
 
 
 class FetchError(InputError):
@@ -204,14 +203,10 @@ def _get(url: str, file: RawFile, target: Path) -> None:
 
 def _download(url: str, target: Path) -> None:
     import requests
+    from pooch import HTTPDownloader
 
-    bar = tqdm(ncols=79, unit="B", unit_scale=True, delay=PATIENCE)
-    try:
-        with requests.get(url, stream=True, timeout=TIMEOUT) as answer, target.open("wb") as stream, bar:
-            answer.raise_for_status()
-            bar.total = int(answer.headers.get("content-length", 0)) or None
-            for block in answer.iter_content(BLOCK):
-                bar.update(stream.write(block))
+    try:  # to a terminal a bar is shown
+        HTTPDownloader(sys.stderr.isatty(), BLOCK, timeout=TIMEOUT)(url, str(target), None)
     except requests.HTTPError as error:
         raise Unavailable(f"answered: {error}") from None
     except (requests.RequestException, ValueError) as error:

@@ -14,10 +14,12 @@ from cmixup.files import sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from cmixup.spread import VANISH, varies
 from datasets.common.base import SPLITS, Dataset, smooth_labels
+from datasets.common.table.files import OTHERS, by_start
 from datasets.common.table.problems import labels_seen
-from datasets.common.table.splits import split_own
+from datasets.common.table.splits import PARTS, split_own
 
 GB = 1e9
+HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 class Arrays(Dataset):
@@ -30,7 +32,7 @@ class Arrays(Dataset):
     Licence: the user's to know. Citation: the user's to give.
 
     Args:
-        path: an .npz or .h5 file with the arrays.
+        path: an .npz or HDF5 file with the arrays, also called X, arr_0 and arr_1, or x_train, y_train, x_test, y_test.
         x, y: .npy files instead.
         scaling: "standard", or "none" for inputs as they are.
         memory: GB that inputs may take; others stay in their file (.npy, .h5) until a batch needs them.
@@ -77,7 +79,7 @@ class Arrays(Dataset):
         for name in ("domain", "split"):
             if name in arrays and len(arrays[name].shape) > 1:
                 raise InputError(f"{self._source}: {name} must be (N,), got {tuple(arrays[name].shape)}")
-        y = np.concatenate([block for _, block in chunks(arrays["y"], f"{self._source}: y")])
+        y = np.concatenate([block for _, block in chunks(arrays["y"], f"{self._source}: y", gaps=True)])
         if y.ndim > 2 or (y := y.reshape(len(y), -1)).shape[1] == 0:
             raise InputError(f"{self._source}: y must be (N,) or (N, d_y), got {tuple(arrays['y'].shape)}")
         labels_seen(label_names(y), y, self._source, log=True)
@@ -104,7 +106,12 @@ class Arrays(Dataset):
         domain, words = self._words("domain"), self._words("split")
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]
         named = (words.tolist(), f"{self._source}: split") if words is not None else None
-        rows = split_own(len(y), rng, self._source, None if domain is None else numbers, named)
+        known = np.flatnonzero(~np.isnan(y).all(axis=1))
+        if named and len(known) < len(y):
+            named = [named[0][row] for row in known], named[1]
+        rows = split_own(len(known), rng, self._source, None if domain is None else numbers[known], named)
+        rows = {part: known[of] for part, of in rows.items()}
+        notes = [f"{len(y) - len(known)} of {len(y)} rows have no label and are left out"] * (len(known) < len(y))
         names = label_names(y)
         made = ArrayPreprocessing(names, ("",) * len(names), tuple(x.shape[1:]), *self._moments(rows["train"]))
         lazy = {part: made.rows(x, rows[part]) for part in SPLITS}
@@ -115,7 +122,7 @@ class Arrays(Dataset):
         )
         worst = () if domain is None else ("rmse",)
         checksums = {} if self.synthetic else self.checksums
-        return self.assemble(seed, splits, checksums, preprocessing=made.to_json(), worst=worst)
+        return self.assemble(seed, splits, checksums, notes, preprocessing=made.to_json(), worst=worst)
 
     def _words(self, name: str) -> np.ndarray | None:
         """Return an array of texts or numbers (N,), if it is there."""
@@ -167,15 +174,42 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
     """
     if not path.is_file():
         raise InputError(f"{word}: no such file {path}")
+    with path.open("rb") as stream:
+        hdf5 = stream.read(8) == HDF5
+    what = None if hdf5 or path.suffix.lower() in (".h5", ".hdf5") else by_start(path, OTHERS)
     try:
-        if path.suffix.lower() in (".h5", ".hdf5"):
+        if hdf5 or path.suffix.lower() in (".h5", ".hdf5"):
             import h5py
 
-            return {name: one for name, one in h5py.File(path).items() if isinstance(one, h5py.Dataset)}
+            found = dict[str, Any]()
+            h5py.File(path).visititems(lambda name, one: found.update({name: one} if hasattr(one, "dtype") else {}))
+            return _by_usual_names(found)
         read = np.load(path, mmap_mode="r", allow_pickle=False)
-        return {"x": read} if isinstance(read, np.ndarray) else {name: read[name] for name in read.files}
+        if isinstance(read, np.ndarray):
+            return {"x": read}
+        if not any(name.endswith("data.pkl") for name in read.files):
+            return _by_usual_names({name: read[name] for name in read.files})
+        what = "a file of torch.save"
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if "allow_pickle" in reason:  # NumPy's advice runs code of the file
             reason = "it is of another kind, or an array in it holds objects"
-        raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
+        if not what or "NumPy" in what:
+            raise InputError(f"{word} {path} holds no arrays (.npz, .npy, .h5): {reason}") from None
+    raise InputError(f"{word} {path} is {what}; what can be read is .npz, .npy and HDF5: np.savez(path, x=x, y=y)")
+
+
+def _by_usual_names(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return arrays as x and y where they are X and Y, arr_0 and arr_1, or of training and test in x_train, y_test.
+
+    The latter become one, with their parts as `split`.
+    """
+    lower = {name.lower(): name for name in arrays}
+    parts = [part for part in dict.fromkeys(PARTS) if {f"x_{part}", f"y_{part}"} <= {*lower}]
+    if parts and "x" not in lower:
+        each = {part: tuple(np.asarray(arrays[lower[f"{name}_{part}"]]) for name in "xy") for part in parts}
+        x, y = (np.concatenate(of) for of in zip(*each.values(), strict=True))
+        return {"x": x, "y": y, "split": np.repeat(parts, [len(one[0]) for one in each.values()])}
+    usual = {"x": ("x", "X", "arr_0"), "y": ("y", "Y", "arr_1")}
+    named = {new: next((name for name in names if name in arrays), "") for new, names in usual.items()}
+    return {**arrays, **{new: arrays[name] for new, name in named.items() if name}}

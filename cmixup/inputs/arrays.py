@@ -16,13 +16,14 @@ from cmixup.spread import VANISH, is_new, warn_of_new
 CHUNK = 4096  # rows that are read at a time
 
 
-def chunks(array: Any, source: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield an array of finite numbers `(N, ...)` in blocks of rows, float64, with the place of the first."""
+def chunks(array: Any, source: str, *, gaps: bool = False) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield blocks of an array `(N, ...)` of finite numbers, or NaN if `gaps`, float64, with the first row's place."""
     if np.dtype(array.dtype).kind not in "biuf":
         raise InputError(f"{source} must hold numbers, got dtype {array.dtype}")
     for start in range(0, len(array), CHUNK):
         block = np.asarray(array[start : start + CHUNK], np.float64)
-        if not (finite := np.isfinite(block).reshape(len(block), -1).all(axis=1)).all():
+        usable = np.isfinite(block) | (np.isnan(block) & gaps)
+        if not (finite := usable.reshape(len(block), -1).all(axis=1)).all():
             raise InputError(f"{source}, row {start + int(np.argmin(finite)) + 1}: a number is not finite")
         yield start, block
 

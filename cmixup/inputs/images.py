@@ -6,8 +6,9 @@ transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and
 
 import copy
 import io
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,10 +33,18 @@ def list_images(folder: Path) -> list[Path]:
     """Return the images below a folder, one at least, sorted; hidden files are none."""
     if not folder.is_dir():
         raise InputError(f"images must be a folder, got {folder}{'' if folder.exists() else ': no such folder'}")
-    found = [path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
+    found = [path for path in _below(folder) if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
     if not found:
         raise InputError(f"images {folder} holds none ({', '.join(SUFFIXES)})")
     return sorted(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, and below links to others, but for those that lead back."""
+    for here, folders, names in os.walk(folder, followlinks=True):
+        up = Path(here).resolve()
+        folders[:] = [name for name in folders if not up.is_relative_to((Path(here) / name).resolve())]
+        yield from (Path(here) / name for name in names)
 
 
 def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
@@ -68,6 +77,8 @@ def read_image(path: Path, size: int, *, deep: bool = False) -> np.ndarray:
     except Exception as error:  # a damaged file can raise anything
         words = re.sub(r" <_io.BytesIO[^>]*>", "", str(error).replace(str(path), "it"))
         reason = " ".join(words.split())[:200] or type(error).__name__
+        if isinstance(error, Image.DecompressionBombError):
+            reason = f"it has more pixels than Pillow takes, {2 * (Image.MAX_IMAGE_PIXELS or 0)}: save it smaller"
         raise InputError(f"{path} cannot be read as an image: {reason}") from None
 
 

@@ -1,5 +1,6 @@
 """Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -207,6 +208,8 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
 def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> pd.DataFrame:
     """Return a table with texts as names of columns, after looking for those that are read, each of which is one."""
     known = [str(name) for name in frame]
+    wanted = {alike(name, known): name for name in names if name not in known}
+    known = [wanted.get(name, name) for name in known]
     if missing := [name for name in names if name not in known]:
         more = f" and {len(missing) - 1} more ({shortened(missing[1:])})" if len(missing) > 1 else ""
         raise InputError(f"{source} has no column {format_value(missing[0])}{more}{nearest(missing[0], known)}")
@@ -214,6 +217,17 @@ def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> p
         if known.count(name) > 1:
             raise InputError(f"{source} has {known.count(name)} columns {format_value(name)}, expected one")
     return frame.set_axis(known, axis=1)
+
+
+def looks(name: str) -> str:
+    """Return a name in one form of each letter, without characters that nobody sees."""
+    return "".join(sign for sign in unicodedata.normalize("NFC", name) if unicodedata.category(sign) != "Cf").strip()
+
+
+def alike(name: str, known: Sequence[str]) -> str:
+    """Return the known name that looks as a name does, itself if none or several do."""
+    same = [] if name in known else [other for other in known if looks(other) == looks(name)]
+    return same[0] if len(same) == 1 else name
 
 
 def cell(values: pd.Series, place: int, source: str) -> str:

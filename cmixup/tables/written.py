@@ -34,6 +34,9 @@ SINCE = {f"{unit} since 1970": 86_400 * times for unit, times in (("s", 1), ("ms
 PLAIN = ("%Y%m%d", "%Y%m")
 ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of day", "duration"
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
+#: A number, and one with a sign, letters or a second number beside it, such as 545k, <0.1, ="5", 5.4+-0.1 or 5-6.
+NUMERAL = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?")
+ALMOST = re.compile(r"\W{0,3}\d[\d.,]*(?: ?[^\W\d_]{0,3}\W{0,2}| ?(?:-|\+-|\+/-|\u00b1|\u2013) ?\d[\d.,]*)")
 #: A column of so many words of one form, at least, is meant to have it.
 MANY_WORDS = 10
 
@@ -140,6 +143,10 @@ def _nearly(words: Sequence[str], thousands: str, decimal: str) -> str:
         most = [word for word in words if not re.fullmatch(left_out, word)]
         if MANY_WORDS <= len(most) > len(others) > 0 and (form := reading_of(most, thousands, decimal).form):
             return f"read as levels, since {others[-1]!r} is not like {form}; {cure.format(others[-1])}"
+    none = [word for word in words if not NUMERAL.fullmatch(word)]
+    if none and len(words) >= MANY_WORDS and len(words) > 2 * sum(not ALMOST.fullmatch(word) for word in words):
+        shown = ", ".join(map(repr, none[:3]))
+        return f"{len(none)} of {len(words)} values are no numbers, such as {shown}; read as levels: write numbers"
     return ""
 
 

@@ -107,7 +107,7 @@ def test_a_doubt_names_both_readings_and_the_option(
     [
         (["-"], "read as levels, since '-' is not like 1234.5 %; dataset.missing=[-] takes it for unknown"),
         (["12", "13.5"], "read as levels, since '13.5' is not like 1234.5 %; give all one unit"),
-        (["5 kg"], ""),
+        (["5 kg"], "13 of 13 values are no numbers, such as '0.5%', '1.5%', '2.5%'; read as levels: write numbers"),
         (["a"] * 12, ""),
     ],
 )

@@ -19,10 +19,14 @@ BINARY = {b"PAR1": ("read_parquet", "a Parquet file"), b"ARROW1": ("read_feather
 OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF": "a PDF", b"<stata": "a Stata file",
           b"$FL2": "an SPSS file", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a pickle", b"\x80\x05": "a pickle",
           b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
+#: JSON, also one line for each row; old Stata files, by their release and byte order.
+OTHERS |= dict.fromkeys([b"[{", b"[\n", b"[\r", b"[ {", b'{"', b"{\n", b"{\r", b"{ "], "a JSON file")
+OTHERS |= {b"CDF": "a netCDF file", b"MATLAB": "a MATLAB file"}
+OTHERS |= {bytes([release, order, 1, 0]): "a Stata file" for release in range(105, 116) for order in (1, 2)}
 Kind = TypeVar("Kind")
 
 
-def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
+def by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
     """Return what stands for the first bytes of a file, None if nothing does."""
     with path.open("rb") as stream:
         start = stream.read(8)
@@ -32,7 +36,7 @@ def _by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
 def packing(path: Path) -> str | None:
     """Return the module that unpacks a file, None if it is not packed; a workbook is an archive that pandas reads."""
     if not zipfile.is_zipfile(path):
-        return _by_start(path, PACKED)
+        return by_start(path, PACKED)
     with zipfile.ZipFile(path) as archive:
         return None if any(name.startswith("xl/") for name in archive.namelist()) else "zipfile"
 
@@ -61,9 +65,11 @@ def open_file(path: Path, codec: str = "", errors: str = "strict") -> Any:
 
 def read_binary(path: Path) -> pd.DataFrame | None:
     """Return the table of a file that pandas reads, whose columns have types of their own; None of text."""
-    if what := _by_start(path, OTHERS):
-        raise InputError(f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel")
-    if not (kind := _by_start(path, BINARY)):
+    if what := by_start(path, OTHERS):
+        raise InputError(
+            f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel, which pandas writes"
+        )
+    if not (kind := by_start(path, BINARY)):
         return None
     reader, what = kind
     try:

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from unicodedata import normalize
 
 import pandas as pd
 
 from cmixup.errors import InputError, format_value, nearest, shortened
 from cmixup.inputs.images import list_images
+from cmixup.tables.columns import looks
 from datasets.common.table.reading import Format, column_named, read_table
 
 ENOUGH = 0.5  # share of a column's values that are images, if it is to be found
@@ -59,7 +59,8 @@ def read_image_table(
             )
             wrong[row] = where + (several if matches else f"there is no image {format_value(value)} below {folder}")
         elif file in first:
-            wrong[row] = f"{where}{format_value(value)} is the image of row {first[file] + 1}, too"
+            cure = f"frame.groupby({most!r}, as_index=False).mean() makes one row of several"
+            wrong[row] = f"{where}{format_value(value)} is the image of row {first[file] + 1}, too: {cure}"
         else:
             first[file] = row
         files.append(None if row in wrong else file)
@@ -73,10 +74,18 @@ def _spellings(folder: Path) -> Mapping[str, list[Path]]:
         below = path.relative_to(folder)
         spellings = {*(str(one.as_posix()) for one in (below, below.with_suffix(""))), path.name, path.stem}
         for text in spellings | {f"{folder.name}/{below.as_posix()}", str(path)}:
-            known[normalize("NFC", text)].append(path)
+            known[looks(text)].append(path)
+    for text, paths in [*known.items()]:
+        known[_any_case(text)] += paths
     return known
 
 
 def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Path]:
-    text = normalize("NFC", str(value)).strip()  # macOS writes ü as two characters
-    return known.get(text.replace("\\", "/").removeprefix("./"), ())
+    text = looks(str(value)).replace("\\", "/").removeprefix("./")  # macOS writes ü as two characters
+    return known.get(text) or known.get(_any_case(text), ())
+
+
+def _any_case(text: str) -> str:
+    """Return what names of a file have in common whose endings differ in case, which is no name itself."""
+    start, _, ending = text.rpartition(".")
+    return f"{start}\0{ending.lower()}"

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, check_choice, check_count, check_flag, format_value, nearest
-from cmixup.tables.columns import MISSING
+from cmixup.tables.columns import MISSING, alike
 from cmixup.tables.written import THOUSANDS
 from datasets.common.table.files import open_file, packing, read_binary
 
@@ -114,7 +114,7 @@ def column_named(name: str, known: Sequence[str]) -> str:
     """Return the column that a name means: as headers are read, and with quotes or brackets that may be its own."""
     plain = " ".join(name.split())
     spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1])
-    return next((spelling for spelling in spellings if spelling in known), name)
+    return next((spelling for spelling in spellings if spelling in known), alike(plain, known))
 
 
 def columns_named(

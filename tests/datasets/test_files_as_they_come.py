@@ -1,0 +1,149 @@
+"""Files and names as users have them are found, or said to be what they are."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from cmixup.errors import InputError
+from cmixup.inputs.images import list_images, read_image
+from cmixup.tables.columns import checked_columns
+from datasets.arrays import Arrays
+from datasets.common.table.image_table import read_image_table
+from datasets.csv import Csv
+from datasets.images import Images
+
+X = np.arange(60.0).reshape(30, 2) ** 2
+Y = np.arange(30.0)
+
+
+def photos(folder: Path, *names: str) -> Path:
+    for k, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((4, 4), 9 * k, np.uint8)).save(folder / name)
+    return folder
+
+
+def test_images_below_links_are_found_once_and_no_loop_is_walked(tmp_path: Path) -> None:
+    photos(tmp_path / "store" / "b", "0.png", "deep/1.png")
+    folder = photos(tmp_path / "photos", "2.png")
+    (folder / "a").symlink_to(tmp_path / "store" / "b")
+    (tmp_path / "store" / "b" / "up").symlink_to(tmp_path / "store")
+    (folder / "me").symlink_to(folder)
+    found = [path.relative_to(folder).as_posix() for path in list_images(folder)]
+    assert found == ["2.png", "a/0.png", "a/deep/1.png"]
+
+
+def test_images_are_found_by_names_that_look_the_same_and_by_endings_in_any_case(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "photos", "IMG_0.png", "a/IMG_1.PNG", "gr\u00f6\u00dfe.png", "two.png", "two.PNG")
+    names = ["IMG_0.PNG", "a/IMG_1.png", "gro\u0308\u00dfe\u200b.png", "two.PNG", "two.png"]
+    pd.DataFrame({"file": names, "y": range(5)}).to_csv(tmp_path / "l.csv", index=False)
+    table = read_image_table(tmp_path / "l.csv", folder)
+    assert [str(file.relative_to(folder)) for file in table.files if file] == [
+        "IMG_0.png", "a/IMG_1.PNG", "gr\u00f6\u00dfe.png", "two.PNG", "two.png"]  # fmt: skip
+    pd.DataFrame({"file": ["two.Png", *names], "y": range(6)}).to_csv(tmp_path / "l.csv", index=False)
+    assert "2 images are called 'two.Png'" in read_image_table(tmp_path / "l.csv", folder).wrong[0]
+
+
+def test_several_rows_of_an_image_and_one_too_large_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = photos(tmp_path / "photos", *(f"{k}.png" for k in range(8)))
+    pd.DataFrame({"file": [f"{k % 8}.png" for k in range(16)], "y": range(16)}).to_csv(tmp_path / "l.csv", index=False)
+    with pytest.raises(
+        InputError, match=r"is the image of row 1, too: frame.groupby\('file', as_index=False\).mean\(\)"
+    ):
+        Images(str(folder), labels=str(tmp_path / "l.csv"), target="y", size=4).load(0)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 7)
+    with pytest.raises(InputError, match="cannot be read as an image: it has more pixels than Pillow takes, 14: save"):
+        read_image(folder / "0.png", 4)
+
+
+@pytest.mark.parametrize(
+    "name", ["gro\u0308\u00dfe", "gr\u00f6\u200b\u00dfe", "\ufeffgr\u00f6\u00dfe", "gr\u00f6\u00ad\u00dfe"]
+)
+def test_columns_are_found_by_names_that_look_the_same(name: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({name: np.arange(30) % 7, "y": Y})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = Csv(str(tmp_path / "t.csv"), target="gr\u00f6\u00dfe")
+    assert data.table.y[:, 0].tolist() == frame[name].tolist()
+    assert list(checked_columns(frame, ["gr\u00f6\u00dfe"], "t")) == ["gr\u00f6\u00dfe", "y"]
+
+
+OTHER = {
+    "a.json": (lambda f, path: f.to_json(path, orient="records"), "a JSON file"),
+    "b.json": (lambda f, path: f.to_json(path, indent=1), "a JSON file"),
+    "a.jsonl": (lambda f, path: f.to_json(path, orient="records", lines=True), "a JSON file"),
+    "a.dta": (lambda f, path: f.to_stata(path, write_index=False), "a Stata file"),
+    "b.dta": (lambda f, path: f.to_stata(path, write_index=False, version=118), "a Stata file"),
+    "a.nc": (lambda _, path: path.write_bytes(b"CDF\x01\0\0\0\0"), "a netCDF file"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_table_of_another_kind_is_said_to_be_it(name: str, tmp_path: Path) -> None:
+    write, what = OTHER[name]
+    write(pd.DataFrame({"a": Y, "y": Y}), tmp_path / name)
+    with pytest.raises(InputError, match=f"is {what}; what can be read is text .CSV., Parquet, Feather and Excel"):
+        Csv(str(tmp_path / name), target="y").load(0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"{k}.5k" if k % 2 else f"{k}M" for k in range(30)], [f"{k} kg" if k % 2 else f"{k} g" for k in range(30)],
+        [f'="{k}.5"' for k in range(30)], [f"<{k}.1" for k in range(30)], [f"~{k}" for k in range(30)],
+        [f"{k}.5+-0.1" for k in range(30)], [f"{k}-{k + 1}" for k in range(30)], [f"{k}.4*" for k in range(30)],
+    ],
+)  # fmt: skip
+def test_a_column_of_nearly_numbers_is_counted_and_shown(words: list[str], tmp_path: Path) -> None:
+    pd.DataFrame({"a": words, "b": X[:, 0], "y": Y}).to_csv(tmp_path / "t.csv", index=False)
+    try:
+        said = " ".join(Csv(str(tmp_path / "t.csv"), target="y").problems())
+    except InputError as error:  # refused by the cell
+        said = f"a: of 30 {error}"
+    assert "a: " in said
+    assert words[0] in said.replace('\\"', '"') or "read as numbers: a" in said
+    codes = pd.DataFrame({"a": [f"s{k}" for k in range(30)], "b": X[:, 0], "y": Y})
+    codes.to_csv(tmp_path / "t.csv", index=False)
+    assert not any("no numbers" in line for line in Csv(str(tmp_path / "t.csv"), target="y").problems())
+
+
+def test_arrays_are_found_by_their_usual_names(tmp_path: Path) -> None:
+    np.savez(tmp_path / "0.npz", x=X, y=Y)
+    np.savez(tmp_path / "1.npz", X=X, Y=Y)
+    np.savez(tmp_path / "2.npz", X, Y)
+    with h5py.File(tmp_path / "3.mat", "w") as file:  # whatever its ending is
+        file["X"], file["y"] = X, Y
+    expected = Arrays(str(tmp_path / "0.npz")).load(0)
+    for name in ("1.npz", "2.npz", "3.mat"):
+        data = Arrays(str(tmp_path / name)).load(0)
+        assert torch.equal(data.train.x[torch.arange(18)], expected.train.x[torch.arange(18)])
+    np.savez(tmp_path / "4.npz", x_train=X[:20], y_train=Y[:20], X_test=X[20:], y_test=Y[20:])
+    data = Arrays(str(tmp_path / "4.npz")).load(0)
+    assert data.test.y[:, 0].tolist() == Y[20:].tolist()
+    assert len(data.train) + len(data.val) == 20
+
+
+def test_labels_of_arrays_may_have_gaps(tmp_path: Path) -> None:
+    y = np.column_stack([Y, Y**2])
+    y[::3, 1] = np.nan
+    y[6] = np.nan
+    np.savez(tmp_path / "a.npz", x=X, y=y)
+    data = Arrays(str(tmp_path / "a.npz")).load(0)
+    labels = torch.cat([data.train.y, data.val.y, data.test.y])
+    assert (len(labels), int(labels.isnan().sum())) == (29, 9)
+    assert "1 of 30 rows have no label and are left out" in data.notes
+
+
+def test_arrays_of_another_kind_are_said_to_be_it(tmp_path: Path) -> None:
+    torch.save({"x": torch.zeros(3, 2)}, tmp_path / "a.pt")
+    (tmp_path / "a.nc").write_bytes(b"CDF\x01\0\0\0\0")
+    (tmp_path / "a.mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    given: dict[str, Any] = {"a.pt": "a file of torch.save", "a.nc": "a netCDF file", "a.mat": "a MATLAB file"}
+    for name, what in given.items():
+        with pytest.raises(InputError, match=f"is {what}; what can be read is .npz, .npy and HDF5: np.savez"):
+            Arrays(str(tmp_path / name)).load(0)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmixup.errors import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from datasets.common.video.avi import Avi
 from datasets.csv import Csv
 from scripts.config.compose import compose_train
@@ -34,12 +34,12 @@ def read_table(path: Path) -> None:
 
 def save_regressor(path: Path) -> None:
     rng = np.random.default_rng(0)
-    model = CMixupRegressor(hidden_layer_sizes=(4,), epochs=2, random_state=0)
+    model = TabularRegressor(hidden_layer_sizes=(4,), epochs=2, random_state=0)
     model.fit(rng.normal(size=(20, 3)), rng.normal(size=20)).save(path)
 
 
 def read_regressor(path: Path) -> None:
-    assert CMixupRegressor.load(path).predict(np.zeros((2, 3))).shape == (2,)
+    assert TabularRegressor.load(path).predict(np.zeros((2, 3))).shape == (2,)
 
 
 def save_video(path: Path) -> None:

@@ -11,7 +11,7 @@ from torch.nn import functional
 from cmixup.methods.erm import ERM
 from cmixup.networks.fcn3 import FCN3
 from cmixup.seeding import Streams, drawn_again, dropout, generator_for, may_draw, torch_seed
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.training.trainer import train
 from models.tabm import TabM
 from tests.helpers import make_data, make_run, settings
@@ -130,7 +130,7 @@ def test_threads_give_what_one_gives_and_disturb_nobody() -> None:
     ]
 
     def fit(_: int) -> np.ndarray:
-        regressor = CMixupRegressor(members=2, epochs=1, bandwidth=0, blend=None, hidden_layer_sizes=(8,))
+        regressor = TabularRegressor(members=2, epochs=1, bandwidth=0, blend=None, hidden_layer_sizes=(8,))
         return regressor.set_params(random_state=0).fit(x, y).predict(x)
 
     def run(k: int) -> np.ndarray:

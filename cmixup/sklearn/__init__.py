@@ -1,4 +1,4 @@
-"""C-Mixup for scikit-learn: `CMixupRegressor`, networks beside gradient-boosted trees.
+"""For scikit-learn: `TabularRegressor`, networks beside trees or your own model, and `CMixupRegressor`, with C-Mixup.
 
 Nothing else of the library needs scikit-learn (`pip install 'cmixup[sklearn]'`).
 """
@@ -8,6 +8,6 @@ try:
 except ImportError as error:
     raise ImportError("cmixup.sklearn needs scikit-learn 1.6 or newer: pip install 'cmixup[sklearn]'") from error
 
-from cmixup.sklearn.regressor import CMixupRegressor
+from cmixup.sklearn.regressor import CMixupRegressor, TabularRegressor
 
-__all__ = ["CMixupRegressor"]
+__all__ = ["CMixupRegressor", "TabularRegressor"]

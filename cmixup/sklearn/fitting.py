@@ -1,4 +1,4 @@
-"""Training the networks of `CMixupRegressor`, those of all members and bandwidths that are tried, as one stack."""
+"""Training the networks of `TabularRegressor`, those of all members and bandwidths that are tried, as one stack."""
 
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Which rows each member of `CMixupRegressor` trains on, and which it holds out: by chance, by group, or as asked."""
+"""Which rows each member of `TabularRegressor` trains on, and which it holds out: by chance, by group, or as asked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `CMixupRegressor` fits: one loss for networks, trees, early stopping and blend."""
+"""What `TabularRegressor` fits: one loss for networks, trees, early stopping and blend."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Loss:
 
 
 def check_loss(loss: Any, quantiles: Any) -> Loss:
-    """Return the loss of these arguments of `CMixupRegressor`, or raise `InputError`."""
+    """Return the loss of these arguments of `TabularRegressor`, or raise `InputError`."""
     check_choice("loss", loss, LOSSES)
     if loss != "quantile":
         return Loss(loss)

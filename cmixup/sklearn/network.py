@@ -1,4 +1,4 @@
-"""The network of `CMixupRegressor`: layers with ReLU, whose first also sees columns piecewise linearly encoded."""
+"""The network of `TabularRegressor`: layers with ReLU, whose first also sees columns piecewise linearly encoded."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The arguments of `CMixupRegressor`, checked."""
+"""The arguments of `TabularRegressor`, checked."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ def check_size(name: str, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of `CMixupRegressor`; see there."""
+    """The checked arguments of `TabularRegressor`; see there."""
 
     hidden: tuple[int, ...]
     members: int

@@ -1,4 +1,4 @@
-"""A fitted `CMixupRegressor` as a file of arrays and JSON that runs no code when it is read."""
+"""A fitted `TabularRegressor` as a file of arrays and JSON that runs no code when it is read."""
 
 import io
 import json
@@ -20,7 +20,7 @@ from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.CMixupRegressor/7"
+FORMAT = "cmixup.sklearn.TabularRegressor/7"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
     "_table.one_dimensional", "_table.levels", "_table.transform.given", "_table.kinds",
@@ -28,7 +28,7 @@ NUMBERS = (
 MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
     "bandwidths_", "validation_scores_", *MOMENTS, "_table.indicators", "_table.pieces", "_intervals.residuals",
-    "_intervals.weights", "tree_weight_", "_table.effects", "_table.constant",
+    "_intervals.weights", "blend_weight_", "_table.effects", "_table.constant",
 )  # fmt: skip
 #: The trees of members and those of the spread, and how their arrays' names begin.
 TREES = {"_trees": "tree_", "_intervals.spread": "spread_"}
@@ -37,7 +37,7 @@ AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
 
 def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator, see `CMixupRegressor.save`: arguments and numbers as JSON, arrays as they are."""
+    """Write a fitted estimator, see `TabularRegressor.save`: arguments and numbers as JSON, arrays as they are."""
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
@@ -60,7 +60,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
 
 
 def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEstimator:
-    """Return the estimator that `write_estimator` wrote, see `CMixupRegressor.load`."""
+    """Return the estimator that `write_estimator` wrote, see `TabularRegressor.load`."""
     try:
         with zipfile.ZipFile(path) as archive:  # `write_estimator` packs nothing: no file holds more than its size
             if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
@@ -90,7 +90,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
         raise
     except Exception as error:  # a damaged file can raise anything
         reason = " ".join(str(error).split())[:200]
-        raise InputError(f"path must be a file that CMixupRegressor.save wrote, got {str(path)!r}: {reason}") from None
+        raise InputError(f"path must be a file that TabularRegressor.save wrote, got {str(path)!r}: {reason}") from None
     return estimator
 
 
@@ -110,7 +110,7 @@ def _check(estimator: Any) -> None:
     of_trees = tree_levels(levels, in_effects)
     names = getattr(estimator, "feature_names_in_", np.full(features, ""))
     plain = columns - in_effects
-    tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.tree_weight_
+    tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.blend_weight_
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
         (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs), (features,),

@@ -33,7 +33,7 @@ PREDICTED_AT_ONCE = 1 << 14
 class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     """Predicts by the mean of members, each a network and trees beside it; `fit` of a subclass trains them.
 
-    Its arguments and attributes are described in `CMixupRegressor`.
+    Its arguments and attributes are described in `TabularRegressor`.
     """
 
     loss: str
@@ -42,7 +42,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
     coefs_: list[np.ndarray]
     intercepts_: list[np.ndarray]
     blend: Any
-    tree_weight_: Floats
+    blend_weight_: Floats
     blended_: list[list[Any]]
     quantiles_: Sequence[float]
     n_features_in_: int
@@ -192,7 +192,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
                     x, levels = joined(inputs.x[part], effects), tree_levels(self._table.levels, effects.shape[2])
                     other = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
                 if other is not None:
-                    nets += (torch.from_numpy(other) - nets) * torch.from_numpy(self.tree_weight_)
+                    nets += (torch.from_numpy(other) - nets) * torch.from_numpy(self.blend_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
                     nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
                 outputs.append(nets)

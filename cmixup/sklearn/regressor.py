@@ -1,9 +1,10 @@
-"""`CMixupRegressor`: networks beside gradient-boosted trees, with C-Mixup as an option, for scikit-learn."""
+"""`TabularRegressor`, networks beside trees or any regressor, and `CMixupRegressor`, with the defaults of the paper."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from os import PathLike
+from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
@@ -29,10 +30,10 @@ from cmixup.sklearn.table import Inputs, fit_table
 from cmixup.sklearn.trees import fit_trees, predict_trees, tree_levels, weigh_trees
 
 
-class CMixupRegressor(MemberMean):
-    """Five networks with piecewise-linearly encoded columns, blended with gradient-boosted trees by held-out rows.
+class TabularRegressor(MemberMean):
+    """Five networks with piecewise-linearly encoded columns, blended with trees, or your own model, by held-out rows.
 
-        CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
+        TabularRegressor(random_state=0).fit(X, y).predict(X_new)
 
     The prediction is the mean of several members, which each hold other rows out. A member is a fully connected network
     with ReLU, trained by Adam, and gradient-boosted trees of the same rows; all networks are trained as one stack. The
@@ -107,7 +108,7 @@ class CMixupRegressor(MemberMean):
         bandwidths_: (k,) those tried, in the same units.
         validation_scores_: (k,) mean loss of single networks with each on the rows held out, of standardised labels;
             of the squared loss its root. NaN where no rows are held out.
-        tree_weight_: (d_y,) weight of `blend` beside the networks, between 0 and 1; of quantiles (d_y q,).
+        blend_weight_: (d_y,) weight of `blend` beside the networks, between 0 and 1; of quantiles (d_y q,).
         blended_: of three members the fitted regressors of `blend`, one or one for each output; empty with "trees".
         quantiles_: the fitted levels; empty with other losses.
         target_transform_: None, "log" or the fitted transformer.
@@ -265,7 +266,7 @@ class CMixupRegressor(MemberMean):
         """Weigh the models of members, or trees, beside the networks on the rows that members hold out."""
         effects, settings, models = (given[name] for name in ("effects", "settings", "models"))
         table, options = self._table, settings.loss.tree_options(rows.y.shape[1])
-        self._trees, self.blended_, self.tree_weight_ = None, [], np.zeros(len(options))
+        self._trees, self.blended_, self.blend_weight_ = None, [], np.zeros(len(options))
         if not settings.blend or len(rows) == 1:
             return
         nets = [self._of_member(inputs, member) for member, inputs in enumerate(held)]
@@ -280,7 +281,25 @@ class CMixupRegressor(MemberMean):
                 x = joined(inputs.x, inputs.effects[[member]])
                 beside.append(predict_trees(trees, x, levels, [member], settings.threads or 1)[0])
         weight = rows.weight[np.concatenate([part.held for part in parts])]
-        self.tree_weight_ = weigh_trees(nets, beside, [rows.y[part.held] for part in parts], weight, settings.loss)
+        self.blend_weight_ = weigh_trees(nets, beside, [rows.y[part.held] for part in parts], weight, settings.loss)
         self.blended_ = models
-        if not models and self.tree_weight_.any():
+        if not models and self.blend_weight_.any():
             self._trees = trees
+
+
+def _with_defaults(method: Any, **defaults: Any) -> Any:
+    """Return a method with other defaults of arguments that are given by name."""
+    other = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__)
+    other.__kwdefaults__, other.__annotations__ = method.__kwdefaults__ | defaults, method.__annotations__
+    return other
+
+
+class CMixupRegressor(TabularRegressor):
+    """Five networks trained with C-Mixup (Yao et al. 2022): `TabularRegressor` that always mixes, and without trees.
+
+        CMixupRegressor(random_state=0).fit(X, y).predict(X_new)
+
+    It has `bandwidth="auto"` and `blend=None` for defaults, and is the same otherwise.
+    """
+
+    __init__ = _with_defaults(TabularRegressor.__init__, bandwidth="auto", blend=None)

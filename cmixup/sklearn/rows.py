@@ -1,7 +1,7 @@
 """Weighted rows: equal ones as one, standardised, in batches and with partners by weight.
 
-Everything that `CMixupRegressor` draws and computes goes through these functions, so that a row of weight 2 is the same
-as the row given twice, a row of weight 0 the same as no row, and the order of the rows changes nothing.
+All that `TabularRegressor` draws and computes goes through these functions, so that a row of weight 2 is the same as
+the row given twice, a row of weight 0 the same as no row, and the order of the rows changes nothing.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees beside the networks of `CMixupRegressor`: each on a member's rows, and kept as arrays.
+"""Gradient-boosted trees beside the networks of `TabularRegressor`: each on a member's rows, and kept as arrays.
 
 scikit-learn's `HistGradientBoostingRegressor` trains them, with its defaults but without its own early stopping, which
 would hold out other rows than the member. Its `TreePredictor` runs the trees that a saved estimator holds, so that

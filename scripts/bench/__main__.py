@@ -2,7 +2,7 @@
 
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
-  estimators  the default CMixupRegressor beside the defaults of others, by their error
+  estimators  the default TabularRegressor beside the defaults of others, by their error
   scale       the same over rows and columns, and on large tables: fit times, memory and errors
 
 `python -m scripts.render` then fills results/benchmarks.md.

@@ -1,6 +1,6 @@
-"""The default `CMixupRegressor` beside the defaults of other regressors, on the 30 tables of the study.
+"""The default `TabularRegressor` beside the defaults of other regressors, on the 30 tables of the study.
 
-Example: python -m scripts.bench estimators tables=reserved models=cmixup,lightgbm
+Example: python -m scripts.bench estimators tables=reserved models=tabular,lightgbm
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ TRIED = {
     "rsm": uniform(0.4, 0.6), "iterations": randint(200, 2001),
 }  # fmt: skip
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
+    "tabular": ("cmixup.sklearn", "TabularRegressor", {}),
     BASE: ("catboost", "CatBoostRegressor", {}),
-    "cmixup_catboost": ("cmixup.sklearn", "CMixupRegressor", {"blend": "catboost"}),
+    "tabular_catboost": ("cmixup.sklearn", "TabularRegressor", {"blend": "catboost"}),
     "catboost_5": ("catboost", "CatBoostRegressor", {}),
     "catboost_tuned": ("catboost", "CatBoostRegressor", {}),
-    "networks": ("cmixup.sklearn", "CMixupRegressor", {"blend": None}),
+    "networks": ("cmixup.sklearn", "TabularRegressor", {"blend": None}),
     "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
     "xgboost": ("xgboost", "XGBRegressor", {"n_jobs": 1, "enable_categorical": True}),
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),
     "realmlp": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu"}),
     "realmlp_cv5": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cpu", "n_cv": 5}),
     "tabm": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cpu"}),
-    "cmixup_gpu": ("cmixup.sklearn", "CMixupRegressor", {"device": "cuda"}),
+    "tabular_gpu": ("cmixup.sklearn", "TabularRegressor", {"device": "cuda"}),
     "realmlp_gpu": ("pytabkit", "RealMLP_TD_Regressor", {"n_threads": 1, "device": "cuda"}),
     "tabm_gpu": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cuda"}),
 }
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
 INTERVAL_TITLES = {
-    "cmixup": "CMixupRegressor, `predict_interval`",
+    "tabular": "TabularRegressor, `predict_interval`",
     "hist_quantiles": "HistGradientBoosting, two quantile losses",
     "hist_conformal": "the same, conformalised (CQR)",
     "catboost_deviation": "CatBoost, normal quantiles of its variances",
@@ -114,14 +114,14 @@ def fit_model(model: str, halves: Halves, seed: int) -> tuple[Any, Any, float, f
 def score_model(name: str, split: int, model: str) -> dict[str, Any]:
     """Return a row: log error, fit seconds and version of a model.
 
-    Of CMixupRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
+    Of TabularRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
     """
     halves = table_halves(name, split)
     estimator, test, log_error, seconds = fit_model(model, halves, split)
     package = MODELS[model][0].partition(".")[0]
     version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
     more: tuple[Any, ...] = ("", "", "")
-    if model == "cmixup":
+    if model == "tabular":
         intervals = estimator.predict_interval(test, COVERAGE)
         more = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, halves[3]))
     values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *more)
@@ -198,14 +198,14 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
 def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return the table of coverage and width."""
     frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
-    wide, body = frame[frame["model"] == "cmixup"].set_index("table")["width"], []
+    wide, body = frame[frame["model"] == "tabular"].set_index("table")["width"], []
     for model, title in INTERVAL_TITLES.items():
         group = frame[frame["model"] == model]
         coverage, width = _mean_interval(100 * group["coverage"]), _mean_interval(group["width"])
         logs = _mean_interval(np.log(group.set_index("table")["width"] / wide).dropna())
         ratio, *ends = (f"{math.exp(v):.2f}" for v in logs)
         means = ["{:.1f} [{:.1f}, {:.1f}]".format(*coverage), "{:.2f} [{:.2f}, {:.2f}]".format(*width)]
-        means.append("1" if model == "cmixup" else f"{ratio} [{', '.join(ends)}]")
+        means.append("1" if model == "tabular" else f"{ratio} [{', '.join(ends)}]")
         worst = f"{100 * group['coverage'].min():.1f}"
         body.append([title, *means, worst, str((group["coverage"] < 0.8).sum())])
     head = ["", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
@@ -233,7 +233,7 @@ def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
 def estimator_tables() -> dict[str, dict[str, str]]:
     """Return the tables of regressors, and of intervals and losses, which were measured once."""
     losses = stored_rows("losses")
-    ours = [r | {"model": "cmixup"} for r in losses if r["model"] == "squared"]
+    ours = [r | {"model": "tabular"} for r in losses if r["model"] == "squared"]
     with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows("intervals"))]
     errors = with_machine(error_table(stored_rows("estimators")), "estimators")
     intervals = interval_table(with_intervals)

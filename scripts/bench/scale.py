@@ -3,7 +3,7 @@
 Three quarters of the rows of a table are trained on; the grid is made data (Friedman 1991). Each fit has a process of
 its own, whose memory is measured; the record is written after each, so that a run that was stopped goes on.
 
-Example: python -m scripts.bench scale models=cmixup,catboost data=grid
+Example: python -m scripts.bench scale models=tabular,catboost data=grid
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ TABLES = ("motorway_nox", "loan_interest", "life_expectancy", "teenager_weight",
           "us_wages_1988", "party_thermometers", "diamond_prices", "film_ratings", "flight_delay")  # fmt: skip
 WIDTHS = (10, 50, 200)
 GRID = [f"{rows} x {columns}" for rows in (1_000, 10_000, 100_000) for columns in WIDTHS]
-COMPARED = ("cmixup", BASE, "lightgbm", "xgboost", "hist_gradient_boosting", "realmlp")
+COMPARED = ("tabular", BASE, "lightgbm", "xgboost", "hist_gradient_boosting", "realmlp")
 COLUMNS = ("data", "name", "model", "rows", "columns", "log_error", "seconds", "megabytes")
 KEYS = SHORT | {"data": "tables or grid; default both", "models": f"among {', '.join(COMPARED)}; default all"}
 
@@ -85,14 +85,14 @@ def scale_table() -> dict[str, dict[str, str]]:
     for name in (name for name in TABLES if (name, BASE) in fits.index):
         of_models = fits.loc[name].reindex(COMPARED)
         behind = 100 * (of_models["log_error"] - of_models["log_error"][BASE])
-        errors = ["" if np.isnan(behind[m]) else f"{behind[m]:+.1f}" for m in ("cmixup", "realmlp", "xgboost")]
-        seconds = " / ".join(f"{of_models['seconds'][m]:.0f}" for m in ("cmixup", BASE, "realmlp")).replace("nan", "-")
-        memory = " / ".join(f"{of_models['megabytes'][m] / 1000:.1f}" for m in ("cmixup", BASE))
+        errors = ["" if np.isnan(behind[m]) else f"{behind[m]:+.1f}" for m in ("tabular", "realmlp", "xgboost")]
+        seconds = " / ".join(f"{of_models['seconds'][m]:.0f}" for m in ("tabular", BASE, "realmlp")).replace("nan", "-")
+        memory = " / ".join(f"{of_models['megabytes'][m] / 1000:.1f}" for m in ("tabular", BASE))
         size = f"{of_models['rows'][BASE]:,.0f} x {of_models['columns'][BASE]:.0f}"
         body.append([f"{name}, {size}", *errors, seconds, memory])
     against = f"log error minus {BASE}'s, x 100"
-    head = ["rows x columns", f"{against}: cmixup", "realmlp", "xgboost", f"fit, s: cmixup / {BASE} / realmlp",
-            f"memory, GB: cmixup / {BASE}"]  # fmt: skip
+    head = ["rows x columns", f"{against}: tabular", "realmlp", "xgboost", f"fit, s: tabular / {BASE} / realmlp",
+            f"memory, GB: tabular / {BASE}"]  # fmt: skip
     return {PAGE: {"scale": with_machine(markdown_table(head, body), "scale")}}
 
 

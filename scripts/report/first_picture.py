@@ -19,7 +19,7 @@ from scripts.report.sentences import ESTIMATORS, log_error_difference
 
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
-    "cmixup": ("CMixupRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
+    "tabular": ("TabularRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
     "realmlp": ("RealMLP", (-8, 8), "right"), "realmlp_cv5": ("mean of 5 RealMLPs", (-6, -15), "right"),
     "tabm_gpu": ("TabM", (-8, 4), "right"), "lightgbm": ("LightGBM", (8, 4), "left"),
 }  # fmt: skip
@@ -42,7 +42,7 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
         seconds = statistics.median(e.rows(ESTIMATORS, "seconds", part="reserved", model=model).values.values())
         behind = log_error_difference(e, model)
         mean, low, high = (100 * math.expm1(end) for end in (behind.mean, behind.low, behind.high))
-        ours = model == "cmixup"
+        ours = model == "tabular"
         axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="s" if ours else "o", markersize=8,
                       color="black" if ours else GREY, capsize=3)  # fmt: skip
         axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
@@ -51,7 +51,7 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     axis.set_ylabel("difference from CatBoost's test RMSE, %\n← better          worse →")
     axis.yaxis.tick_right()  # a narrow screen shows each half by itself
     axis.yaxis.set_label_position("right")
-    axis.set_title(f"{behind.n} datasets not used to design CMixupRegressor", fontsize=11)
+    axis.set_title(f"{behind.n} datasets not used to design TabularRegressor", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:

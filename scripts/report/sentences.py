@@ -1,4 +1,4 @@
-"""Sentences with numbers in README and docs/: on the paper, bandwidths, and `CMixupRegressor`."""
+"""Sentences with numbers in README and docs/: on the paper, bandwidths, and `TabularRegressor`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def percent(d: Interval) -> str:
 @sentence("README.md")
 def readme_regressor(e: Evidence) -> str:
     """How the regressor, RealMLP and TabM compare with CatBoost, on many rows, too, and what a fit costs."""
-    rivals = ("cmixup", "realmlp", "realmlp_cv5", "tabm_gpu")
+    rivals = ("tabular", "realmlp", "realmlp_cv5", "tabm_gpu")
     errors = [log_error_difference(e, model) for model in rivals]
     seconds = [
         f"{statistics.median(e.rows(ESTIMATORS, 'seconds', part='reserved', model=model).values.values()):.2g} s"
@@ -94,7 +94,7 @@ def many_rows(e: Evidence) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Return our fits and CatBoost's on all rows of the largest datasets, and on how many our error is lower."""
     frame = e.frame(e.results / "benchmarks/scale.csv")
     fits = frame[frame["data"] == "tables"].set_index(["model", "name"])
-    ours, base = fits.loc["cmixup"], fits.loc[BASE]
+    ours, base = fits.loc["tabular"], fits.loc[BASE]
     require(len(ours) == len(base), "both on all")
     return ours, base, (ours["log_error"] < base["log_error"]).sum()
 
@@ -117,7 +117,7 @@ def logarithms_of_labels(e: Evidence) -> str:
 @sentence(SCIKIT_LEARN, "README.md")
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
-    mixed = list(e.rows(ESTIMATORS, "mixed", part="reserved", model="cmixup").values.values())
+    mixed = list(e.rows(ESTIMATORS, "mixed", part="reserved", model="tabular").values.values())
     return f"On held-out datasets it mixed in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits"
 
 

@@ -36,7 +36,7 @@ class Seen(RegressorMixin, BaseEstimator):
 def test_the_prediction_is_the_weighted_mean_of_networks_and_models() -> None:
     trees = HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=3)
     both, nets = (quick(members=4, blend=blend, epochs=3).fit(FRAME, Y) for blend in (trees, None))
-    (weight,) = both.tree_weight_
+    (weight,) = both.blend_weight_
     assert 0.1 < weight < 1
     models = [model.predict(FRAME) for (model,) in both.blended_]
     assert len(models) == 3
@@ -60,7 +60,7 @@ def test_the_weight_is_that_of_least_error_on_rows_that_the_models_were_not_fitt
         gap.append(beside - of_net)
         rest.append(labels[held] - of_net)
     best = np.concatenate(gap) @ np.concatenate(rest) / (np.concatenate(gap) ** 2).sum()
-    assert model.tree_weight_[0] == pytest.approx(np.clip(best, 0, 1))
+    assert model.blend_weight_[0] == pytest.approx(np.clip(best, 0, 1))
 
 
 def test_a_model_is_fitted_on_rows_as_they_were_given() -> None:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn import rows as rows_module
 from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
 from cmixup.sklearn.network import MLP, Pieces
@@ -67,7 +67,7 @@ def test_categories_are_named_as_for_hist_gradient_boosting(given: Any, expected
 @pytest.mark.parametrize("given", ["fuel", ["coal"], [4], [True, False]])
 def test_other_names_of_categories_are_refused(given: Any) -> None:
     with pytest.raises(InputError, match=r'categorical_features must be None, "from_dtype", or names, positions or a '):
-        CMixupRegressor(categorical_features=given).fit(FRAME, np.arange(4.0))
+        TabularRegressor(categorical_features=given).fit(FRAME, np.arange(4.0))
 
 
 def table(n: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
@@ -78,9 +78,9 @@ def table(n: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, y
 
 
-def quick(**changes: Any) -> CMixupRegressor:
+def quick(**changes: Any) -> TabularRegressor:
     settings = {"members": 2, "epochs": 30, "lr": 0.02, "bandwidth": 0, "random_state": 0, "hidden_layer_sizes": (16,)}
-    return CMixupRegressor(**{**settings, **changes})
+    return TabularRegressor(**{**settings, **changes})
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # before it counts the columns

@@ -1,16 +1,18 @@
-"""`CMixupRegressor` keeps to scikit-learn's own checks, and refuses bad arguments and data."""
+"""`TabularRegressor` keeps to scikit-learn's own checks, and refuses bad arguments and data."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import CMixupRegressor, TabularRegressor
 from cmixup.sklearn.losses import LOSSES
 from tests.sklearn.test_regressor import X, Y, quick
 
@@ -38,7 +40,7 @@ QUICK_CHECKS = [
 
 
 @pytest.mark.parametrize(("estimator", "check"), QUICK_CHECKS, ids=lambda v: getattr(v, "func", v).__class__.__name__)
-def test_checks_of_scikit_learn(estimator: CMixupRegressor, check: Any) -> None:
+def test_checks_of_scikit_learn(estimator: TabularRegressor, check: Any) -> None:
     check(estimator)
 
 
@@ -46,15 +48,35 @@ def test_every_name_of_the_quick_checks_is_one() -> None:
     assert {getattr(check, "func", check).__name__ for _, check in QUICK_CHECKS} == set(CHECKS)
 
 
+def test_the_class_of_the_paper_has_its_defaults_and_is_the_same_otherwise(tmp_path: Path) -> None:
+    """It always mixes, without trees; clone, files and scikit-learn's checks know its defaults."""
+    changed = {"bandwidth": "auto", "blend": None}
+    assert CMixupRegressor().get_params() == TabularRegressor().get_params() | changed
+    assert TabularRegressor().blend == "trees"
+    small: Any = {"members": 2, "epochs": 2, "hidden_layer_sizes": (8,), "random_state": 0}
+    model = CMixupRegressor(**small).fit(X, Y)
+    assert model.bandwidth_ > 0
+    expected = TabularRegressor(**small, **changed).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(clone(model).fit(X, Y).predict(X), expected)
+    model.save(tmp_path / "model.npz")
+    again = CMixupRegressor.load(tmp_path / "model.npz")
+    assert type(again) is CMixupRegressor
+    np.testing.assert_array_equal(again.predict(X), expected)
+    for estimator, check in estimator_checks_generator(CMixupRegressor(**small)):
+        if getattr(check, "func", check).__name__ in CHECKS[-3:]:
+            check(estimator)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # a minute and a half of one idle core, three for quantiles
+@pytest.mark.parametrize("kind", ["CMixupRegressor", "TabularRegressor"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_all_checks_of_scikit_learn(loss: str) -> None:
+def test_all_checks_of_scikit_learn(loss: str, kind: str) -> None:
     """None is skipped or expected to fail; one of them needs SCIPY_ARRAY_API before scipy is imported."""
     code = (
         "import collections; from sklearn.utils.estimator_checks import check_estimator as check\n"
-        "from cmixup.sklearn import CMixupRegressor\n"
-        f"model = CMixupRegressor(loss={loss!r})\n"
+        "from cmixup.sklearn import CMixupRegressor, TabularRegressor\n"
+        f"model = TabularRegressor(loss={loss!r})\n"
         "print(dict(collections.Counter(result['status'] for result in check(model, on_skip=None))))"
     )
     done = subprocess.run(

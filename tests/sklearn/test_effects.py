@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold
 
-from cmixup.sklearn import CMixupRegressor, effects
+from cmixup.sklearn import TabularRegressor, effects
 from cmixup.sklearn.effects import fit_effects, looked_up, places_of_levels
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.rows import Rows, merged
@@ -92,7 +92,7 @@ def test_levels_of_four_rows_are_learned(tmp_path: Path, options: dict[str, Any]
     assert model.score(X[1600:], y[1600:]) > 0.8
     strange = X[:3].assign(k=pd.Categorical(["level 7", None, "new"]))
     model.save(tmp_path / "model")
-    again = CMixupRegressor.load(tmp_path / "model")
+    again = TabularRegressor.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(strange), model.predict(strange))
     np.testing.assert_allclose(*model.predict(strange.assign(a=0.0))[1:])  # a gap is as unknown as a new level
     assert np.isfinite(model.predict_interval(strange, 0.5)).all()

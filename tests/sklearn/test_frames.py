@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn.columns import Levels
 from cmixup.sklearn.frames import as_frame, in_numbers
 from cmixup.sklearn.table import MOST_LOOKS, warn_of_traps
@@ -25,8 +25,8 @@ LABELS = SIZE + (KIND == "a") * 3 + (DAYS - DAYS.min()).astype(float) / 100
 FRAME = pd.DataFrame({"size": SIZE, "kind": pd.Categorical(KIND), "day": DAYS})
 
 
-def plain() -> CMixupRegressor:
-    return CMixupRegressor(members=2, epochs=2, bandwidth=0, random_state=0, hidden_layer_sizes=(8,))
+def plain() -> TabularRegressor:
+    return TabularRegressor(members=2, epochs=2, bandwidth=0, random_state=0, hidden_layer_sizes=(8,))
 
 
 def test_dates_are_days_since_1970_and_gaps_nan() -> None:

@@ -1,4 +1,4 @@
-"""`CMixupRegressor` on labels with gaps: what is missing is left out of moments, loss, partners, trees and scores."""
+"""`TabularRegressor` on labels with gaps: what is missing is left out of moments, loss, partners, trees and scores."""
 
 from typing import Any
 
@@ -52,8 +52,8 @@ def test_trees_learn_each_output_from_its_own_rows() -> None:
     y[::3, 1] = np.nan
     model = quick(blend="trees", epochs=1, members=1).fit(x, y)
     held = np.flatnonzero(np.isin(x[:, 0], x[:, 0]))  # all rows
-    assert model.tree_weight_.shape == (2,)
-    assert model.tree_weight_[0] > 0.5
+    assert model.blend_weight_.shape == (2,)
+    assert model.blend_weight_[0] > 0.5
     alone = HistGradientBoostingRegressor(early_stopping=False).fit(x[held], y[held, 0])
     np.testing.assert_allclose(model.predict(x)[:, 0], alone.predict(x), atol=1.0)
 

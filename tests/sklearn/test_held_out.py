@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, fitting
+from cmixup.sklearn import TabularRegressor, fitting
 from cmixup.sklearn.held_out import Part, held_out_means, parts_by_group
 from cmixup.sklearn.intervals import residual_quantile
 from tests.sklearn.test_regressor import X, Y, quick, table
@@ -141,7 +141,7 @@ def test_metadata_is_routed(seen: list[Any]) -> None:
         for estimator in (pipe, model):
             scores = cross_validate(estimator, X, Y, cv=2, params={"groups": GROUPS}, error_score="raise")
             assert np.isfinite(scores["test_score"]).all()
-        search = GridSearchCV(pipe, {"cmixupregressor__bandwidth": [0, np.inf]}, cv=2, error_score="raise")
+        search = GridSearchCV(pipe, {"tabularregressor__bandwidth": [0, np.inf]}, cv=2, error_score="raise")
         search.fit(X, Y, groups=GROUPS)
     assert len(seen) == 1 + 4 + 5
     assert all(rows.apart is not None for rows, _, _ in seen)
@@ -249,13 +249,13 @@ def test_importances_are_the_loss_that_permuting_a_column_adds(tmp_path: Path) -
     assert RFE(quick(members=2, bandwidth=0, epochs=20), n_features_to_select=2).fit(frame, y).support_.tolist() == [
         True, True, False]  # fmt: skip
     model.save(tmp_path / "model")
-    assert np.array_equal(CMixupRegressor.load(tmp_path / "model").feature_importances_, shares)
+    assert np.array_equal(TabularRegressor.load(tmp_path / "model").feature_importances_, shares)
 
 
 def test_importances_need_held_out_rows(tmp_path: Path) -> None:
     model = quick(epochs=1).fit(X, Y)
     model.save(tmp_path / "model")
-    others = [CMixupRegressor.load(tmp_path / "model"), quick(epochs=1, early_stopping=False).fit(X, Y)]
+    others = [TabularRegressor.load(tmp_path / "model"), quick(epochs=1, early_stopping=False).fit(X, Y)]
     for other in others:
         with pytest.raises(AttributeError, match="feature_importances_ needs rows that fit held out"):
             _ = other.feature_importances_

@@ -1,4 +1,4 @@
-"""Losses of `CMixupRegressor`: one for networks, trees, early stopping and blend; quantiles; transformed labels."""
+"""Losses of `TabularRegressor`: one for networks, trees, early stopping and blend; quantiles; transformed labels."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn.losses import LOSSES, Loss, huber_delta
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import fit_trees, predict_trees, weigh_trees
@@ -111,7 +111,7 @@ def test_quantiles_never_cross_and_the_middle_one_is_predicted() -> None:
     assert quantiles.shape == (200, 2, 5)
     assert (np.diff(quantiles) >= 0).all()
     np.testing.assert_array_equal(model.predict(new), quantiles[..., 2])
-    assert model.tree_weight_.shape == (10,)
+    assert model.blend_weight_.shape == (10,)
     np.testing.assert_allclose(model.predict(x, return_std=True)[0], model.predict_quantiles(x)[..., 2])
     assert quick(loss="quantile", quantiles=[0.9], epochs=1).fit(X, Y).predict_quantiles(X).shape == (60, 1)
 
@@ -191,7 +191,7 @@ def test_intervals_behind_a_pipeline_and_with_frames() -> None:
 def test_a_saved_estimator_predicts_the_same(tmp_path: Path, options: dict[str, Any]) -> None:
     model = quick(**options).fit(X, Y)
     model.save(tmp_path / "model")
-    again = CMixupRegressor.load(tmp_path / "model")
+    again = TabularRegressor.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
     if model.quantiles_:

@@ -1,4 +1,4 @@
-"""`CMixupRegressor.save` and `load`: exact, and nothing of a file is run."""
+"""`TabularRegressor.save` and `load`: exact, and nothing of a file is run."""
 
 import json
 import pickle
@@ -12,14 +12,14 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=["a", "b", "c"])
 Y = np.random.default_rng(1).normal(size=30)
 
 
-def fitted(**options: Any) -> CMixupRegressor:
-    return CMixupRegressor(**{"hidden_layer_sizes": (8, 4), "epochs": 2, "random_state": 0, **options}).fit(X, Y)
+def fitted(**options: Any) -> TabularRegressor:
+    return TabularRegressor(**{"hidden_layer_sizes": (8, 4), "epochs": 2, "random_state": 0, **options}).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def fitted(**options: Any) -> CMixupRegressor:
 def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
     model = fitted(**options)
     model.save(tmp_path / "model")
-    again = CMixupRegressor.load(tmp_path / "model")
+    again = TabularRegressor.load(tmp_path / "model")
     assert again.get_params() == model.get_params()
     one, two = ({**vars(m), **vars(m._table), **vars(m._intervals)} for m in (model, again))
     assert one.keys() == two.keys()
@@ -46,29 +46,29 @@ def test_a_round_trip_is_exact(tmp_path: Path, options: dict[str, Any]) -> None:
 
 
 def test_shapes_of_labels_come_back(tmp_path: Path) -> None:
-    model = CMixupRegressor((4,), epochs=1, random_state=0).fit(X.to_numpy(), Y[:, None])
+    model = TabularRegressor((4,), epochs=1, random_state=0).fit(X.to_numpy(), Y[:, None])
     model.save(tmp_path / "model.npz")
-    again = CMixupRegressor.load(str(tmp_path / "model.npz"))
+    again = TabularRegressor.load(str(tmp_path / "model.npz"))
     assert again.predict(X.to_numpy()).shape == (30, 1)
     assert not hasattr(again, "feature_names_in_")
 
 
 def test_numbers_of_numpy_are_saved_as_numbers(tmp_path: Path) -> None:
     fitted(alpha=np.float32(2.0), epochs=np.int64(1), hidden_layer_sizes=np.array([4, 4])).save(tmp_path / "model")
-    again = CMixupRegressor.load(tmp_path / "model")
+    again = TabularRegressor.load(tmp_path / "model")
     assert (again.alpha, again.epochs, again.hidden_layer_sizes) == (2.0, 1, (4, 4))
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
-        CMixupRegressor().save(tmp_path / "model")
+        TabularRegressor().save(tmp_path / "model")
     with pytest.raises(InputError, match="random_state must be a number, a text, or a tuple of these to be saved, got"):
         fitted(random_state=np.random.default_rng(0)).save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
 @cache
-def fitted_once() -> CMixupRegressor:
+def fitted_once() -> TabularRegressor:
     return fitted()
 
 
@@ -115,19 +115,19 @@ def test_what_save_never_writes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
 ) -> None:
     rewritten(tmp_path / "model.npz", **changes)
-    with pytest.raises(InputError, match=r"path must be a file (of the format|that CMixupRegressor\.save wrote, got)"):
-        CMixupRegressor.load(tmp_path / "model.npz")
+    with pytest.raises(InputError, match=r"path must be a file (of the format|that TabularRegressor\.save wrote, got)"):
+        TabularRegressor.load(tmp_path / "model.npz")
     assert capsys.readouterr().out == ""  # no code has run
 
 
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.npz"
     rewritten(path, **GOOD)
-    CMixupRegressor.load(path)
+    TabularRegressor.load(path)
     for text in (b"", b"no archive", pickle.dumps(Evil())):
         path.write_bytes(text)
-        with pytest.raises(InputError, match=r"path must be a file that CMixupRegressor\.save wrote"):
-            CMixupRegressor.load(path)
+        with pytest.raises(InputError, match=r"path must be a file that TabularRegressor\.save wrote"):
+            TabularRegressor.load(path)
     assert capsys.readouterr().out == ""
     with pytest.raises(FileNotFoundError):
-        CMixupRegressor.load(tmp_path / "none")
+        TabularRegressor.load(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""`CMixupRegressor`: scikit-learn's own checks, and what it promises beyond them."""
+"""`TabularRegressor`: scikit-learn's own checks, and what it promises beyond them."""
 
 import itertools
 import random
@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, fitting
+from cmixup.sklearn import TabularRegressor, fitting
 from cmixup.sklearn.fitting import BANDWIDTHS, choose
 from cmixup.sklearn.network import MLP, arrays_of, predict_networks
 
@@ -22,8 +22,8 @@ QUICK = {"hidden_layer_sizes": (16,), "epochs": 6, "patience": 3, "lr": 0.02, "b
          "random_state": 0, "blend": None}  # fmt: skip
 
 
-def quick(**changes: Any) -> CMixupRegressor:
-    return CMixupRegressor(**{"bandwidth": ("std", 0.3), **QUICK, **changes})
+def quick(**changes: Any) -> TabularRegressor:
+    return TabularRegressor(**{"bandwidth": ("std", 0.3), **QUICK, **changes})
 
 
 def table(n: int = 60, outputs: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -257,7 +257,7 @@ def test_several_outputs() -> None:
 
 def test_pipeline_search_clone_and_names() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
-    grid = {"cmixupregressor__bandwidth": [("std", 0.3), ("fraction", 0.2)]}
+    grid = {"tabularregressor__bandwidth": [("std", 0.3), ("fraction", 0.2)]}
     search = GridSearchCV(make_pipeline(StandardScaler(), quick(epochs=2)), grid, cv=2, error_score="raise")
     search.fit(frame, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

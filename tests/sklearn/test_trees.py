@@ -10,7 +10,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor, fitting, regressor, trees
+from cmixup.sklearn import TabularRegressor, fitting, regressor, trees
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
@@ -97,9 +97,9 @@ def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
 def test_a_prediction_is_the_weighed_mean_of_networks_and_trees() -> None:
     x = COLUMNS
     both, alone = (quick(blend=blend).fit(x, STEPS) for blend in ("trees", None))
-    (weight,) = both.tree_weight_
+    (weight,) = both.blend_weight_
     assert 0 < weight < 1
-    assert alone.tree_weight_.tolist() == [0.0]
+    assert alone.blend_weight_.tolist() == [0.0]
     grown = predict_trees(both._trees, x, [None] * 4, range(2), 1).mean(axis=0)[:, 0] * both.y_scale_ + both.y_mean_
     np.testing.assert_allclose(both.predict(x), (1 - weight) * alone.predict(x) + weight * grown, rtol=1e-12)
 
@@ -136,10 +136,10 @@ def test_a_saved_estimator_predicts_the_same_bits(tmp_path: Path, levels: int) -
     x = pd.DataFrame({"a": rng.normal(size=600), "b": pd.Categorical([f"level {k % levels}" for k in range(600)])})
     y = np.column_stack([np.arange(600) % levels % 7 + x["a"], x["a"] ** 2])
     x.loc[::9, "a"] = np.nan
-    model = CMixupRegressor((4,), epochs=2, members=2, bandwidth=0, random_state=0).fit(x, y)
-    assert model.tree_weight_.min() > 0.1
+    model = TabularRegressor((4,), epochs=2, members=2, bandwidth=0, random_state=0).fit(x, y)
+    assert model.blend_weight_.min() > 0.1
     model.save(tmp_path / "model")
-    again = CMixupRegressor.load(tmp_path / "model")
+    again = TabularRegressor.load(tmp_path / "model")
     assert np.array_equal(again.predict(x), model.predict(x))
     np.testing.assert_allclose([again.predict(x[k : k + 1])[0] for k in range(30)], model.predict(x)[:30])
     assert np.array_equal(again.predict_interval(x), model.predict_interval(x))
@@ -168,7 +168,7 @@ def saved_trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
         spoilt("tree_nodes", (0, trees.LEFT), 0), spoilt("tree_nodes", (0, trees.RIGHT), 1e6),
         spoilt("tree_nodes", (0, trees.COLUMN), 4), spoilt("tree_nodes", (0, trees.COLUMN), -1),
         spoilt("tree_nodes", (0, 0), np.nan), spoilt("tree_sizes", (0, 0), 7), spoilt("tree_sizes", (0, 2), 1),
-        lambda arrays: arrays.update(tree_weight_=np.array([1.5])),
+        lambda arrays: arrays.update(blend_weight_=np.array([1.5])),
         lambda arrays: arrays.update(tree_codes=np.zeros((2, 3))),
         lambda arrays: arrays.update(tree_nodes=arrays["tree_nodes"].astype(np.float32)),
         lambda arrays: arrays.pop("tree_sets"),
@@ -181,11 +181,11 @@ def test_trees_that_fit_never_leaves_are_refused(
     with np.load(saved_trees) as file:
         arrays = dict(file)
     np.savez(tmp_path / "same.npz", **arrays)
-    assert CMixupRegressor.load(tmp_path / "same.npz").tree_weight_ > 0
+    assert TabularRegressor.load(tmp_path / "same.npz").blend_weight_ > 0
     change(arrays)
     np.savez(tmp_path / "spoilt.npz", **arrays)
-    with pytest.raises(InputError, match="path must be a file that CMixupRegressor"):
-        CMixupRegressor.load(tmp_path / "spoilt.npz")
+    with pytest.raises(InputError, match="path must be a file that TabularRegressor"):
+        TabularRegressor.load(tmp_path / "spoilt.npz")
 
 
 def test_few_rows() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cmixup import InputError
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.tables.days import days_of
 
 N = 40
@@ -36,8 +36,8 @@ TIMES: dict[str, tuple[Any, np.ndarray]] = {
 FRAME = pd.DataFrame({"a": np.random.default_rng(1).normal(size=N)})
 
 
-def quick(**changes: Any) -> CMixupRegressor:
-    return CMixupRegressor((4,), **{"members": 1, "epochs": 1, "bandwidth": 0, "random_state": 0, **changes})
+def quick(**changes: Any) -> TabularRegressor:
+    return TabularRegressor((4,), **{"members": 1, "epochs": 1, "bandwidth": 0, "random_state": 0, **changes})
 
 
 @pytest.mark.filterwarnings("ignore:column when of X looks like an ID")

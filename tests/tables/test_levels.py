@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmixup.sklearn import CMixupRegressor
+from cmixup.sklearn import TabularRegressor
 from cmixup.tables.columns import Category
 from cmixup.tables.levels import places_of
 from datasets.common.table.fitting import fit_category
@@ -42,7 +42,7 @@ def test_an_estimator_knows_a_level_by_any_spelling(trained: list[Any], new: lis
         pd.DataFrame({"a": a, "k": pd.Series([values[k] for k in code], dtype=object).astype(dtype)})
         for values in (trained, new)
     )
-    model = CMixupRegressor((8,), members=1, epochs=2, bandwidth=0, categorical_features=["k"], random_state=0)
+    model = TabularRegressor((8,), members=1, epochs=2, bandwidth=0, categorical_features=["k"], random_state=0)
     model.fit(first, a + 5 * code)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -75,14 +75,14 @@ def test_spellings_stay_apart_where_training_had_both() -> None:
     rare.encode(pd.Series(["1", "01", "b"]), out, "t.csv")  # type: ignore[union-attr]
     np.testing.assert_array_equal(out, np.eye(3)[[0, 2, 1]])  # 01 was a rare level of its own
     table = pd.DataFrame({"a": np.arange(6.0), "k": pd.Series([1, "1", 1.0, "2 ", "2", "02"], dtype=object)})
-    model = CMixupRegressor(members=1, epochs=1, bandwidth=0, categorical_features=["k"]).fit(table, range(6))
+    model = TabularRegressor(members=1, epochs=1, bandwidth=0, categorical_features=["k"]).fit(table, range(6))
     assert model._table.levels == [None, [1.0, "02", "2"]]
 
 
 @pytest.mark.parametrize("unknown", [0, 30, 31, 60])
 def test_levels_that_training_did_not_have_are_warned_of(unknown: int) -> None:
     table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=N), "zone": pd.Categorical(list("1234") * 15)})
-    model = CMixupRegressor((8,), members=1, epochs=1, bandwidth=0, random_state=0).fit(table, np.arange(N) % 7)
+    model = TabularRegressor((8,), members=1, epochs=1, bandwidth=0, random_state=0).fit(table, np.arange(N) % 7)
     column = fit_category(table["zone"], 0.0)
     zone = pd.Series([f"z{k % 5}" if k < unknown else "1" for k in range(N)], name="zone")
     with warnings.catch_warnings(record=True) as caught:
@@ -102,7 +102,7 @@ def test_a_group_is_one_however_it_is_spelled() -> None:
     first, other = (np.array(values * 20, dtype=object) for values in ([1, 2, "x"], ["1", 2.0, "x "]))
     both = np.where(np.arange(60) < 30, first, other)
     predicted = [
-        CMixupRegressor((4,), members=2, epochs=1, random_state=0).fit(x, y, groups=groups).predict(x)
+        TabularRegressor((4,), members=2, epochs=1, random_state=0).fit(x, y, groups=groups).predict(x)
         for groups in (first, both)
     ]
     np.testing.assert_array_equal(*predicted)

@@ -58,7 +58,7 @@ def test_a_fresh_table_is_the_file_that_was_chosen(name: str, monkeypatch: pytes
 
 def test_regressors_are_compared_with_the_base_table_by_table() -> None:
     gaps = {"a": (0.02, 0.04), "b": (-0.01, -0.02), "c": (-0.06, -0.04)}
-    cell = {"part": "reserved", "model": "cmixup"}
+    cell = {"part": "reserved", "model": "tabular"}
     rows = [
         cell | {"table": table, "split": str(split), "behind": str(gap), "seconds": str(10 + gap)}
         for table, both in gaps.items()
@@ -67,7 +67,7 @@ def test_regressors_are_compared_with_the_base_table_by_table() -> None:
     (line,) = estimators.error_table(rows).splitlines()[2:]
     mean, half = np.mean([3, -1.5, -5]), 4.303 * float(np.std([3, -1.5, -5], ddof=1)) / np.sqrt(3)
     interval = f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
-    assert line == f"| held out, 3 datasets: cmixup | {interval} | 2 | 10.0 | 10.0 |  |"
+    assert line == f"| held out, 3 datasets: tabular | {interval} | 2 | 10.0 | 10.0 |  |"
     # a slow hour of the machine meets both, so a multiple is of the same table and split
     hours = [1.0, 1.0, 1.0, 5.0, 5.0]
     slow = [row | {"seconds": str(6 * hour)} for row, hour in zip(rows, hours, strict=False)]
@@ -105,7 +105,7 @@ def test_a_loss_is_compared_by_the_ratio_on_each_table() -> None:
 def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is missing, or a table without the base, leaves a gap."""
     row = {"data": "tables", "name": "loan_interest", "rows": "7500", "columns": "41"}
-    fits = {"catboost": ("-0.5", "10.4", "400"), "cmixup": ("-0.48", "20.6", "1250"), "xgboost": ("-0.53", "1", "300")}
+    fits = {"catboost": ("-0.5", "10.4", "400"), "tabular": ("-0.48", "20.6", "1250"), "xgboost": ("-0.53", "1", "300")}
     rows = [row | {"model": m, **dict(zip(scale.COLUMNS[5:], values, strict=True))} for m, values in fits.items()]
     rows += [rows[1] | {"name": "film_ratings"}, rows[0] | {"data": "grid", "name": "1000 x 10"}]
     monkeypatch.setattr(scale, "stored_rows", lambda _: rows)

@@ -75,8 +75,8 @@ def test_all_checks_of_scikit_learn(loss: str, kind: str) -> None:
     """None is skipped or expected to fail; one of them needs SCIPY_ARRAY_API before scipy is imported."""
     code = (
         "import collections; from sklearn.utils.estimator_checks import check_estimator as check\n"
-        "from cmixup.sklearn import CMixupRegressor, TabularRegressor\n"
-        f"model = TabularRegressor(loss={loss!r})\n"
+        f"from cmixup.sklearn import {kind}\n"
+        f"model = {kind}(loss={loss!r})\n"
         "print(dict(collections.Counter(result['status'] for result in check(model, on_skip=None))))"
     )
     done = subprocess.run(

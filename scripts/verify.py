@@ -25,8 +25,10 @@ from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
 from scripts.plan.rerun import QUICK, beyond_noise, draw_cells, published_cells, rerun_cells
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
+from scripts.records.published import STUDY, dataset_of
 from scripts.records.rescored import NEAR, NEAR_R, verify_scores
 from scripts.report import rendering
+from scripts.study.cells import study_again
 
 Checked = tuple[list[str], str]  # a line for everything that is wrong, and in words how much was compared
 CHECKS = ("data", "scores", "pages", "cells")
@@ -35,7 +37,7 @@ KEYS = {
     "count": "cells to draw, as many as there are at most; default 12",
     "seed": "of the drawing; default: a new one, which is printed",
     "datasets": "whose cells, names between commas; default all",
-    "experiments": "whose cells; default all",
+    "experiments": "whose cells; default all but the study's, such as study_no_search",
     "models": "whose cells; default fcn3, the network that trains in seconds",
     "jobs": "processes; default one a core",
     "results": "where the published records are; default results/",
@@ -81,13 +83,16 @@ def check_pages(results: Path) -> Checked:
 
 def check_cells(results: Path, given: Args) -> Checked:
     """Train published cells again and compare them within noise."""
-    known = [name for name in option_names("experiment") if name not in NOT_PUBLISHED]
-    datasets, experiments = given.listed("datasets", option_names("dataset")), given.listed("experiments", known)
+    study = sorted(path.name for path in (results / "runs").glob(f"{STUDY}*"))
+    known = [*(name for name in option_names("experiment") if name not in NOT_PUBLISHED), *study]
+    tables = sorted({dataset_of(path) for name in study for path in (results / "runs" / name).glob("*.json")})
+    datasets = given.listed("datasets", [*option_names("dataset"), *tables])
+    experiments = given.listed("experiments", known)
     models = given.listed("models", option_names("model")) if given.get("models") else [QUICK]
     cells = published_cells(results, datasets, experiments, models)
     seed, n = given.count("seed", random.randrange(10**6)), given.count("count", 12)  # noqa: S311 - no secret
     print(f"{min(n, len(cells))} of {len(cells)} published cells, drawn with seed={seed}", flush=True)
-    pairs, wrong = rerun_cells(draw_cells(cells, n, seed), given.count("jobs"))
+    pairs, wrong = rerun_cells(draw_cells(cells, n, seed), given.count("jobs"), study_again)
     wrong = {**beyond_noise(pairs), **wrong}
     decided = {name for name, cell in pairs.items() if cell.decided} | wrong.keys()
     lines = [f"{name}: {line}" for name, line in wrong.items()]

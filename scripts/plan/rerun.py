@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -19,7 +20,7 @@ from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import Item, Problem, items_of, train_items
-from scripts.records.published import published_reports
+from scripts.records.published import STUDY, published_reports
 from scripts.records.records import Report
 from scripts.records.run_tables import cell_of
 from scripts.stats.intervals import Difference, holm_adjusted, summarise_values
@@ -58,8 +59,9 @@ def published_cells(
     """Return the published cells of some networks in the order of their names; no datasets or experiments are all."""
     cells: dict[tuple[str, tuple[int, ...]], Cell] = {}
     for report in published_reports(results, experiments, datasets):
-        if report["model"] in models:
-            key = cell_of(report), tuple(report.get("stack_seeds", [report["seed"]]))
+        of_study = report["experiment"].startswith(STUDY)  # whose seeds are tuned and trained by the cell
+        if report["model"] in models and not {"trial", "entry"} & {*report["options"], *report}:
+            key = cell_of(report), tuple(report.get("stack_seeds", [] if of_study else [report["seed"]]))
             cells.setdefault(key, Cell(*key, {})).reports[report["seed"]] = report
     if not cells:
         raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
@@ -119,31 +121,43 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     return wrong
 
 
-def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Paired], dict[str, str]]:
-    """Train cells again, printing a line for each.
+Read = Callable[[], dict[int, Report]]  # a cell's reports by seed, once it has been trained
+Again = tuple[Item, Read]
+
+
+def rerun_cells(
+    cells: Sequence[Cell], workers: int = 0, study: Callable[[Cell, Path], Again] | None = None
+) -> tuple[dict[str, Paired], dict[str, str]]:
+    """Train cells again, printing a line for each; `study` plans one of the study in a folder.
 
     Returns the scores of each cell that gave any, and what is wrong with others, both by the cell's name.
     """
     paired, wrong = dict[str, Paired](), dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="cmixup-verify-") as folder:
-        planned: list[tuple[Cell, Job]] = []
+        planned, others = list[tuple[Cell, Job]](), list[tuple[Cell, Again]]()
         for number, cell in enumerate(cells):
+            place = Path(folder) / str(number)
             try:
-                planned.append((cell, plan_job(compose_train(cell.command(Path(folder) / str(number))))))
+                if study and cell.first["experiment"].startswith(STUDY):
+                    others.append((cell, study(cell, place)))
+                else:
+                    planned.append((cell, plan_job(compose_train(cell.command(place)))))
             except InputError as error:  # an option or a value is no longer known
                 wrong[cell.name] = str(error).splitlines()[0]
         for dataset in {job.dataset.name: job.dataset for _, job in planned}.values():
             if not dataset.synthetic:
                 dataset.fetch()
         items = items_of([job for _, job in planned])
-        cell_of_item = {item.name: cell for item, (cell, _) in zip(items, planned, strict=True)}
+        ways: dict[str, tuple[Cell, Read]] = {}
+        for item, (cell, job) in zip(items, planned, strict=True):
+            ways[item.name] = cell, partial(_reports, job)
+        ways |= {item.name: (cell, read) for cell, (item, read) in others}
 
         def on_finish(item: Item, problem: Problem | None) -> str:
-            cell, (job,) = cell_of_item[item.name], item.jobs
-            folders = {seed: RunFolder(job.run_folder(seed)) for seed in job.seeds}
-            again = {seed: folder.report() for seed, folder in folders.items() if folder.is_done()}
+            cell, read = ways[item.name]
+            again = read()
             both = [(cell.reports[seed], again[seed]) for seed in cell.reports if seed in again]
-            tests = [[float(r["scores"]["test"][r["selection"]]) for r in runs] for runs in both]
+            tests = [[float(r["scores"]["test"][r.get("selection", "nrmse")]) for r in runs] for runs in both]
             pairs = [(published, retrained) for published, retrained in tests]
             if problem or len(pairs) < len(cell.reports):
                 wrong[cell.name] = problem.text if problem else "some seeds gave no result"
@@ -151,5 +165,10 @@ def rerun_cells(cells: Sequence[Cell], workers: int = 0) -> tuple[dict[str, Pair
                 paired[cell.name] = Paired([*(paired[cell.name].pairs if cell.name in paired else ()), *pairs])
             return f"{cell.name}: {wrong.get(cell.name) or paired[cell.name]}"
 
-        train_items(items, "verifying", workers=workers, on_finish=on_finish)
+        train_items([*items, *(item for _, (item, _) in others)], "verifying", workers=workers, on_finish=on_finish)
     return paired, wrong
+
+
+def _reports(job: Job) -> dict[int, Report]:
+    folders = {seed: RunFolder(job.run_folder(seed)) for seed in job.seeds}
+    return {seed: folder.report() for seed, folder in folders.items() if folder.is_done()}

@@ -29,14 +29,22 @@ from scripts.driver.execute import make_run
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
 from scripts.driver.provenance import run_environment
+from scripts.plan.rerun import Again, Cell
 from scripts.plan.schedule import Item, stacks_of, train_items
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
+from scripts.records.published import (
+    STUDY,
+    cell_name,
+    keep_predictions,
+    predictions_file,
+    published_reports,
+    write_reports,
+)
 from scripts.records.run_tables import read_frame
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores, rounded_predictions
-from scripts.study.rules import WEIGHTS, Rules, StudyCell
+from scripts.study.rules import WEIGHTS, Rules, StudyCell, load_rules
 
 PARTS = ("val", "test")
 Report = dict[str, Any]
@@ -228,6 +236,19 @@ def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, 
         values = error_scores(one, std, grouped=grouped) | normal_scores(one, kept["val"], std)
         scores[part] = {name: finite_or_inf(value) for name, value in values.items()}
     return Outcome({"scores": scores, "best_epoch": best_epoch}, kept)
+
+
+def study_again(cell: Cell, folder: Path) -> Again:
+    """Return how a published cell is trained again in a folder, with a tuning of its own, and its reports read then."""
+    first = cell.first
+    rules = load_rules(first["experiment"].removeprefix(f"{STUDY}_"))
+    cells = rules.cells([first["dataset"]], [first["options"]["condition"]], [first["method"]])
+    call = partial(train_group, folder, cells, rules=rules, stored=folder)
+
+    def read() -> dict[int, Mapping[str, Any]]:
+        return {r["seed"]: r for r in published_reports(folder, [rules.experiment]) if "trial" not in r["options"]}
+
+    return Item(cell.name, epochs=1, call=call), read
 
 
 Key = tuple[str, str, str]  # table, condition and method

@@ -12,10 +12,21 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
+from scripts.plan.rerun import published_cells
 from scripts.records.rescored import verify_scores
 from scripts.stats.scored import Scored, balanced_rmse, error_scores
 from scripts.study import cells
-from scripts.study.cells import Report, Runs, cells_done, known_runs, read_store, train_cell, train_missing, write_cells
+from scripts.study.cells import (
+    Report,
+    Runs,
+    cells_done,
+    known_runs,
+    read_store,
+    study_again,
+    train_cell,
+    train_missing,
+    write_cells,
+)
 from scripts.study.rules import Rules, StudyCell, load_rules
 
 SHORT: dict[str, Any] = {"splits": 2, "n_trials": 3}
@@ -148,6 +159,21 @@ def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_
     assert [(r["words"], r["scores"]) for r in trials] == [(r["words"], r["scores"]) for r in first]
     rates = [word for word in best_trial(first, 0) if word.startswith("train.")]
     assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
+
+
+def test_a_published_cell_is_trained_again_to_the_same_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = replace(load_rules(), **SHORT)
+    monkeypatch.setattr(cells, "load_rules", lambda _: short)
+    (mixup,) = short.cells(["penguin_mass"], ["random"], ["mixup"])
+    dataset = dataset_of(short, mixup)
+    write_cells(tmp_path / "results", train_cell(mixup, short, dataset.load, dataset.table.y.std(axis=0)))
+    (published,) = published_cells(tmp_path / "results", experiments=[short.experiment])
+    item, read = study_again(published, tmp_path / "again")
+    assert item.call
+    item.call(lambda _: None)
+    scores = [{seed: r["scores"] for seed, r in reports.items()} for reports in (published.reports, read())]
+    assert scores[0] == scores[1]
+    assert len(scores[0]) == 4
 
 
 def test_errors_weigh_tenths_of_the_label_alike_and_the_worst_group_has_thirty_rows() -> None:

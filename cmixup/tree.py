@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from cmixup.errors import InputError
@@ -26,6 +27,8 @@ def map_leaves(
     packed sequence. `path` is such as "batch['image'][0]", from the name of the tree on. Trees of another form raise
     `InputError`. Entries that `keep` names, from the top of the tree where `first` stands at `place`, stay as they are.
     """
+    if isinstance(first, Tensor):  # first, as every step asks
+        return function(path, first, *others)
 
     def inside(key: Any, *values: Any) -> Any:
         if key in keep or (*place, key) in keep:

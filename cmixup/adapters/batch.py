@@ -26,11 +26,10 @@ from cmixup.adapters.labels import (
 from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import Given, as_labels, check_common
-from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler, SelfPairWarning
+from cmixup.sampling.sampler import BatchPartnerSampler, SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
-from cmixup.sampling.stream import UniformRejection
+from cmixup.sampling.within import draw_within
 from cmixup.seeding import WorkerStreams
 from cmixup.tree import Entry, leaves
 
@@ -39,8 +38,6 @@ MAX_LABELS_SEEN = 512
 #: Of a state: the outputs of a label that have room, 8 bytes each; its bytes without labels, and those of labels.
 MAX_OUTPUTS_KEPT = 16
 STATE_BYTES, LABEL_BYTES = 1 << 12, 8 * MAX_LABELS_SEEN * MAX_OUTPUTS_KEPT
-SMALL_BATCH = 128  # below so many rows all B x B weights of a batch are the fastest way to its partners
-LARGE_BATCH = 1024  # from so many on the set-up of a `PartnerSampler` pays for one draw, if labels are one number
 
 
 class CMixup(nn.Module):
@@ -182,10 +179,10 @@ class CMixup(nn.Module):
             raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
         self._look_at(values)
         points = self._coordinates.of("labels", values)
-        partner = self._partners(points)
+        partner = draw_within(points, self._sampler.bandwidth, self._streams["partners"], self._coordinates.period)
         self._warning.check(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
-        lam, device = self.lam.sample(len(values), self._streams["lam"]), leaves(labels)[0].device
-        return Mix(torch.from_numpy(partner).to(device), lam.to(device))
+        lam, device = self.lam.draw(np.array([len(values)]), self._streams["lam"]), leaves(labels)[0].device
+        return Mix(torch.from_numpy(partner).to(device), torch.from_numpy(lam).to(device))
 
     def get_extra_state(self) -> Tensor:
         """Return streams, epoch and labels seen, for `state_dict`.
@@ -254,16 +251,6 @@ class CMixup(nn.Module):
             given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
         self._sampler = BatchPartnerSampler(resolve_bandwidth(points, given, period=period), period=period)
         self._fitted_to = len(values)
-
-    def _partners(self, points: np.ndarray) -> np.ndarray:
-        """Draw a row of the batch for each of its points `(B, d)`."""
-        rng, period = self._streams["partners"], self._coordinates.period
-        if len(points) < SMALL_BATCH:
-            return self._sampler.draw(points, points, rng)
-        labels = points[:, 0] if points.shape[1] == 1 else points
-        if labels.ndim == 1 and period is None and len(points) >= LARGE_BATCH:
-            return PartnerSampler(labels, self._sampler.bandwidth).epoch(rng)
-        return UniformRejection(labels, Kernel(self._sampler.bandwidth), period).draw(np.arange(len(labels)), rng)
 
 
 def _read_state(state: Tensor) -> tuple[dict[str, Any], np.ndarray]:

@@ -93,14 +93,16 @@ def label_matrix(labels: Any) -> np.ndarray:
             raise InputError(f"{path} are inside torch.func.vmap: mix before it, and map over what is mixed")
         if leaf.ndim == 0 or leaf.numel() == 0:
             raise InputError(f"{path} must have shape (B, ...) with B rows and no empty axis, got {tuple(leaf.shape)}")
-        if columns and len(columns[0]) != len(leaf):
+        if columns and len(columns[0]) != leaf.shape[0]:
             raise InputError(f"{path} must have {len(columns[0])} rows as the other labels, got {len(leaf)}")
-        columns.append(to_numpy(leaf.float() if leaf.itemsize < 4 else leaf).reshape(len(leaf), -1).astype(np.float64))
+        columns.append(
+            to_numpy(leaf.float() if leaf.itemsize < 4 else leaf).reshape(leaf.shape[0], -1).astype(np.float64)
+        )
 
     map_leaves(add, "labels", labels)
     if not columns:
         raise InputError(f"labels must hold a tensor, got {format_value(labels)}")
-    return np.concatenate(columns, axis=1)
+    return np.concatenate(columns, axis=1) if len(columns) > 1 else columns[0]
 
 
 def no_mix(labels: Any) -> Mix:
@@ -131,11 +133,12 @@ def refuse_packed(where: str, leaf: Any) -> None:
 
 def with_partners(where: str, values: Any, mixed: Mix, rows: int | None = None) -> Tensor:
     """Return the first B rows of a tensor of `rows`, by default B, mixed with their partners."""
-    values, n = check_floating(where, values), len(mixed.partner)
-    rows = n if rows is None else rows
-    if values.ndim == 0 or len(values) != rows:
-        raise InputError(f"{where} must have {rows} rows as the labels, got shape {tuple(values.shape)}")
-    return interpolate(values[:n], values[mixed.partner.to(values.device)], mixed.lam.to(values.device))
+    values, (partner, lam) = check_floating(where, values), mixed
+    wanted = partner.shape[0] if rows is None else rows
+    if values.ndim == 0 or values.shape[0] != wanted:
+        raise InputError(f"{where} must have {wanted} rows as the labels, got shape {tuple(values.shape)}")
+    own = values if rows is None else values[: len(partner)]
+    return interpolate(own, values[partner.to(values.device)], lam.to(values.device))
 
 
 def mix_rows(

@@ -58,7 +58,7 @@ def interpolate(first: Any, second: Any, lam: Tensor | float) -> Any:
         return tuple(interpolate(a, b, lam) for a, b in zip(first, second, strict=True))
     if not isinstance(lam, Tensor):
         return torch.lerp(second, first, lam)
-    weight = lam.reshape(lam.shape + (1,) * (first.ndim - lam.ndim))
+    weight = lam.reshape((*lam.shape, *(1,) * (first.ndim - lam.ndim)))
     if weight.dtype == first.dtype and weight.device == first.device:
         return torch.lerp(second, first, weight)  # exact at 0 and 1
     dtype = torch.promote_types(first.dtype, torch.float32)

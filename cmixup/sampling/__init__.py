@@ -1,7 +1,7 @@
 """This package draws a partner j for i from a kernel over arrays; it knows neither splits nor batches.
 
-`PartnerSampler` chooses an exact algorithm by size and dimension, `BatchPartnerSampler` draws inside two batches, and
-`diagnose` reports the effect of a bandwidth on the pairs.
+`PartnerSampler` chooses an exact algorithm by size and dimension, `BatchPartnerSampler` draws inside two batches,
+`within` inside one, and `diagnose` reports the effect of a bandwidth on the pairs.
 """
 
 from cmixup.sampling.bandwidth import BandwidthReport, bandwidth_for_fraction, diagnose

@@ -1,13 +1,15 @@
-"""Partners inside a batch: from a second one (C-Mixup-batch), or drawn once without a set-up."""
+"""Partners inside a batch: from a second one (C-Mixup-batch), or from the batch itself."""
 
 import numpy as np
 import pytest
 import torch
 
 from cmixup import BatchPartnerSampler, PartnerSampler
-from cmixup.sampling.distance import Kernel
-from cmixup.sampling.stream import UniformRejection
-from tests.sampling.goodness import exact_row, p_value
+from cmixup.sampling import within as batches
+from cmixup.sampling.within import draw_within
+from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
+
+SETS = label_sets()
 
 
 @pytest.mark.parametrize("shape", [(16,), (16, 1), (16, 3)])
@@ -49,9 +51,36 @@ def test_limits_and_reproducibility():
     assert not torch.equal(a, batch.draw(*tensors, torch.Generator().manual_seed(4)))
 
 
-def test_circles_are_gone_round() -> None:
-    angles, period = np.random.default_rng(0).random((30, 2)) * [360.0, 2.0], np.array([360.0, 0.0])
-    sampler, rng = UniformRejection(angles, Kernel(40.0), period), np.random.default_rng(1)
-    drawn = np.stack([sampler.draw(np.arange(30), rng) for _ in range(2000)])
-    rows = BatchPartnerSampler(40.0, period=period).probabilities(angles, angles)
-    assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(angles[:, 0].argmax())))
+def within(labels, bandwidth, rng, **options):
+    return draw_within(np.asarray(labels, dtype=np.float64).reshape(len(labels), -1), bandwidth, rng, **options)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("way", ["rows", "rejection", "sorted"])
+def test_every_way_within_a_batch_draws_from_the_exact_row(monkeypatch, name, way):
+    """Narrow kernels, too; rows in chunks, and with rejection and sorted labels at sizes where rows are cheaper."""
+    labels = SETS[name]
+    monkeypatch.setattr(batches, "REJECTION_FROM", 1 if way == "rejection" else 10**9)
+    monkeypatch.setattr(batches, "SORTED_FROM", 1 if way == "sorted" else 10**9)
+    monkeypatch.setattr(batches, "WEIGHTS_A_ROUND", 0)
+    monkeypatch.setattr(batches, "WEIGHTS_AT_ONCE", 30 * len(labels))
+    rng = np.random.default_rng(3)
+    for width in (0.0, 0.1, 1.0, np.inf):
+        bandwidth = width * typical_spread(labels)
+        drawn = np.stack([within(labels, bandwidth, rng) for _ in range(120)])
+        for anchor in anchors_of(labels):
+            p = p_value(drawn[:, anchor], exact_row(labels, bandwidth, anchor))
+            assert p is None or p > 1e-4, (width, anchor)
+
+
+@pytest.mark.parametrize("size", [30, 300])
+def test_circles_and_gaps_within_a_batch(size) -> None:
+    """Small batches take their rows at once; larger ones are refused some rounds before."""
+    rng = np.random.default_rng(0)
+    angles, period = rng.random((size, 2)) * [360.0, 2.0], np.array([360.0, 0.0])
+    gappy = np.where(rng.random((size, 2)) < 0.3, np.nan, angles)
+    gappy[:, 0] = np.where(np.isnan(gappy).all(axis=1), 7.0, gappy[:, 0])
+    for labels, options in ((angles, {"period": period}), (gappy, {})):
+        drawn = np.stack([within(labels, 40.0, rng, **options) for _ in range(2000)])
+        rows = BatchPartnerSampler(40.0, **options).probabilities(labels, labels)
+        assert all(p_value(drawn[:, i], rows[i]) > 1e-4 for i in (0, 7, int(angles[:, 0].argmax())))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import statistics
-from collections import defaultdict
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,17 +102,17 @@ def choose_variants(reports: Sequence[Report]) -> list[dict[str, Any]]:
     The others are recorded as `<experiment>_variants`. The layer has a column of its own, so it is no longer listed
     among the options that differ. Where no seed has all variants, all seeds count.
     """
-    groups: dict[tuple, dict[str, list[Report]]] = defaultdict(lambda: defaultdict(list))
-    for report in reports:
-        groups[_cell_key(report)][report["layer"]].append(report)
-    chosen = []
-    for variants in groups.values():
-        best = _best_layer(variants)
-        for layer, members in variants.items():
-            suffix = "" if layer == best else VARIANTS
-            for report in members:
-                options = {key: value for key, value in report["options"].items() if key != LAYER}
-                chosen.append({**report, "experiment": report["experiment"] + suffix, "options": options})
+    rows = [(repr(_cell_key(r)), r["layer"], r["seed"], _validation_loss(r)) for r in reports]
+    runs = pd.DataFrame(rows, columns=["cell", "layer", "seed", "loss"])
+    layers = runs.groupby("cell")["layer"].transform("nunique")
+    shared = runs.groupby(["cell", "seed"])["layer"].transform("nunique") == layers
+    counted = runs[shared | ~shared.groupby(runs["cell"]).transform("any")]
+    means = counted.groupby(["cell", "layer"], sort=False)["loss"].mean().fillna(math.inf)
+    best, chosen = set(means.groupby(level="cell").idxmin()), []
+    for report, cell in zip(reports, runs["cell"], strict=True):
+        suffix = "" if (cell, report["layer"]) in best else VARIANTS
+        options = {key: value for key, value in report["options"].items() if key != LAYER}
+        chosen.append({**report, "experiment": report["experiment"] + suffix, "options": options})
     return sorted(chosen, key=lambda report: str(report["run"]))
 
 
@@ -127,11 +126,6 @@ def validation_score(report: Report) -> float:
     return float(report["scores"]["val"][report["selection"]])
 
 
-def _best_layer(variants: Mapping[str, Sequence[Report]]) -> str:
-    shared = set.intersection(*({report["seed"] for report in members} for members in variants.values()))
-    means = {
-        layer: statistics.fmean(validation_score(r) for r in members if r["seed"] in shared or not shared)
-        for layer, members in variants.items()
-    }
-    lower = metric_of(next(iter(variants.values()))[0]["selection"]).lower_is_better
-    return min(means, key=lambda layer: means[layer] if lower else -means[layer])
+def _validation_loss(report: Report) -> float:
+    score = validation_score(report)
+    return score if metric_of(report["selection"]).lower_is_better else -score

@@ -202,7 +202,17 @@ def make_report(
     data, seed = run.data, run.streams.seed
     words = {name: value for name, value in result.diagnostics.items() if isinstance(value, str)}
     numbers = {name: value for name, value in result.diagnostics.items() if name not in words}
-    nothing = nothing_learned(data, result)
+    nothing = ""
+    if not result.failure:  # the training labels' mean predicts every row alike, so its correlation is 0
+        metric, val = metric_of(data.selection), data.val
+        constant = data.train.y.double().nanmean(dim=0).to(val.y.dtype).expand_as(val.y)
+        both = (result.predictions["val"][""], constant)
+        reached, mean = (score(data.selection, one, val.y, val.domain) for one in both)
+        if bool(mean.isfinite()) and not bool(metric.better(reached, mean)):
+            nothing = (
+                f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
+                "that of the training labels' mean"
+            )
     jobs = list({id(one): one for one, _ in members}.values())
     cells = [{"options": one.options, "seeds": [seed for other, seed in members if other is one]} for one in jobs]
     return {
@@ -238,22 +248,3 @@ def make_report(
         "stack_seeds": [one for other, one in members if other is job],
         **({"stack_cells": cells} if len(jobs) > 1 else {}),
     }
-
-
-def nothing_learned(data: RegressionData, result: RunResult) -> str:
-    """Return a sentence if a run's validation score is no better than that of the training labels' mean, or nothing.
-
-    The mean predicts every row alike, so its correlation is 0.
-    """
-    if result.failure:
-        return ""
-    metric, val = metric_of(data.selection), data.val
-    prediction = result.predictions["val"][""]
-    constant = data.train.y.double().nanmean(dim=0).to(val.y.dtype).expand_as(val.y)
-    reached, mean = (score(data.selection, one, val.y, val.domain) for one in (prediction, constant))
-    if not bool(mean.isfinite()) or bool(metric.better(reached, mean)):
-        return ""
-    return (
-        f"learned nothing: val {data.selection} {float(reached):.4g} is no better than {float(mean):.4g}, "
-        "that of the training labels' mean"
-    )

@@ -1,4 +1,4 @@
-"""Training speed against a straightforward loop, measured in one run.
+"""Training speed against a straightforward loop, and a mixed batch against four lines, each measured in one run.
 
 The straightforward loop is the original's way: an N x N table of partner probabilities, `numpy.random.choice(p=row)`
 for each example, and a conversion of every batch.
@@ -23,6 +23,7 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
+from scripts.bench import batch
 from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills
@@ -93,6 +94,7 @@ def run(given: Args) -> None:
         for way, (low, high) in zip(ways, ends, strict=True)
     ]
     store_rows(given, "train", rows, COLUMNS)
+    batch.run(given)
 
 
 @fills

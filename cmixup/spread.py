@@ -30,22 +30,17 @@ def varies(low: Any, high: Any, rows: int) -> Any:
     return high - low > tolerance * abs(low) + tolerance * abs(high)
 
 
-def moments(values: Floats, weight: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation (d,) of columns of finite numbers (N, d) with weights (N,), N 1 or more.
+def moments(values: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation (d,) of columns of finite numbers (N, d), N 1 or more.
 
     One that does not vary has the mean of its first row, and `VANISH`.
     """
     low, high = values.min(axis=0), values.max(axis=0)
     vary = varies(low, high, len(values))
-    if weight is None:
-        mean, deviation = values.mean(axis=0), values.std(axis=0)
-    else:
-        share = weight / weight.sum()
-        mean = share @ values
-        deviation = np.sqrt(share @ (values - mean) ** 2)
+    mean, deviation = values.mean(axis=0), values.std(axis=0)
     narrow = vary & (high - low < NARROW * np.maximum(abs(low), abs(high)))
     if narrow.any():
-        middle, rest = moments(values[:, narrow] - low[narrow], weight)
+        middle, rest = moments(values[:, narrow] - low[narrow])
         mean[narrow], deviation[narrow] = low[narrow] + middle, rest
     return np.where(vary, mean, values[0]), np.where(vary, deviation, VANISH)
 

@@ -114,6 +114,8 @@ class SeriesPreprocessing(Preprocessing):
                 when = times[place[same[0]]]
                 cure = "" if self.id else ": leave one out, or name the column that tells series apart, dataset.id="
                 cure = _of_clock(times[place], self.time, frame) or cure
+                if self.form and frame[self.time].iloc[place].nunique() == len(place):
+                    cure = f" to the microsecond: dataset.time={ROW} counts rows"
                 raise InputError(f"{call}, rows {first} and {second} have one time, {text_of(when)}{cure}")
             every[word] = call, place
         call, longest = max(every.values(), key=lambda one: len(one[1]))

@@ -2,10 +2,11 @@
 
 An interval ends where the prediction lies a quantile of held-out residuals away (jackknife and CV, see Barber, Candes,
 Ramdas and Tibshirani 2021, Annals of Statistics 49(1), section 2). The residual of a row is that of the mean of the
-members that held it out. Where that makes intervals better, it is divided by a spread which trees predict from the row
-(locally weighted conformal inference, Lei et al. 2018, JASA 113, section 5.2). Of fitted quantiles it is how far the
-label lies outside the lowest and the highest, below 0 inside (conformalised quantile regression, Romano, Patterson and
-Candes 2019, NeurIPS), and the quantiles are the spread.
+members that held it out. It is divided by a spread which trees predict from the row (locally weighted conformal
+inference, Lei et al. 2018, JASA 113, section 5.2), shrunken towards one width for all rows as far as makes intervals of
+held-out rows better. Of fitted quantiles the residual is how far the label lies outside the lowest and the highest,
+below 0 inside, and the spread is how far these lie apart (conformalised quantile regression, Romano, Patterson and
+Candes 2019, NeurIPS).
 """
 
 import math
@@ -28,6 +29,8 @@ FEWEST_ROWS, FOLDS = 100, 5
 SPREAD_TREES = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
 #: The coverage at which intervals with a spread and those of one width are compared.
 COMPARED_AT = 0.9
+#: How far the spread of a row may follow X: 0 is one width for all rows, and a little of that stays in each.
+SHARES = (0.0, 0.5, 0.75, 0.9, 0.97)
 
 
 @dataclass
@@ -36,35 +39,45 @@ class Intervals:
 
     residuals: Floats  # (k, d_y) NaN where the label is missing
     weights: Floats  # (k,) above 0
-    spread: Trees | None  # of each fold, see `fit_spread`
+    shares: Floats  # (d_y,) how far the spread follows X, one of `SHARES`
+    trees: Trees | None  # of each fold, that predict the absolute residual of a row relative to the mean
 
-    def widths(self, share: float, x: Floats, levels: Sequence[Levels]) -> Floats:
-        """Return how far intervals (n, d_y) of rows x reach beyond predictions; one row where all are as wide."""
+    def widths(self, share: float, x: Floats, levels: Sequence[Levels], relative: Floats) -> Floats:
+        """Return how far intervals (n, d_y) of rows reach beyond predictions; one row where all are as wide.
+
+        x are rows as `fit_spread` takes them, and `relative` (n, d_y) the widths between outer quantiles.
+        """
         half = residual_quantile(self.residuals, self.weights, share)[None]
-        return half if self.spread is None else half * spread_of(self.spread, x, levels, range(len(self.spread.starts)))
+        if self.trees is not None:
+            relative = predict_trees(self.trees, x, levels, range(len(self.trees.starts)), 1).mean(axis=0)
+        return half * _spread(relative, self.shares) if self.shares.any() else half
 
 
 def fit_intervals(rows: Rows, predicted: Floats, table: Table, settings: Settings, seed: int) -> Intervals:
-    """Return the intervals of rows, columns as they came and labels in deviations, from `held_out_means` (k, d_y q)."""
-    by_label = table.by_label(predicted)
+    """Return the intervals of rows, columns as they came and labels in deviations, from `held_out_means` (k, d_y q).
+
+    The spread of a row follows X as far as gives the lowest interval score (Gneiting and Raftery 2007, section 6.2).
+    """
+    by_label, trees = table.by_label(predicted), None
     size = np.maximum(by_label[..., 0] - rows.y, rows.y - by_label[..., -1])
-    if settings.loss.quantiles:
-        return Intervals(size, rows.weight, None)
-    x, levels = np.hstack([table.for_trees(rows.x), predicted]), tree_levels(table.levels, predicted.shape[1])
-    spread, of_rows = fit_spread(replace(rows, x=x, y=size), levels, settings.threads, seed)
-    return Intervals(size / of_rows, rows.weight, spread)
+    relative = by_label[..., -1] - by_label[..., 0]
+    if not settings.loss.quantiles and len(rows) >= FEWEST_ROWS:
+        x, levels = np.hstack([table.for_trees(rows.x), predicted]), tree_levels(table.levels, predicted.shape[1])
+        trees, relative = fit_spread(replace(rows, x=x, y=size), levels, settings.threads, seed)
+    spreads = [_spread(relative, np.full(size.shape[1], share)) for share in SHARES]
+    scores = [_interval_score(size, spread, rows.weight) for spread in spreads if len(rows)]
+    best = np.argmin(scores, axis=0) if len(rows) else np.zeros(size.shape[1], dtype=np.int64)
+    shares = np.array(SHARES)[best]
+    return Intervals(size / _spread(relative, shares), rows.weight, shares, trees if shares.any() else None)
 
 
-def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees | None, Floats]:
-    """Return trees that predict the absolute residual of a row, and the spread (k, d_y) of rows by the other folds'.
+def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees, Floats]:
+    """Return trees of absolute residuals relative to their mean, and what those of other folds predict (k, d_y).
 
-    None, and 1, where one width for all rows has the lower interval score (Gneiting and Raftery 2007, section 6.2).
-    The rows are those of `spread_of`, with absolute residuals (k, d_y) for labels; folds hold whole groups.
+    Rows have columns as trees take them and the predictions behind them, and absolute residuals (k, d_y) for labels;
+    folds hold whole groups.
     """
     k, outputs = rows.y.shape
-    even = np.ones(rows.y.shape)
-    if k < FEWEST_ROWS:
-        return None, even
     group = np.unique(np.arange(k) if rows.group is None else rows.group, return_inverse=True)[1]
     fold = (np.random.default_rng([seed, 2]).permutation(group.max() + 1) % FOLDS)[group]
     parts = [Part(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(min(FOLDS, group.max() + 1))]
@@ -72,19 +85,15 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
     mean = rows.weight @ np.nan_to_num(rows.y) / np.maximum(rows.weight @ known, np.finfo(np.float64).tiny)
     relative = Rows(rows.x, rows.y / np.where(mean > 0, mean, 1.0), rows.weight)
     trees = fit_trees(relative, levels, parts, threads, np.empty((len(parts), k, 0)), options=[SPREAD_TREES] * outputs)
-    spread = even.copy()
+    predicted = np.empty(rows.y.shape)
     for f, part in enumerate(parts):
-        spread[part.held] = spread_of(trees, rows.x[part.held], levels, [f])
-    ratio = _interval_score(rows.y, spread, rows.weight) / _interval_score(rows.y, even, rows.weight)
-    return (trees, spread) if ratio.mean() < 1 else (None, even)
+        predicted[part.held] = predict_trees(trees, rows.x[part.held], levels, [f], 1)[0]
+    return trees, predicted
 
 
-def spread_of(trees: Trees, x: Floats, levels: Sequence[Levels], folds: Sequence[int]) -> Floats:
-    """Return the spread (n, d_y) of rows, the mean of 1 and what the trees of folds predict: about 1 in the mean.
-
-    Inputs (n, .) are columns as trees take them, and the predictions behind them.
-    """
-    return (1 + predict_trees(trees, x, levels, folds, 1).mean(axis=0).clip(min=0)) / 2
+def _spread(relative: Floats, shares: Floats) -> Floats:
+    """Return the spread (n, d_y) of rows, about 1 in the mean, of which shares (d_y,) are relative residuals."""
+    return 1 - shares + shares * relative.clip(min=0)
 
 
 def check_coverage(coverage: float, residuals: Floats) -> float:

@@ -14,13 +14,13 @@ import torch
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sklearn.columns import many_levels
-from cmixup.sklearn.intervals import Intervals
+from cmixup.sklearn.intervals import SHARES, Intervals
 from cmixup.sklearn.network import predict_networks
 from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.TabularRegressor/7"
+FORMAT = "cmixup.sklearn.TabularRegressor/8"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
     "_table.one_dimensional", "_table.levels", "_table.transform.given", "_table.kinds",
@@ -28,10 +28,10 @@ NUMBERS = (
 MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
     "bandwidths_", "validation_scores_", *MOMENTS, "_table.indicators", "_table.pieces", "_intervals.residuals",
-    "_intervals.weights", "blend_weight_", "_table.effects", "_table.constant",
+    "_intervals.weights", "blend_weight_", "_table.effects", "_table.constant", "_intervals.shares",
 )  # fmt: skip
 #: The trees of members and those of the spread, and how their arrays' names begin.
-TREES = {"_trees": "tree_", "_intervals.spread": "spread_"}
+TREES = {"_trees": "tree_", "_intervals.trees": "spread_"}
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -113,7 +113,7 @@ def _check(estimator: Any) -> None:
     tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.blend_weight_
     shapes = dict(zip(ARRAYS, (
         (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
-        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs), (features,),
+        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs), (features,), (outputs,),
     ), strict=True))  # fmt: skip
     for name, shape in shapes.items():
         value = attrgetter(name)(estimator)
@@ -134,7 +134,8 @@ def _check(estimator: Any) -> None:
         and ((weight >= 0) & (weight <= 1)).all(),
         "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
         "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
-        and (intervals.weights > 0).all(),
+        and (intervals.weights > 0).all()
+        and np.isin(intervals.shares, SHARES).all(),
         "importances must be a number for each feature": importances is None or importances.shape == (features,),
         "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
         and np.isin(pieces[:, 0], np.arange(numbers)).all(),
@@ -145,7 +146,7 @@ def _check(estimator: Any) -> None:
             raise ValueError(f"its {rule}")
     if trees is not None:
         check_trees(trees, of_trees, members, fitted)
-    if (spread := intervals.spread) is not None:
+    if (spread := intervals.trees) is not None:
         check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
 
 

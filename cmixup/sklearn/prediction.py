@@ -139,7 +139,8 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         inputs = table.inputs(self, X)
         outputs = _mean(self._outputs(inputs))
         levels, by_label = tree_levels(table.levels, outputs.shape[1]), table.by_label(outputs)
-        half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels)
+        between = by_label[..., -1] - by_label[..., 0]
+        half = self._intervals.widths(share, np.hstack([inputs.x, outputs]), levels, between)
         ends = np.stack([by_label[..., 0] - half, by_label[..., -1] + half], axis=-1)
         ends = np.sort(table.in_label_units(ends, infinite=True), axis=-1)  # quantiles that are drawn in may cross
         return ends[:, 0] if table.one_dimensional else ends.transpose(0, 2, 1)

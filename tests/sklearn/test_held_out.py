@@ -260,3 +260,16 @@ def test_importances_need_held_out_rows(tmp_path: Path) -> None:
         with pytest.raises(AttributeError, match="feature_importances_ needs rows that fit held out"):
             _ = other.feature_importances_
     assert not hasattr(quick(), "feature_importances_")
+
+
+def test_widths_follow_noise_that_is_ten_times_larger_in_half_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6000, 4))
+    noisy = x[:, 0] > 0
+    y = x[:, 1] + np.where(noisy, 3.0, 0.3) * rng.normal(size=6000)
+    model = quick(members=5, blend="trees", validation_fraction=0.2, bandwidth=0).fit(x[:2000], y[:2000])
+    low, high = model.predict_interval(x[2000:], 0.9).T
+    inside, noisy = (low <= y[2000:]) & (y[2000:] <= high), noisy[2000:]
+    assert 0.84 < inside[noisy].mean() < 0.95
+    assert 0.85 < inside[~noisy].mean() < 0.995  # members err less together than the one that held a row out
+    assert (high - low)[noisy].mean() > 4 * (high - low)[~noisy].mean()

@@ -84,6 +84,11 @@ class StepRandom:
         return torch.stack([draw(like.shape[1:], generator=generator, **how) for generator in self._generators])
 
 
+_ATEN = torch.ops.aten
+#: What PyTorch itself fills an empty tensor with, for the operations that draw numbers of a tensor's shape.
+FILLS = {_ATEN.rand_like: Tensor.uniform_, _ATEN.randn_like: Tensor.normal_, _ATEN.randint_like: Tensor.random_}
+
+
 class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Draws of code that takes no generator, such as the initialisation of any `nn.Module` and dropout, from own ones.
 
@@ -145,6 +150,9 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return dropped, mask.bool()
             mask = torch.empty_like(x).bernoulli_(1 - p, generator=self.generator(device))
             return x * mask / (1 - p), mask.bool()
+        if (fill := FILLS.get(func.overloadpacket)) is not None:  # below PyTorch 2.11 it takes no generator
+            like, *limits = args
+            return fill(torch.empty_like(like, **kwargs), *map(int, limits), generator=self.generator(device))
         return func.overloadpacket(*args, **kwargs, generator=self.generator(device))
 
 

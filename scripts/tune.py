@@ -5,7 +5,7 @@ One seed that no table uses; the best validation score wins. `preset=default` st
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
 trials stand in results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
 dataset.target=price`; what is found is written below `out`, a file a table, which `preset=tuned_default` (or `tuned`)
-reads, and the command that trains with it is printed.
+reads, and the command that trains with it is printed. A dataset or method of `--config-dir` goes below `out`, too.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -35,10 +35,10 @@ from scripts.config.compose import (
     TUNED_DEFAULT,
     base_preset,
     compose_train,
+    is_own,
     option_names,
     override_word,
     override_words,
-    own_options,
     part_file,
     read_part,
     tune_command,
@@ -161,8 +161,8 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
          budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
     """Train all trials of datasets with methods, `budget` of each, and write the winners' values and what was tried.
 
-    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`; both go into `folder`, by
-    default where the configuration and the results are.
+    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Both go below `out` where
+    data or a part are the user's (`is_own`), else into `folder`, by default where configuration and results are.
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
@@ -180,8 +180,9 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         winner, values = reports[best], trials[best].values
         assert winner is not None
         scores = [validation_score(report) if report else None for report in reports]
-        elsewhere = folder and not own_options(config)
-        path = folder / preset / f"{dataset}.yaml" if folder and elsewhere else tuned_path(dataset, preset, config)
+        own = is_own(config)
+        place = Path(config["out"]) if own else folder
+        path = place / preset / f"{dataset}.yaml" if place and not own else tuned_path(dataset, preset, config)
         write_values(path, method, values)
         record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
@@ -190,7 +191,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             "budget": budget, "metric": winner["selection"], "best": best,
             "trials": [{"options": t.values, "val": score} for t, score in zip(trials, scores, strict=True)],
         })  # fmt: skip
-        file = (folder or RESULTS) / FILE
+        file = (place or RESULTS) / FILE
         with holding_locks(file.parent, [FILE], wait=True):  # others may write it, too
             lines = file.read_text().splitlines() if file.is_file() else []
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))

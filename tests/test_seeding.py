@@ -47,7 +47,7 @@ def long_short(x: Tensor) -> Tensor:
 DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
     "uniform numbers": lambda _: torch.rand(3),
     "normal numbers": lambda _: torch.randn(2, 3, dtype=torch.float64),
-    "those of a shape": lambda x: torch.rand_like(x) + torch.randn_like(x),
+    "those of a shape": lambda x: torch.rand_like(x) + torch.randn_like(x) + torch.randint_like(x, 2, 9),
     "whole numbers": lambda _: torch.randint(9, (5,)) + torch.randint(3, 9, (5,)) + torch.randperm(5),
     "in place": lambda x: x.clone().uniform_().normal_().random_(5).bernoulli_(0.5).exponential_(),
     "by parameters": lambda x: torch.normal(x, 1.0) + torch.bernoulli(x) + torch.poisson(x),

@@ -163,13 +163,21 @@ def own_options(config: Mapping[str, Any]) -> dict[str, Any]:
     return named | files
 
 
+def is_own(config: Mapping[str, Any]) -> bool:
+    """Return whether the data, or the files of dataset or method, are the user's: what is found goes below `out`."""
+    parts = [(group, config[group]["name"]) for group in ("dataset", "method") if group in config]
+    return bool(own_options(config)) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
+
+
 def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
     """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
 
-    Data of the user's have a file of their own below `out`.
+    Where data or a part are the user's, that is below `out`, and data have a file of their own.
     """
-    if config is None or not (named := own_options(config)):
-        return part_path("dataset", dataset).parents[1] / preset / f"{dataset}.yaml"
+    if config is None or not is_own(config):
+        return CONFIG_DIR / preset / f"{dataset}.yaml"
+    if not (named := own_options(config)):
+        return Path(config["out"]) / preset / f"{dataset}.yaml"
     name = re.sub(r"\W+", "_", Path(next((str(value) for value in named.values() if value), "")).stem)[:40]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
     return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
@@ -207,7 +215,8 @@ def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     They are those of the preset that it starts from; for data of the user's they name that preset, so that a run is
     the one that `scripts.tune` printed.
     """
-    config: Any = {"out": cfg.out, "dataset": OmegaConf.to_container(cfg.dataset, resolve=False)}
+    groups = {group: OmegaConf.to_container(cfg[group], resolve=False) for group in ("dataset", "method")}
+    config: Any = {"out": cfg.out, **groups}
     dataset, method, named = cfg.dataset.name, cfg.method.name, own_options(config)
     base = base_preset(dataset, preset)
     values = tuned_values(dataset, method, preset, config)

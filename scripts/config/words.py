@@ -76,32 +76,36 @@ def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:
-    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset."""
-    sweeps = bool(MULTIRUN & set(words))
-    made, keys = [], [word.partition("=")[0] for word in words]
-    for word in words:
+    """Return words of a command line as Hydra reads them: names are quoted, and `table=my.csv` chooses its dataset.
+
+    Signs such as -m come first, wherever they were typed: argparse takes no words on both sides of one.
+    """
+    sweeps, signs, made, chosen = bool(MULTIRUN & set(words)), list[str](), list[str](), dict[str, str]()
+    for before, word in zip(["", *words], words, strict=False):
         key, sign, value = word.partition("=")
+        of_sign = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
+        if word.startswith("-") or (of_sign and not sign and not word.startswith("~")):
+            signs.append(word)
+            continue
         option = OWN[key].option if key in OWN else key
         names = sign and (option.lstrip("+") in ("out", WEIGHTS) or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
-    chosen = [OWN[key].dataset for key in keys if key in OWN and OWN[key].dataset]
-    if len(kinds := dict.fromkeys(chosen)) > 1:
-        raise InputError(f"data must be of one kind, got words of dataset={', '.join(kinds)}")
-    made += [f"dataset={chosen[0]}"] if chosen and "dataset" not in keys else []
-    for before, word in zip(["", *made], made, strict=False):
-        value_of_option = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
-        if word.startswith("-") or value_of_option:
-            continue
-        if "=" not in word and not word.startswith("~"):
+        if key in OWN and OWN[key].dataset:
+            chosen.setdefault(OWN[key].dataset, key)
+        if not sign and not word.startswith("~"):
             raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
-        given = parse_word(word)
+        given = parse_word(made[-1])
         if not given.is_sweep_override() or given.is_hydra_override():
             continue
         if not sweeps:
             raise InputError(f"{word}: several values are a sweep, which needs -m: python -m scripts.train -m {word}")
         if isinstance(given.value(), Glob) and "." in given.key_or_group:
             raise InputError(f"{word}: glob chooses files of a group, such as method=glob(*mix*); give values: 0.1,1")
-    return made
+    if len(chosen) > 1:
+        raise InputError(f"data must be of one kind, got {' and '.join(f'{key}=' for key in chosen.values())}")
+    if chosen and not any(word.startswith("dataset=") for word in words):
+        made.append(f"dataset={next(iter(chosen))}")
+    return [*signs, *made]
 
 
 def _hydra_value(key: str, text: str, *, sweeps: bool, lists: bool = True) -> str:

@@ -230,7 +230,9 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
     assert "my_method" in in_a_new_process(collect, "over=method")
     in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
     assert [trial.job.config["dataset"]["name"] for trial in planned] == ["wave"] * 2
-    assert tuned_path("wave") == conf / "tuned" / "wave.yaml"
+    for trial in (planned[0], *tune.make_trials("no2", "my_method", [out], 1)):  # an own dataset, an own method
+        dataset = trial.job.config["dataset"]["name"]
+        assert tuned_path(dataset, "tuned", trial.job.config) == tmp_path / "tuned" / f"{dataset}.yaml"
 
 
 def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,9 +223,19 @@ SHORT = {
 }  # fmt: skip
 
 
+def test_signs_stand_anywhere_and_come_first() -> None:
+    words = ["table=my.csv", "target=y", "method=erm,cmixup"]
+    read = ["dataset.path=my.csv", "dataset.target=y", "method=erm,cmixup", "dataset=csv"]
+    for k in range(4):
+        assert hydra_words([*words[:k], "-m", *words[k:]]) == ["-m", *read]
+        assert hydra_words(["-m", *words[:k], "--cfg", "job", *words[k:]]) == ["-m", "--cfg", "job", *read]
+    with pytest.raises(InputError, match=r"^window=12,24: several values .* -m window=12,24$"):
+        hydra_words(["series=a.csv", "window=12,24"])
+
+
 @pytest.mark.parametrize("words", SHORT)
 def test_a_short_word_is_an_option_and_chooses_the_dataset(words: str) -> None:
     assert hydra_words(words.split()) == SHORT[words].split()
     if "=my.csv" in words or "=load.csv" in words:
-        with pytest.raises(InputError, match="data must be of one kind, got words of dataset="):
+        with pytest.raises(InputError, match="data must be of one kind, got .*= and images="):
             hydra_words([*words.split(), "images=photos"])

@@ -237,5 +237,5 @@ def test_signs_stand_anywhere_and_come_first() -> None:
 def test_a_short_word_is_an_option_and_chooses_the_dataset(words: str) -> None:
     assert hydra_words(words.split()) == SHORT[words].split()
     if "=my.csv" in words or "=load.csv" in words:
-        with pytest.raises(InputError, match="data must be of one kind, got .*= and images="):
+        with pytest.raises(InputError, match=r"data must be of one kind, got .*= and images="):
             hydra_words([*words.split(), "images=photos"])

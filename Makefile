@@ -38,7 +38,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.ready
-	$(PY) -c 'import sklearn.utils.estimator_checks, torchvision' & $(INSTALL) --no-build-isolation -e '.[dev]'  # as above
+	$(PY) -c 'import sklearn.utils.estimator_checks, cmixup.networks.vision as v; v.import_torchvision()' & $(INSTALL) --no-build-isolation -e '.[dev]'  # as above
 	@touch $@
 
 data: $(VENV)/.ready ## Fetch raw files and check their checksums

@@ -1,6 +1,7 @@
 """Commands of the reproduction; each runs as `python -m scripts.<name>`, and `--help` says what it takes.
 
-What Ctrl-C and SIGTERM print stands here, since it holds while a command still imports; nothing here imports torch.
+What Ctrl-C, SIGTERM and a Python without packages print stands here, since it holds while a command still imports;
+nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import threading
 from types import TracebackType
 
 INTERRUPTED = "interrupted: run the same command to go on (what is done stays)"
+SET_UP = "`make setup` installs what commands need, and .venv/bin/python runs them"
 TERMINATED = "terminated: run the same command to go on (what is done stays)"
 
 
 def print_interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print one line for Ctrl-C, and the traceback of everything else; a `sys.excepthook`."""
+    """Print one line for Ctrl-C and a package that is missing, else the traceback; a `sys.excepthook`."""
     if issubclass(kind, KeyboardInterrupt):
         print(INTERRUPTED, file=sys.stderr)
+    elif issubclass(kind, ModuleNotFoundError) and not os.environ.get("CMIXUP_TRACEBACK"):
+        print(f"error: {error} in {sys.executable}: {SET_UP}", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
 

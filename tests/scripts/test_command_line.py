@@ -204,6 +204,14 @@ def test_ctrl_c_is_one_line_and_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == f"{INTERRUPTED}\n"
 
 
+def test_a_python_without_packages_is_one_line_that_names_the_set_up() -> None:
+    for module in ("scripts.train", "docs.own_data"):
+        command = [sys.executable, "-S", "-m", module]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert re.fullmatch(r"error: No module named '\w+' in .*: `make setup` installs .*\n", done.stderr)
+
+
 OPTIONS = {"dataset": "the table; default all", "out": "folder; default outputs", "dry_run": "1 trains nothing"}
 
 

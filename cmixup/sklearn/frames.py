@@ -62,7 +62,7 @@ def as_array(name: str, values: Any) -> Any:
     if type(values).__name__ == "LazyFrame":
         return values.collect()
     if not isinstance(values, torch.Tensor):
-        return values
+        return np.asarray(values) if hasattr(values, "__array__") and not hasattr(values, "shape") else values
     if values.is_complex() or values.is_meta or values.is_nested:
         what = f"{'a nested tensor of ' * values.is_nested}{values.dtype} on {values.device}"
         raise InputError(f"{name} must be a tensor of real numbers with values, got {what}")

@@ -216,7 +216,8 @@ class TabularRegressor(MemberMean):
         if hasattr(self.blend, "fit") and len(rows) > 1:
             parts, X = parts[:FITTED_BY], X.tocsr() if issparse(X) else X
             chosen = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
-            models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, sample_weight, groups))
+            further = as_array("sample_weight", sample_weight), as_array("groups", groups)
+            models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, *further))
         held = [table.inputs_of(rows.x[part.held]) for part in parts]
         if models:
             first, rest = np.unique(place, return_index=True)[1][-trained:], as_array("X_val", X_val)

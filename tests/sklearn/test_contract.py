@@ -27,6 +27,7 @@ CHECKS = (
     "check_no_attributes_set_in_init",
     "check_parameters_default_constructible",
     "check_readonly_memmap_input",
+    "check_regressor_data_not_an_array",
     "check_requires_y_none",
     "check_sample_weight_equivalence_on_dense_data",
 )

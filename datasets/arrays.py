@@ -43,6 +43,7 @@ class Arrays(Dataset):
     unit = "the array's own"
     place = "a file of your own: arrays="
     user_files = ("path", "x", "y")
+    baselines = True
 
     def __init__(
         self, path: str = "", *, x: str = "", y: str = "", scaling: str = "standard", memory: float = 2.0,

@@ -18,6 +18,7 @@ class Csv(TextFile, UserTable):
     name = "csv"
     unit = "the table's own"
     reads_text = True
+    baselines = True
 
     def read(self) -> Source:
         """Read the file; columns that hold categories or groups are read as text."""

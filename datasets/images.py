@@ -96,6 +96,7 @@ class Images(TextFile):
     unit = "the table's own"
     place = "a folder of your own: images="
     user_files = ("path", "labels")
+    baselines = True
 
     def __init__(
         self,

@@ -41,11 +41,11 @@ suppress_warnings = ["toc.not_included", "myst.header"]  # tables are reached fr
 
 #: The pages of the navigation by kind.
 NAVIGATION = {
-    "Learn": ["docs/tutorial", "docs/bandwidth", "docs/questions"],
-    "Use": ["docs/index", "docs/recipes", "docs/scikit_learn", "docs/own_data", "docs/command_line"],
+    "Learn": ["docs/index", "docs/tutorial", "docs/bandwidth"],
+    "Use": ["docs/scikit_learn", "docs/own_data", "docs/recipes", "docs/command_line"],
     "Evidence": ["results/README", "results/findings", "results/study", "results/study_more", "results/theory",
                  "results/benchmarks", "docs/reproducing", "docs/data", "results/reliability"],
-    "Reference": ["docs/api", "CHANGELOG"],
+    "Reference": ["docs/api", "docs/glossary", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ from scripts.report.rendering import to_png
 
 ENDINGS = ("png", "jpg", "tiff", "webp")
 DAY, WEEK = 24, 168  # rows
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[1] / "results" / "figures"
 
 
 def write_table(folder: Path) -> None:

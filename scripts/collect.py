@@ -171,7 +171,7 @@ def collected_page(groups: Sequence[Sweep]) -> str:
         ]
         if group.naive:
             listed = [f"{name.replace('_', ' ')} {value:.{decimals}f}" for name, value in group.naive.items()]
-            best.append(f"Naive forecasts on test: {', '.join(listed)}.")
+            best.append(f"Without a network, on test: {', '.join(listed)}.")
         parts += [f"## {_escaped_cell(group.title)}", markdown_table(head, rows)]
         parts.append(" ".join(best) or "No value has a finite mean.")
     return markdown_page(*parts)

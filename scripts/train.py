@@ -60,7 +60,8 @@ def run_training(cfg: DictConfig) -> float:
     folders = [RunFolder(job.run_folder(seed)) for seed in job.seeds]
     reports = [folder.report() for folder in folders]
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
-    naive = [score for score in reports[0]["scores"]["test"] if parse_score(score)[2].startswith(NAIVE)]
+    shared = [score for score in reports[0]["scores"]["test"] if all(score in r["scores"]["test"] for r in reports)]
+    naive = [score for score in shared if parse_score(score)[2].startswith(NAIVE)]
     tests = [{key: value for key, value in r["scores"]["test"].items() if key not in naive} for r in reports]
     for seed, folder, mine in zip(job.seeds, folders, tests, strict=True):
         scores = "  ".join(itertools.starmap(format_score, mine.items()))
@@ -79,8 +80,12 @@ def run_training(cfg: DictConfig) -> float:
 
 
 def naive_line(reports: Sequence[Mapping[str, Any]], naive: Sequence[str]) -> str:
-    """Return the test scores of predictions that need no training in words, and whether the runs are better."""
-    scores, selection, by_name = reports[0]["scores"]["test"], reports[0]["selection"], dict[str, list[str]]()
+    """Return the test scores of predictions that need no network in words, and whether the runs are better.
+
+    All are means over the runs, whose splits may differ.
+    """
+    selection, by_name = reports[0]["selection"], dict[str, list[str]]()
+    scores = {score: statistics.fmean(r["scores"]["test"][score] for r in reports) for score in (selection, *naive)}
     for score in naive:
         _, metric, name = parse_score(score)
         texts = by_name.setdefault(name.removeprefix(NAIVE).replace("_", " "), [])
@@ -88,10 +93,9 @@ def naive_line(reports: Sequence[Mapping[str, Any]], naive: Sequence[str]) -> st
     errors = [scores[score] for score in naive if score.startswith(f"{selection}_{NAIVE}")]
     if not errors:
         return ""
-    mine = statistics.fmean(report["scores"]["test"][selection] for report in reports)
-    better = "better than all of them" if mine < min(errors) else f"no better than the best of them by {selection}"
+    better = "better than all of them" if scores[selection] < min(errors) else "no better than the best of them"
     listed = "; ".join(f"{name} {'  '.join(values)}" for name, values in by_name.items())
-    return f"naive forecasts: test {listed}; training was {better}"
+    return f"without a network: test {listed}; training was {better} by {selection}"
 
 
 def format_score(metric: str, *values: float) -> str:

@@ -14,6 +14,7 @@ from cmixup.errors import InputError, check_choice
 from cmixup.files import PREPROCESSING
 from datasets.common.fetch import Files, RawFile, RawFolder, fetch
 from datasets.common.label_noise import LabelNoise
+from datasets.common.naive import simple_predictions
 from datasets.common.scaling import Scaling
 
 Indices = dict[str, np.ndarray]
@@ -44,6 +45,7 @@ class Dataset(ABC):
     rows: ClassVar[int] = 0  # of the files: examples, time steps of a series, pairs, videos; 0 if it depends
     split_sizes: ClassVar[tuple[int, ...]] = ()  # with the default options; empty if they depend on seed or preset
     user_files: ClassVar[tuple[str, ...]] = ()  # options that are files of the user's
+    baselines: ClassVar[bool] = False  # whether scores of `simple_predictions` stand beside a run's
     label_noise: LabelNoise = LabelNoise()  # none, unless `with_options` says otherwise
     label_noise_val: bool = False
 
@@ -115,7 +117,8 @@ class Dataset(ABC):
             if self.label_noise_val:
                 val, _ = self.label_noise.add(val, seed, std)
                 notes = (*notes, "the validation labels have as much")
-        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | more
+        naive = {"naive": simple_predictions(train, val, test)} if self.baselines else {}
+        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | naive | more
         extras = {PREPROCESSING: preprocessing} if preprocessing else {}
         notes = (*self.notes(), *notes)
         return RegressionData(self.name, train, val, test, checksums=checksums, notes=notes, extras=extras, **given)

@@ -1,11 +1,38 @@
-"""Forecasts of a series that need no training, which a network has to beat."""
+"""Predictions that need no network, which a network has to beat."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import torch
 
+from cmixup.data import Split
 from cmixup.tables.steps import periods_of
+
+RIDGE_COLUMNS, RIDGE_CELLS = 2000, 10**8  # of a table: at most, for a fit of seconds
+
+
+def simple_predictions(train: Split, val: Split, test: Split) -> dict[str, dict[str, torch.Tensor]]:
+    """Return the mean of the training labels, and of tables `(N, d)` in memory ridge regression, by name and part.
+
+    The ridge penalty is 1 on columns with mean 0 and standard deviation 1. Labels that are missing (NaN) are left out.
+    """
+    parts, y = {"val": val, "test": test}, train.y.double()
+    mean = y.nanmean(dim=0)
+    naive = {"training_mean": {part: mean.float().expand(len(split.y), -1) for part, split in parts.items()}}
+    x = train.x
+    if isinstance(x, torch.Tensor) and x.ndim == 2 and x.shape[1] <= RIDGE_COLUMNS and x.numel() <= RIDGE_CELLS:
+        x = x.double()
+        std = x.std(dim=0, correction=0)
+        std, columns = torch.where(std > 0, std, 1.0), list[list[torch.Tensor]]()
+        for k, known in enumerate((~y.isnan()).T):
+            middle = x[known].mean(dim=0)
+            z = (x[known] - middle) / std
+            weights = torch.linalg.solve(z.T @ z + torch.eye(z.shape[1]), z.T @ (y[known, k] - mean[k]))
+            columns.append([mean[k] + ((split.x - middle) / std) @ weights for split in parts.values()])
+        naive["ridge"] = {
+            part: torch.stack(of, dim=1).float() for part, of in zip(parts, zip(*columns, strict=True), strict=True)
+        }
+    return naive
 
 
 def naive_forecasts(

@@ -95,7 +95,7 @@ def method_looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 ROOT = RESULTS.parent
-DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\((figures/[\w.]+)\)", re.DOTALL)
+DRAWN = re.compile(r"```python\n((?:(?!```).)*?)```\n\n!\[[^]]*\]\(\.\./results/(figures/[\w.]+)\)", re.DOTALL)
 DRAWN_PAGES = ("bandwidth.md", "scikit_learn.md")
 
 

@@ -53,6 +53,22 @@ def test_domains_and_parts_of_the_file_split_it(tmp_path: Path) -> None:
     assert data.test.domain.tolist() == [0] * 10  # domains are numbered in order of their names
 
 
+def test_baselines_are_the_training_mean_and_ridge_regression_over_the_labels_that_are_known(tmp_path: Path) -> None:
+    y = np.stack([X @ [0.5, 1.0, 0.1] + Y, Y], 1)
+    y[::4, 1] = np.nan
+    data = Arrays(str(write_npz(tmp_path / "d.npz", y=y, split=PARTS)), scaling="none").load(0)
+    np.testing.assert_allclose(data.naive["training_mean"]["val"], [np.nanmean(y[:25], 0)] * 5, rtol=1e-5)
+    for k in (0, 1):
+        known = np.flatnonzero(~np.isnan(y[:25, k]))
+        scaled, scale = X[known] - X[known].mean(0), X[:25].std(0)
+        rows = np.vstack([scaled / scale, np.eye(3)])  # ridge regression is least squares with a row a column more
+        weights, *_ = np.linalg.lstsq(rows, np.append(y[known, k] - y[known, k].mean(), [0, 0, 0]))
+        expected = y[known, k].mean() + (X[30:] - X[known].mean(0)) / scale @ weights
+        np.testing.assert_allclose(data.naive["ridge"]["test"][:, k], expected, rtol=1e-4, atol=1e-4)
+    flat = Arrays(str(write_npz(tmp_path / "d.npz", x=X.reshape(40, 3, 1))))
+    assert list(flat.load(0).naive) == ["training_mean"]  # no table
+
+
 def test_inputs_of_other_shapes_are_scaled_as_a_whole_and_labels_named(tmp_path: Path) -> None:
     data = Arrays(str(write_npz(tmp_path / "d.npz", x=X.reshape(40, 3, 1), y=np.stack([Y, Y], 1)))).load(0)
     made = ArrayPreprocessing.from_json(data.extras["preprocessing.json"], "it")

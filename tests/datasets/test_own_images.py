@@ -211,7 +211,7 @@ def nothing(place: Path) -> None:
     pass
 
 
-WHOLE = (Path(__file__).parents[2] / "docs/figures/bandwidth.png").read_bytes()
+WHOLE = (Path(__file__).parents[2] / "results/figures/bandwidth.png").read_bytes()
 BAD: dict[str, tuple[Callable[[Path], None], dict[str, Any], str]] = {
     "no folder": (nothing, {"path": "nowhere"}, "images must be a folder, got nowhere: no such folder"),
     "a file": (nothing, {"path": "{place}/labels.csv"}, "images must be a folder, got .*labels.csv"),

@@ -117,8 +117,9 @@ class Dataset(ABC):
             if self.label_noise_val:
                 val, _ = self.label_noise.add(val, seed, std)
                 notes = (*notes, "the validation labels have as much")
-        naive = {"naive": simple_predictions(train, val, test)} if self.baselines else {}
-        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | naive | more
+        given = {"unit": self.unit, "metrics": self.metrics, "selection": self.selection, "worst": self.worst} | more
+        if self.baselines:
+            given["naive"] = simple_predictions(train, val, test)
         extras = {PREPROCESSING: preprocessing} if preprocessing else {}
         notes = (*self.notes(), *notes)
         return RegressionData(self.name, train, val, test, checksums=checksums, notes=notes, extras=extras, **given)

@@ -49,7 +49,7 @@ def test_naive_forecasts_stand_below_the_best_where_all_runs_have_the_same() -> 
     runs = [report(0, score, b) for b, score in ((0.1, 1.0), (0.2, 3.0))]
     for run in runs:
         run["scores"]["test"]["rmse_naive_last_value"] = 2.0
-    assert "Without a network, on test: last value 2.000." in collected_page(collect_sweeps(runs, "method.bandwidth")[0])
+    assert "on test: last value 2.000." in collected_page(collect_sweeps(runs, "method.bandwidth")[0])
     runs[1]["scores"]["test"]["rmse_naive_last_value"] = 2.5  # of another horizon
     assert "Without" not in collected_page(collect_sweeps(runs, "method.bandwidth")[0])
 

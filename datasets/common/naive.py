@@ -28,7 +28,7 @@ def simple_predictions(train: Split, val: Split, test: Split) -> dict[str, dict[
             middle = x[known].mean(dim=0)
             z = (x[known] - middle) / std
             weights = torch.linalg.solve(z.T @ z + torch.eye(z.shape[1]), z.T @ (y[known, k] - mean[k]))
-            columns.append([mean[k] + ((split.x - middle) / std) @ weights for split in parts.values()])
+            columns.append([mean[k] + ((torch.as_tensor(s.x) - middle) / std) @ weights for s in parts.values()])
         naive["ridge"] = {
             part: torch.stack(of, dim=1).float() for part, of in zip(parts, zip(*columns, strict=True), strict=True)
         }

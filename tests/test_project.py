@@ -222,3 +222,15 @@ def test_only_the_job_that_a_person_approves_may_publish() -> None:
     assert release["permissions"] == {"contents": "read"}
     assert "permissions" not in build
     assert (publish["needs"], publish["environment"]) == ("build", "release")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_front_pages_are_read_in_short_cells_and_sentences(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (REPO / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]*>", r"\1", text)
+    cells = [cell for line in text.splitlines() if line.startswith("|") for cell in line.strip("|").split("|")]
+    prose = [re.sub(r"^\s*(?:- |\d+\. )", "", line) for line in text.splitlines() if not line.startswith(("|", "#"))]
+    blocks = re.split(r"\n\s*\n|\n(?=\s*- )", "\n".join(prose))
+    sentences = [one for block in blocks for one in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*(])", " ".join(block.split()))]
+    assert {cell for cell in cells if len(cell.split()) > 15} == set()
+    assert {one for one in sentences if len(one.split()) > 25} == set()

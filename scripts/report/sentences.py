@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from scripts.stats.intervals import Interval, clustered_interval
 ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
 
 
-@sentence("README.md", "results/README.md")
+@sentence("results/README.md")
 def printed_bandwidth(e: Evidence) -> str:
     """What the bandwidth does that the paper prints for SkillCraft, and that of the released code."""
     printed, released = 0.0005, 1.0
@@ -59,35 +58,6 @@ def percent(d: Interval) -> str:
     """Return an interval of log ratios in percent."""
     mean, low, high = (f"{100 * math.expm1(end):+.1f}" for end in (d.mean, d.low, d.high))
     return f"{mean} [{low}, {high}] %"
-
-
-@sentence("README.md")
-def readme_regressor(e: Evidence) -> str:
-    """How the regressor, RealMLP and TabM compare with CatBoost, on many rows, too, and what a fit costs."""
-    rivals = ("tabular", "realmlp", "realmlp_cv5", "tabm_gpu")
-    errors = [log_error_difference(e, model) for model in rivals]
-    seconds = [
-        f"{statistics.median(e.rows(ESTIMATORS, 'seconds', part='reserved', model=model).values.values()):.2g} s"
-        for model in (*rivals, BASE)
-    ]
-    require(all(errors[k].low <= 0 <= errors[k].high for k in (0, 2, 3)), "like CatBoost, and two others")
-    require(errors[1].low > 0, "RealMLP is worse than CatBoost")
-    ours, realmlp, five, tabm = map(percent, errors)
-    large, base, below = many_rows(e)
-    designed = large.index.isin(e.frame(e.results / ESTIMATORS).query("part == 'chosen_on'")["table"]).sum()
-    behind = math.expm1((large["log_error"] - base["log_error"]).median())
-    require(below > len(large) / 2, "lower on most large datasets")
-    return (
-        f"On {errors[0].n} datasets that were not used to design it, its test RMSE is not significantly different from "
-        f"CatBoost's ({ours}, a 95 % interval over datasets), and a fit takes {seconds[0]}, CatBoost's {seconds[-1]}. "
-        f"Of recent networks for tables, RealMLP has a higher RMSE than CatBoost ({realmlp}; {seconds[1]}); those of "
-        f"an ensemble of five RealMLPs ({five}; {seconds[2]}) and of TabM ({tabm}; {seconds[3]} on a GPU) are not "
-        "significantly different from CatBoost's. All have default hyperparameters, one thread and at most 4,000 "
-        f"training rows here. On the {len(large)} largest datasets with all their rows ({large['rows'].min():,} to "
-        f"{large['rows'].max():,}; {designed} were used to design it) its RMSE is lower than CatBoost's on {below}, by "
-        f"{-100 * behind:.1f} % in the median, and a fit takes {large['seconds'].median():.0f} s, CatBoost's "
-        f"{base['seconds'].median():.0f} s"
-    )
 
 
 def many_rows(e: Evidence) -> tuple[pd.DataFrame, pd.DataFrame, int]:

@@ -95,10 +95,9 @@ def effects_csv() -> dict[str, str]:
 @fills
 def study_parts() -> dict[str, dict[str, str]]:
     """Return what pages have of the study, by page and place."""
-    rows, entries, lead = study_rows(), entry_settings(), leading_setting()
+    entries, lead = entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
     return {
-        "README.md": {"study": effect_table([row for row in rows if row.setting is lead]), "helps": short_answer()},
         "results/study.md": {
             "helps": short_answer(),
             "summaries": summaries_table(lead),

@@ -167,18 +167,22 @@ def statements_file() -> dict[str, str]:
     return {"statements.csv": to_csv(map(statement_row, published_statements()), COLUMNS)}
 
 
-def outcome_counts(every: Iterable[Statement]) -> str:
-    """Return the outcomes of some statements in words, such as "of 8 results 1 reproduces, 2 have the direction"."""
+def outcome_counts(every: Iterable[Statement], *, short: bool = False) -> str:
+    """Return the outcomes of some statements in words, or in few, such as "8 results: 1 reproduces, 2 in direction"."""
     outcomes = [one.finding.outcome for one in every]
     exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
     same, opposite = (sum(o.startswith(f"{word} ") for o in outcomes) for word in (SAME, OPPOSITE))
     words = ((exact, "in direction and size"), (same, "in direction alone"), (opposite, "in the opposite direction"),
              (small, "open in direction, but smaller than published"),
              (len(outcomes) - exact - same - opposite - small, "open in both"))  # fmt: skip
+    if short:
+        few = ("in both", "in direction", "opposite", "smaller", "open")
+        counts = ", ".join(f"{count} {what}" for (count, _), what in zip(words, few, strict=True) if count)
+        return f"{len(outcomes)} results: {counts}"
     return f"of {len(outcomes)} results " + ", ".join(f"{count} {what}" for count, what in words if count)
 
 
-@sentence("README.md", "results/README.md")
+@sentence("results/README.md")
 def paper_counts(_: Evidence) -> str:
     """Which published differences the paper's seeds establish, and what came of these and of the others."""
     every = [one for one in published_statements() if one.finding.direction != IDLE]

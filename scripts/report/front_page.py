@@ -1,0 +1,69 @@
+"""The tables of README's first screen: what was found, in one short cell each, and the regressor beside its rivals."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.paper.statements import PAPER, outcome_counts, published_statements
+from scripts.report.paper.verdicts import IDLE
+from scripts.report.rendering import fills
+from scripts.report.result_table import markdown_table
+from scripts.report.sentences import ESTIMATORS, log_error_difference
+from scripts.report.study_evidence import leading_setting
+from scripts.stats.intervals import Estimate, interval_text
+from scripts.study.ensembles import ENSEMBLE, METHOD
+
+RIVALS = {"tabular": "`TabularRegressor`", "realmlp_cv5": "five RealMLPs", "tabm_gpu": "TabM", "realmlp": "RealMLP",
+          "catboost": "CatBoost"}  # fmt: skip
+HEAD = ("question", "change of the test error, %", "measured on")
+
+
+@fills
+def first_screen() -> dict[str, dict[str, str]]:
+    """Return the two tables of README."""
+    e = published_evidence()
+    return {"README.md": {"found": found_table(e), "rivals": rivals_table(e)}}
+
+
+def found_table(e: Evidence) -> str:
+    """Return a row a question, each with its interval and where it was measured."""
+    lead = leading_setting()
+    mix, five = (lead.effect(one) for one in (METHOD, ENSEMBLE))
+    assert mix
+    assert five
+    held = [one for one in published_statements() if one.established and one.finding.direction != IDLE]
+    full, small = (outcome_counts((one for one in held if (one.network == PAPER) == own), short=True) for own in (1, 0))
+    tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
+    body = [
+        ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
+        ["Do five averaged networks?", _answer(five.mean), "the same"],
+        ["Is the regressor better than CatBoost?", _answer(in_percent(log_error_difference(e, "tabular"))),
+         "[10 held-out tables](results/benchmarks.md#estimators), looked at three times"],
+        ["Do the paper's gains reproduce?", full, "[its established differences](results/README.md), its networks"],
+        ["The same, scaled down to a CPU?", small, "[Tables 2 to 4](results/README.md)"],
+    ]  # fmt: skip
+    return markdown_table(HEAD, body, left=3)
+
+
+def _answer(d: Estimate | None) -> str:
+    assert d
+    word = "yes" if d.high < 0 else "no, worse" if d.low > 0 else "not shown"
+    return f"{word}: {interval_text(d, 1)}"
+
+
+def in_percent(d: Estimate) -> Estimate:
+    """Return a difference of log errors in percent."""
+    return Estimate(*(100 * math.expm1(end) for end in (d.mean, d.low, d.high)))
+
+
+def rivals_table(e: Evidence) -> str:
+    """Return each model's error beside CatBoost's on the held-out tables, and the median seconds of a fit."""
+    body = []
+    for model, title in RIVALS.items():
+        seconds = statistics.median(e.rows(ESTIMATORS, "seconds", part="reserved", model=model).values.values())
+        where = " on a GPU" * model.endswith("gpu")
+        error = "0" if model == "catboost" else interval_text(in_percent(log_error_difference(e, model)), 1)
+        body.append([title, error, f"{seconds:.2g}{where}"])
+    return markdown_table(("default settings", "RMSE minus CatBoost's, %", "median fit, s"), body)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from scripts.plan.selection import (
     changes_preset,
     points_of,
@@ -23,8 +25,7 @@ from scripts.records.records import choose_variants
 from scripts.report.rendering import writes
 from scripts.report.result_table import bullets, markdown_page, markdown_table, mean_text, missing_part
 from scripts.report.sweep import Report, Sweep, decimals_for, option_value, scores_by_seed, sweep_points
-from scripts.report.tables import made_by
-from scripts.stats.intervals import interval_text, paired_or_none
+from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
 LEGEND = """Mean ± standard deviation over n seeds. Change: difference of the test score to the method's first row,
 paired by seed, mean [95 % t interval]; minus ERM and its kind: to it with the same change, or without any. No interval
@@ -64,39 +65,75 @@ def ablation_page(experiment: Experiment, reports: Sequence[Report], preset: str
     return markdown_page(f"# {title}", LEGEND, *filter(None, tables), *missing_part(missing), *notes)
 
 
-def ablation_table(experiment: Experiment, dataset: str, reports: Sequence[Report], preset: str) -> str:
-    """Return the table of a dataset, or "" where it has no runs."""
-    runs = runs_by_point(experiment, dataset, reports, preset)
+def ablation_rows(
+    experiment: Experiment, dataset: str, reports: Sequence[Report], preset: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row for each method and point of a dataset that has runs, and the methods with which all are compared.
+
+    A row has scores by seed of each metric, and differences: to the method's first row, then to each rival.
+    """
+    runs, shared, rows = runs_by_point(experiment, dataset, reports, preset), shared_options(experiment), []
     metrics = experiment.metrics_of.get(dataset, experiment.metrics)
     scores = {key: {metric: scores_by_seed(mine, metric) for metric in metrics} for key, mine in runs.items()}
     main = {key: of_metric[metrics[0]] for key, of_metric in scores.items()}
-    if not any(main.values()):
-        return ""
     first = {method: (method, label) for method, label in reversed(runs)}
     rivals = [method for method, label in runs if not label] or experiment.methods[:1]
-    decimals, shared = decimals_for(v for mine in main.values() for v in mine.values()), shared_options(experiment)
+    for (method, label), mine in runs.items():
+        if not mine:
+            continue
+        beside = [(rival, label) if (rival, label) in runs else first[rival] for rival in rivals]
+        others = (first[method], *beside)
+        values = main[method, label]
+        pairs = [None if other == (method, label) else paired_or_none(values, main[other]) for other in others]
+        fractions = [r["facts"]["effective_fraction"] for r in mine if "effective_fraction" in r["facts"]]
+        alone = bool(label) and all(r["options"] == shared and r["preset"] == preset for r in mine)
+        partners = statistics.fmean(fractions) if fractions else None
+        rows.append({"method": method, "changed": label or "the preset", "alone": alone, "pairs": pairs,
+                     "scores": scores[method, label], "n": len(values), "partners": partners})  # fmt: skip
+    return rows, rivals
+
+
+def ablation_table(experiment: Experiment, dataset: str, reports: Sequence[Report], preset: str) -> str:
+    """Return the table of a dataset, or "" where it has no runs."""
+    rows, rivals = ablation_rows(experiment, dataset, reports, preset)
+    if not rows:
+        return ""
+    metrics = list(rows[0]["scores"])
+    decimals = decimals_for(v for row in rows for v in row["scores"][metrics[0]].values())
     paper = [r for r in paper_rows(experiment) if r["dataset"] == dataset]
     printed = {(r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper}
     body = [
         [names.method_title(m), "the paper", "3", *(printed[m, name] for name in metrics), *["—"] * (2 + len(rivals))]
         for m in experiment.methods if (m, metrics[0]) in printed
     ]  # fmt: skip
-    for (method, label), mine in runs.items():
-        if not mine:
-            continue
-        values, base = main[method, label], first[method]
-        beside = [(rival, label) if (rival, label) in runs else first[rival] for rival in rivals]
-        pairs = [None if other == (method, label) else paired_or_none(values, main[other]) for other in (base, *beside)]
-        fractions = [r["facts"]["effective_fraction"] for r in mine if "effective_fraction" in r["facts"]]
-        alone = label and all(r["options"] == shared and r["preset"] == preset for r in mine)
-        body.append([
-            names.method_title(method), f"**{label}**" if alone else label or "the preset", str(len(values)),
-            *(mean_text(of_metric, decimals) for of_metric in scores[method, label].values()),
-            *(interval_text(pair, decimals) for pair in pairs),
-            f"{statistics.fmean(fractions):.3g}" if fractions else "—",
-        ])  # fmt: skip
+    body += [
+        [
+            names.method_title(row["method"]), f"**{row['changed']}**" if row["alone"] else row["changed"],
+            str(row["n"]), *(mean_text(of_metric, decimals) for of_metric in row["scores"].values()),
+            *(interval_text(pair, decimals) for pair in row["pairs"]),
+            "—" if row["partners"] is None else f"{row['partners']:.3g}",
+        ]
+        for row in rows
+    ]  # fmt: skip
     head = [names.dataset_title(dataset), "changed", "n", *map(names.metric_title, metrics), "change"]
     return markdown_table([*head, *(f"minus {names.method_title(m)}" for m in rivals), "partners"], body)
+
+
+def ablation_csv(experiment: Experiment, reports: Sequence[Report], preset: str) -> str:
+    """Return the rows of all datasets as CSV: means and deviations, and differences with their 95 % t intervals."""
+    lines = []
+    for dataset in experiment.datasets:
+        rows, rivals = ablation_rows(experiment, dataset, reports, preset)
+        for row in rows:
+            line = {"dataset": dataset, **{key: row[key] for key in ("method", "changed", "n")}}
+            for metric, values in row["scores"].items():
+                summary = summarise_values(list(values.values()))
+                line |= {f"{metric}_mean": summary.mean, f"{metric}_std": summary.std}
+            for name, pair in zip(("change", *(f"minus_{rival}" for rival in rivals)), row["pairs"], strict=True):
+                ends = (pair.mean, pair.low, pair.high) if pair else (None,) * 3
+                line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            lines.append({**line, "partners": row["partners"]})
+    return pd.DataFrame(lines).to_csv(index=False, lineterminator="\n")
 
 
 def find_sweeps(experiment: Experiment, reports: Sequence[Report], preset: str) -> list[Sweep]:
@@ -125,9 +162,6 @@ def published_ablations(results: Path = RESULTS) -> list[tuple[Experiment, str, 
 
 
 @writes
-def ablation_pages() -> dict[str, str]:
-    """Return the page of every ablation that has published runs."""
-    return {
-        f"tables/{e.name}_{preset}.md": ablation_page(e, reports, preset) + made_by(e.name, preset)
-        for e, preset, reports in published_ablations()
-    }
+def ablation_files() -> dict[str, str]:
+    """Return every ablation that has published runs, as CSV."""
+    return {f"tables/{e.name}_{p}.csv": ablation_csv(e, reports, p) for e, p, reports in published_ablations()}

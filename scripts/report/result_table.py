@@ -24,6 +24,11 @@ from scripts.stats.intervals import (
     welch_interval,
 )
 
+CSV_COLUMNS = (
+    "dataset", "method", "metric", "n", "mean", "std", "paper_mean", "paper_std", "difference", "best",
+    "difference_low", "difference_high", "compare", "minus_it", "minus_it_low", "minus_it_high", "minus_it_n",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Score:
@@ -43,9 +48,14 @@ class Score:
         return self.ours.mean - self.paper.mean if self.ours and self.paper else None
 
     @property
+    def interval(self) -> Interval | None:
+        """Ours minus the paper's with Welch's 95 % t interval, where both spreads are known."""
+        return welch_interval(self.ours, self.paper) if self.ours and self.paper else None
+
+    @property
     def difference_text(self) -> str:
-        """Ours minus the paper's with Welch's 95 % t interval where both spreads are known, bold if it excludes 0."""
-        if self.ours and self.paper and (interval := welch_interval(self.ours, self.paper)):
+        """Ours minus the paper's, with its interval where it has one, bold if that excludes 0."""
+        if interval := self.interval:
             return interval_text(interval, self.decimals, bold=True)
         return "—" if self.difference is None else f"{self.difference:+.{self.decimals}f}"
 
@@ -76,7 +86,7 @@ class Block:
 class ResultTable:
     """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why.
 
-    `epoch` is the one whose weights are scored.
+    `about` says how runs of `preset` differ from the paper's, `epoch` whose weights are scored.
     """
 
     title: str
@@ -84,15 +94,16 @@ class ResultTable:
     missing: Sequence[str] = ()
     notes: Sequence[str] = ()
     epoch: str = "of the best validation score"
+    preset: str = "paper"
+    about: str = ""
 
     @property
     def legend(self) -> str:
         """What stands in its columns."""
         return (
-            "Ours: mean ± standard deviation over n seeds (n - 1 in the denominator), test split, weights "
-            f"{self.epoch}. Paper: its mean ± standard deviation over 3 seeds. Bold: best of ours, among the methods "
-            "with the most seeds. Differences have 95 % t intervals, bold where these exclude 0: of ours and the "
-            "paper's by Welch, of two methods (*minus it*) paired over seeds."
+            f"Mean ± standard deviation over n seeds, 3 of the paper; test split, weights {self.epoch}. Bold: best of "
+            "ours among the methods with the most seeds, or a difference whose 95 % t interval excludes 0. *Ours - "
+            "paper* is by Welch, *minus it* paired over seeds."
         )
 
 
@@ -142,21 +153,22 @@ def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
     return summary_text(summarise_values(list(values.values())) if values else None, decimals)
 
 
-def table_page(table: ResultTable, *, linked: bool = False) -> str:
-    """Return the whole table as Markdown, a table for each dataset and metric.
+def table_page(*tables: ResultTable, linked: bool = False) -> str:
+    """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 
-    With `linked` methods lead to their runs, as they do on the published page.
+    With `linked`, as on the published page, methods lead to their runs, and scores that the paper does not print are
+    left to the CSV file. What is missing is the first table's.
     """
-    parts = [f"## {table.title}", table.legend]
-    for block in table.blocks:
-        parts.append(f"### {names.dataset_title(block.dataset)}")
-        for head, rows in (metric_rows(block, metric) for metric in block.metrics):
+    parts = [f"# {tables[0].title}", tables[0].legend]
+    for table in tables:
+        parts += [f"## Preset {table.preset}", *([f"{table.about}."] if table.about else [])]
+        for block in table.blocks:
+            head, rows = block_rows(block, printed_only=linked)
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
                     row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
-            parts.append(markdown_table(head, rows))
-        parts += block.notes
-    return markdown_page(*parts, *table.notes, *missing_part(table.missing))
+            parts += [f"### {names.dataset_title(block.dataset)}", markdown_table(head, rows), *block.notes]
+    return markdown_page(*parts, *tables[0].notes, *missing_part(tables[0].missing))
 
 
 def missing_part(missing: Sequence[str]) -> list[str]:
@@ -164,22 +176,32 @@ def missing_part(missing: Sequence[str]) -> list[str]:
     return ["### Not in this table", bullets(missing)] if missing else []
 
 
-def metric_rows(block: Block, metric: str) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of one metric: ours, the paper's where it has any, and paired differences."""
-    cells = {method: scores[metric] for method, scores in block.cells.items()}
-    pairs, printed = block.intervals.get(metric, {}), any(cell.paper for cell in cells.values())
-    head = ["method", "n", f"{names.metric_title(metric)} ours"] + ["paper", "ours - paper"] * printed
-    if pairs:
-        n = max(interval.n for interval in pairs.values())
-        head.append(f"{names.method_title(block.compare)} minus it, n = {n}")
-    rows = []
-    for method, cell in cells.items():
-        ours = summary_text(cell.ours, cell.decimals)
-        row = [names.method_title(method), str(cell.ours.n) if cell.ours else "—", f"**{ours}**" if cell.best else ours]
-        if printed:
-            row += [summary_text(cell.paper, cell.decimals), cell.difference_text]
-        row += [interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []
-        rows.append(row)
+def block_rows(block: Block, *, printed_only: bool = False) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows: of each metric ours and the paper's, where it has any, and of the first the differences.
+
+    With `printed_only` a further metric has a column only where the paper prints it.
+    """
+    first, head = block.metrics[0], ["method", "n"]
+    cells = [scores[first] for scores in block.cells.values()]
+    rows = [[names.method_title(m), str(c.ours.n) if c.ours else "—"] for m, c in zip(block.cells, cells, strict=True)]
+    for metric in block.metrics:
+        pairs, printed = block.intervals.get(metric, {}), any(scores[metric].paper for scores in block.cells.values())
+        if printed_only and not printed and metric != first:
+            continue
+        pairs = pairs if metric == first else {}
+        head += [f"{names.metric_title(metric)} ours", *["paper"] * printed]
+        head += ["ours - paper"] * (printed and metric == first)
+        if pairs:
+            n = max(interval.n for interval in pairs.values())
+            head.append(f"{names.method_title(block.compare)} minus it, n = {n}")
+        for row, (method, scores) in zip(rows, block.cells.items(), strict=True):
+            cell = scores[metric]
+            ours = summary_text(cell.ours, cell.decimals)
+            row += [
+                f"**{ours}**" if cell.best else ours, *[summary_text(cell.paper, cell.decimals)] * printed,
+                *[cell.difference_text] * (printed and metric == first),
+                *([interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []),
+            ]  # fmt: skip
     return head, rows
 
 
@@ -200,13 +222,17 @@ def markdown_page(*parts: str) -> str:
 
 
 def to_table_csv(table: ResultTable) -> str:
-    """Return the table as CSV, one row a dataset, method and metric."""
+    """Return the table as CSV, one row a dataset, method and metric, with the 95 % intervals of its differences."""
     rows = []
     for block in table.blocks:
         for method, cells in block.cells.items():
             for metric, cell in cells.items():
                 n, mean, std = (cell.ours.n, cell.ours.mean, cell.ours.std) if cell.ours else (0, None, None)
                 paper = (cell.paper.mean, cell.paper.std) if cell.paper else (None, None)
-                rows.append((block.dataset, method, metric, n, mean, std, *paper, cell.difference, cell.best))
-    columns = ["dataset", "method", "metric", "n", "mean", "std", "paper_mean", "paper_std", "difference", "best"]
-    return pd.DataFrame(rows, columns=columns).to_csv(index=False, lineterminator="\n")
+                apart, pair = cell.interval, block.intervals.get(metric, {}).get(method)
+                rows.append((
+                    block.dataset, method, metric, n, mean, std, *paper, cell.difference, cell.best,
+                    *(apart.low if apart else None, apart.high if apart else None), block.compare if pair else None,
+                    *((pair.mean, pair.low, pair.high, pair.n) if pair else (None,) * 4),
+                ))  # fmt: skip
+    return pd.DataFrame(rows, columns=list(CSV_COLUMNS), dtype=object).to_csv(index=False, lineterminator="\n")

@@ -45,9 +45,9 @@ def make_table(
         metrics, compare = experiment.metrics_of.get(dataset, experiment.metrics), experiment.compare
         about = {"dataset": dataset, "metrics": metrics, "compare": stands_for(experiment, dataset, compare)}
         blocks.append(make_block(mine, paper, methods=rows, notes=notes, more=more, **about))
-    changed = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
-    epoch = {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
-    return ResultTable(f"{experiment.title}, preset {preset}{changed}", blocks, missing, experiment.notes, **epoch)
+    about = {"preset": preset, "about": experiment.about_preset.get(preset, "")}
+    about |= {"epoch": "of the last epoch"} if shared_options(experiment).get("train.select") == "last" else {}
+    return ResultTable(experiment.title, blocks, missing, experiment.notes, **about)
 
 
 def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
@@ -114,19 +114,27 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
 
 @writes
 def table_files() -> dict[str, str]:
-    """Return every table as a page and as CSV."""
-    texts = {}
+    """Return every table as CSV, and a page for each table of the paper, with the presets that it prints or has."""
+    texts, pages = dict[str, str](), dict[str, tuple[Experiment, list[ResultTable]]]()
     for experiment, preset, table in list_tables(published_records()):
-        stem = f"tables/{experiment.name}_{preset}"
-        texts[f"{stem}.md"] = table_page(table, linked=True) + made_by(experiment.name, preset)
-        texts[f"{stem}.csv"] = to_table_csv(table)
-    return texts
+        texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
+        of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
+        if of is not experiment or not experiment.paper_table or preset not in ("paper", "released", "cpu"):
+            continue
+        there = {block.dataset for one in shown for block in one.blocks}
+        blocks = [block for block in table.blocks if preset != "cpu" or block.dataset not in there]
+        shown += [replace(table, blocks=blocks)] if blocks else []
+    return texts | {f"tables/{e.name}.md": _published_page(e, shown) for e, shown in pages.values() if shown}
 
 
-def made_by(experiment: str, preset: str) -> str:
-    """Return the last line of a page: the commands that make it."""
-    trained = f"python -m scripts.reproduce {experiment} preset={preset}"
-    return f"\n`{trained}` trains these runs, `make publish` renders this page.\n"
+def _published_page(experiment: Experiment, tables: Sequence[ResultTable]) -> str:
+    """Return the page of a table of the paper, and as missing what is in none of its sections."""
+    there = {names.dataset_title(block.dataset) for table in tables for block in table.blocks}
+    missing = [line for line in tables[0].missing if line.partition(":")[0] not in there]
+    name, presets = experiment.name, " or ".join(table.preset for table in tables)
+    end = f"`python -m scripts.reproduce {name} preset=PRESET` trains ({presets}), `make publish` renders this page."
+    more = f"`{name}_*.csv` beside this page have all presets, scores and differences."
+    return f"{table_page(replace(tables[0], missing=missing), *tables[1:], linked=True)}\n{end}\n{more}\n"
 
 
 #: Of results/paper/hyperparameters.csv, by the title of a column.

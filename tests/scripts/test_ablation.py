@@ -1,9 +1,11 @@
 """Points that an experiment changes of its preset: which runs they are, the page, and the sweep of one option."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -14,7 +16,7 @@ from scripts.plan.selection import points_of, selected_methods, swept_option
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
-from scripts.report.ablation import ablation_page, find_sweeps, published_ablations, runs_by_point
+from scripts.report.ablation import ablation_csv, ablation_page, find_sweeps, published_ablations, runs_by_point
 from tests.scripts.reports import report as plain_report
 from tests.scripts.sweeps import report
 
@@ -134,6 +136,13 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
     assert rows["C-Mixup", "scaled on all rows"][3:] == [change, minus, "—"]
     assert ("C-Mixup", "bandwidth 30") not in rows  # never run
     assert "- NO2: not at hand" in ablation_page(SMALL, reports, "paper", ["NO2: not at hand"])
+    frame = pd.read_csv(io.StringIO(ablation_csv(SMALL, reports, "paper"))).set_index(["method", "changed"])
+    line = frame.loc[("cmixup", "scaled on all rows")]
+    assert line[["n", "rmse_mean", "rmse_std", "worst_rmse_mean"]].tolist() == [3, 6, 1, 7]
+    assert line[["change", "change_low", "minus_erm", "minus_erm_high"]].tolist() == pytest.approx(
+        [2, -0.484, -0.5, -0.5], abs=1e-3
+    )
+    assert frame.loc[("cmixup", "bandwidth 0.5"), "partners"] == pytest.approx(0.04)
 
 
 def line(method: str, scores: dict[int, float], **changes: Any) -> list[dict[str, Any]]:

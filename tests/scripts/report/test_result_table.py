@@ -6,7 +6,7 @@ import io
 import pandas as pd
 import pytest
 
-from scripts.report.result_table import ResultTable, make_block, metric_rows, table_page, to_table_csv
+from scripts.report.result_table import ResultTable, block_rows, make_block, table_page, to_table_csv
 from scripts.stats.intervals import Summary
 
 PAPER = [
@@ -41,14 +41,20 @@ def test_cells_hold_mean_std_n_and_the_papers_number():
 
 
 def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
-    rows = records() + records(metric="mean_rmse")
-    both = block(rows, ("rmse", "mean_rmse"))
-    head, body = metric_rows(both, "rmse")
-    assert head == ["method", "n", "RMSE ours", "paper", "ours - paper"]
-    assert body[0][:5] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20 [-0.40, +0.80]"]
-    head, body = metric_rows(both, "mean_rmse")
-    assert head == ["method", "n", "mean RMSE over domains ours"]
-    assert body[0] == ["ERM", "2", "3.100 ± 0.141"]
+    both = block(records() + records(metric="mean_rmse"), ("rmse", "mean_rmse"))
+    head, body = block_rows(both)
+    assert head == ["method", "n", "RMSE ours", "paper", "ours - paper", "mean RMSE over domains ours"]
+    assert body[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20 [-0.40, +0.80]", "3.100 ± 0.141"]
+    head, body = block_rows(both, printed_only=True)
+    assert (head[-1], len(body[0])) == ("ours - paper", 5)
+
+
+def test_presets_are_sections_of_a_page():
+    one, other = (ResultTable("Title", [block(records())], preset=preset) for preset in ("paper", "cpu"))
+    page = table_page(one, other)
+    assert [line for line in page.splitlines() if line[:1] == "#"] == [
+        "# Title", "## Preset paper", "### Airfoil", "## Preset cpu", "### Airfoil",
+    ]  # fmt: skip
 
 
 def test_the_width_of_an_interval_is_no_score_to_win_by():
@@ -96,4 +102,10 @@ def test_csv_holds_unrounded_numbers():
     (erm, mixup, _) = csv.DictReader(io.StringIO(to_table_csv(ResultTable("T", [block(records())]))))
     assert float(erm["mean"]) == pytest.approx(3.1, abs=1e-12)
     assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
-    assert (mixup["mean"], mixup["n"]) == ("", "0")
+    assert (mixup["mean"], mixup["n"], mixup["compare"]) == ("", "0", "")
+    assert (float(erm["difference_low"]), float(erm["difference_high"])) == pytest.approx((-0.40, 0.80), abs=5e-3)
+    more = [*records(), {**records()[0], "seed": "2", "value": 9.7}]
+    (erm, *_) = csv.DictReader(io.StringIO(to_table_csv(ResultTable("T", [block(more)]))))
+    assert (erm["compare"], erm["minus_it_n"]) == ("cmixup", "3")
+    assert float(erm["minus_it"]) == pytest.approx(-0.5)
+    assert float(erm["minus_it_low"]) < -0.5 < float(erm["minus_it_high"])

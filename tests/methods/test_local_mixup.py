@@ -62,7 +62,8 @@ def test_diagnostics_count_pairs_and_empty_steps() -> None:
     pieces = np.split(draws["weight"], np.cumsum(order.sizes)[:-1])
     empty = [piece.sum() == 0 for piece in pieces]
     assert 0 < sum(empty) < len(empty)
-    assert method.diagnostics() == {"kept_fraction": draws["weight"].mean(), "empty_steps": np.mean(empty)}
+    expected = {"kept_fraction": draws["weight"].mean(), "empty_steps": np.mean(empty)}
+    assert method.diagnostics() == pytest.approx(expected)  # sums are ordered otherwise by other versions
     assert composed("local_mixup").diagnostics() == {}
 
 

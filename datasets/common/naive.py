@@ -8,7 +8,7 @@ import torch
 from cmixup.data import Split
 from cmixup.tables.steps import periods_of
 
-RIDGE_COLUMNS, RIDGE_CELLS = 2000, 10**8  # of a table: at most, for a fit of seconds
+RIDGE_WORK = 2 * 10**10  # multiplications at most, so that a fit takes seconds and memory for copies
 
 
 def simple_predictions(train: Split, val: Split, test: Split) -> dict[str, dict[str, torch.Tensor]]:
@@ -20,7 +20,7 @@ def simple_predictions(train: Split, val: Split, test: Split) -> dict[str, dict[
     mean = y.nanmean(dim=0)
     naive = {"training_mean": {part: mean.float().expand(len(split.y), -1) for part, split in parts.items()}}
     x = train.x
-    if isinstance(x, torch.Tensor) and x.ndim == 2 and x.shape[1] <= RIDGE_COLUMNS and x.numel() <= RIDGE_CELLS:
+    if isinstance(x, torch.Tensor) and x.ndim == 2 and x.numel() * max(x.shape[1], 1000) * len(mean) <= RIDGE_WORK:
         x = x.double()
         std = x.std(dim=0, correction=0)
         std, columns = torch.where(std > 0, std, 1.0), list[list[torch.Tensor]]()

@@ -1,6 +1,7 @@
 """What holds for the whole project: who may import whom, what the wheel ships, where the pages lead."""
 
 import ast
+import inspect
 import json
 import re
 import runpy
@@ -173,6 +174,11 @@ def test_the_api_page_has_every_public_name() -> None:
     assert set(re.findall(r"^\.\. auto\w+:: cmixup\.(\w+)$", page, re.MULTILINE)) == set(cmixup.__all__)
     assert set(re.findall(r"^\.\. auto\w+:: cmixup\.sklearn\.(\w+)$", page, re.MULTILINE)) == set(sklearn.__all__)
     assert all(hasattr(cmixup, name) for name in cmixup.__all__)
+    listed = " ".join(page.partition("```")[0].split())
+    for name, arguments in re.findall(r"- `(\w+)(\(.*?\))`: ", listed):
+        whole = inspect.signature(getattr(cmixup, name, None) or getattr(sklearn, name))
+        plain = [one.replace(annotation=one.empty) for one in whole.parameters.values()]
+        assert arguments == str(whole.replace(parameters=plain, return_annotation=whole.empty)), name
     classes = re.findall(r"^\.\. autoclass:: ([\w.]+)\.(\w+)\n\s+:members: (.+)$", page, re.MULTILINE)
     for module, name, members in classes:
         assert all(hasattr(getattr(sys.modules[module], name), member) for member in members.split(", ")), name

@@ -44,7 +44,7 @@ NAVIGATION = {
     "Learn": ["docs/index", "docs/tutorial", "docs/bandwidth"],
     "Use": ["docs/scikit_learn", "docs/own_data", "docs/recipes", "docs/command_line"],
     "Evidence": ["results/README", "results/findings", "results/study", "results/study_more", "results/theory",
-                 "results/benchmarks", "docs/reproducing", "docs/data", "results/reliability"],
+                 "results/estimators", "results/speed", "docs/reproducing", "docs/data", "results/reliability"],
     "Reference": ["docs/api", "docs/glossary", "CHANGELOG"],
     "Develop": ["docs/new_method", "docs/design", "CONTRIBUTING"],
 }  # fmt: skip

@@ -5,7 +5,7 @@
   estimators  the default TabularRegressor beside the defaults of others, by their error
   scale       the same over rows and columns, and on large tables: fit times, memory and errors
 
-`python -m scripts.render` then fills results/benchmarks.md.
+`python -m scripts.render` then fills results/estimators.md and results/speed.md.
 
 Example: python -m scripts.bench train
 """

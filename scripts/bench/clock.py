@@ -16,7 +16,7 @@ from scripts.driver.provenance import run_environment
 from scripts.records.experiment import RESULTS
 from scripts.records.records import read_csv, to_csv
 
-PAGE, MACHINES = "results/benchmarks.md", "machines.json"
+SPEED, ESTIMATORS, MACHINES = "results/speed.md", "results/estimators.md", "machines.json"
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}
 
 

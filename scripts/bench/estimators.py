@@ -24,7 +24,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
+from scripts.bench.clock import ESTIMATORS, SHORT, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.bench.tables import PART_OF, PARTS, Halves, categories_as_text, table_halves, without_gaps
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills
@@ -239,4 +239,4 @@ def estimator_tables() -> dict[str, dict[str, str]]:
     with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows("intervals"))]
     errors = with_machine(error_table(stored_rows("estimators")), "estimators")
     intervals = interval_table(with_intervals)
-    return {PAGE: {"estimators": errors, "intervals": intervals, "losses": loss_table(losses)}}
+    return {ESTIMATORS: {"estimators": errors, "intervals": intervals, "losses": loss_table(losses)}}

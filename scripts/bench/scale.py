@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.datasets import make_friedman1
 
-from scripts.bench.clock import PAGE, SHORT, store_rows, stored_rows, with_machine
+from scripts.bench.clock import ESTIMATORS, SHORT, store_rows, stored_rows, with_machine
 from scripts.bench.estimators import BASE, MODELS, fit_model
 from scripts.bench.tables import Halves, table_halves
 from scripts.config.arguments import Args
@@ -93,7 +93,7 @@ def scale_table() -> dict[str, dict[str, str]]:
     against = f"log error minus {BASE}'s, x 100"
     head = ["rows x columns", f"{against}: tabular", "realmlp", "xgboost", f"fit, s: tabular / {BASE} / realmlp",
             f"memory, GB: tabular / {BASE}"]  # fmt: skip
-    return {PAGE: {"scale": with_machine(markdown_table(head, body), "scale")}}
+    return {ESTIMATORS: {"scale": with_machine(markdown_table(head, body), "scale")}}
 
 
 @draws

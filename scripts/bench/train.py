@@ -24,7 +24,7 @@ from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
 from scripts.bench import batch
-from scripts.bench.clock import PAGE, SHORT, measured_seconds, store_rows, stored_rows, with_machine
+from scripts.bench.clock import SHORT, SPEED, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
@@ -102,4 +102,4 @@ def training_table() -> dict[str, dict[str, str]]:
     """Return the table of training."""
     body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]
     table = markdown_table(["way", "fastest, s", "slowest, s", "speed-up"], body)
-    return {PAGE: {"training": with_machine(table, "train")}}
+    return {SPEED: {"training": with_machine(table, "train")}}

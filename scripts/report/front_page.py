@@ -40,7 +40,7 @@ def found_table(e: Evidence) -> str:
         ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
         ["Do five averaged networks?", _answer(five.mean), "the same"],
         ["Is the regressor better than CatBoost?", _answer(in_percent(log_error_difference(e, "tabular"))),
-         "[10 held-out tables](results/benchmarks.md#estimators), looked at three times"],
+         "[10 held-out tables](results/estimators.md#estimators), looked at three times"],
         ["Do the paper's gains reproduce?", full, "[its established differences](results/README.md), its networks"],
         ["The same, scaled down to a CPU?", small, "[Tables 2 to 4](results/README.md)"],
     ]  # fmt: skip

@@ -132,7 +132,7 @@ def regressor_many_rows(e: Evidence) -> str:
     )
 
 
-@sentence("docs/own_data.md", "results/benchmarks.md")
+@sentence("docs/own_data.md", "results/speed.md")
 def images_on_a_gpu(e: Evidence) -> str:
     """How fast own images are trained on beside a plain loop."""
     of = {"way": "dataset=images method=cmixup", "machine": "cuda: NVIDIA H100 80GB HBM3"}

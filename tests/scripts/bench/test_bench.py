@@ -110,7 +110,7 @@ def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> 
     rows += [rows[1] | {"name": "film_ratings"}, rows[0] | {"data": "grid", "name": "1000 x 10"}]
     monkeypatch.setattr(scale, "stored_rows", lambda _: rows)
     monkeypatch.setattr(scale, "with_machine", lambda table, _: table)
-    *_, line = scale.scale_table()["results/benchmarks.md"]["scale"].splitlines()
+    *_, line = scale.scale_table()["results/estimators.md"]["scale"].splitlines()
     assert line == "| loan_interest, 7,500 x 41 | +2.0 |  | -3.0 | 21 / 10 / - | 1.2 / 0.4 |"
     x, y, test, target = scale.grid_halves("50 x 7")
     assert (x.shape, y.shape, test.shape, target.shape) == ((50, 7), (50, 1), (4000, 7), (4000, 1))

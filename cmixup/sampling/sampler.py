@@ -37,7 +37,7 @@ class PartnerSampler:
 
     K(d) is exp(-d^2 / 2s^2), d the label distance.
 
-    The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `cdf`.
+    The draws are exact: nothing is truncated or approximated. No N x N table is held, but by `sparse` for few labels.
 
     Args:
         labels: (N,) or (N, d) array, tensor or memory map of the values to compare: labels, inputs or

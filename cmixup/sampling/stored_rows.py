@@ -1,5 +1,6 @@
-"""Rows of P in memory: cumulative rows of all partners, or of the heaviest that the budget holds."""
+"""Rows of P in memory: cumulative weights of all partners, or of the heaviest that the budget holds."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,56 +12,12 @@ from cmixup.sampling.inputs import Floats, Ints, Labels
 from cmixup.sampling.stream import Rejection, Round, StreamedSampler
 
 ROWS_PER_CHUNK = 64
-# The counts of a cumulative row add up to at most this: the largest sum that fits 32 bits, less a margin for rounding.
-MAX_TOTAL = 2.0**32 - 2
-BYTES_PER_ENTRY = 12  # of a sparse row
+BYTES_PER_ENTRY = 12  # of a part of a row; a whole row needs no indices
 PAIRS_PER_CHUNK = 1 << 22  # weights of its set-up that are there at once: 32 MiB, of which a few copies live
 
 
-class CdfRows(Rejection):
-    """Exact partner draws by binary search in N x N cumulative rows, 4 N^2 bytes.
-
-    Rounding a cumulative row to 32 bits would change probabilities (near 1, float32 steps are as large as
-    1 / N). So row i stores counts c_ij = ceil(K_ij * scale_i), never too small, as a cumulative sum below
-    2^32; j is proposed with probability c_ij / sum c and accepted with K_ij * scale_i / c_ij. As
-    K_ij * scale_i > c_ij - 1, nearly all proposals are accepted without looking at a label.
-    """
-
-    name = "cdf"
-
-    def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        n = len(labels)
-        if 4 * n * n > memory_budget:
-            raise InputError(f"method cdf needs {4 * n * n} bytes, above memory_budget={memory_budget}")
-        super().__init__(labels, kernel)
-        self._cumulative = np.empty((n, n), dtype=np.uint32)
-        self._scale = np.empty(n)
-        for s in range(0, n, ROWS_PER_CHUNK):
-            weight = self._streamed.weights(np.arange(s, min(s + ROWS_PER_CHUNK, n)))
-            scale = (MAX_TOTAL - n) / weight.sum(axis=1)
-            weight *= scale[:, None]
-            np.ceil(weight, out=weight)
-            self._cumulative[s : s + ROWS_PER_CHUNK] = np.cumsum(weight, axis=1)
-            self._scale[s : s + ROWS_PER_CHUNK] = scale
-
-    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
-        """Propose by the counts, and refuse by the weights."""
-        n = len(self._scale)
-        flat = self._cumulative.reshape(-1)
-        level = rng.integers(flat.take(anchors * n + n - 1).astype(np.int64))
-        proposal = _search_rows(flat, anchors * n, n, level)
-        top = flat.take(anchors * n + proposal).astype(np.int64)
-        count = top - np.where(proposal > 0, flat.take(anchors * n + np.maximum(proposal - 1, 0)), 0)
-        toss = rng.random(len(anchors)) * count
-        refused = toss > count - 1
-        close, row = np.flatnonzero(refused), anchors[refused]
-        distance = self.distances.between(proposal[close], row)
-        refused[close] = toss[close] >= np.exp(-self.kernel.excess(distance, 0.0)) * self._scale[row]
-        return proposal, refused
-
-
 class SparseRows(Rejection):
-    """Exact partner draws that store the m heaviest partners of each row; the budget, for one or more, decides m.
+    """Exact partner draws that store whole rows, or the m heaviest partners of each; the budget decides m.
 
     With tau the largest weight left out, the others share a slot of mass tau * N: j is proposed uniformly,
     refused if it is stored, and else accepted with probability K_ij / tau.
@@ -69,52 +26,48 @@ class SparseRows(Rejection):
     name = "sparse"
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        n = len(labels)
-        m = _n_stored(n, memory_budget)
+        n, m = len(labels), _n_stored(len(labels), memory_budget)
         if m < 1:
             raise InputError(f"method sparse needs {n * (BYTES_PER_ENTRY + 8)} bytes, above {memory_budget=}")
         super().__init__(labels, kernel)
-        self._index = np.empty((n, m), dtype=np.int32)
+        self._index = np.empty((n, m if m < n else 0), dtype=np.int32)
         self._cumulative = np.empty((n, m))
-        self._tau = np.empty(n)
-        step = _rows_at_once(n)
-        for s in range(0, n, step):
-            part = slice(s, s + step)
-            weight = self._streamed.weights(np.arange(s, min(s + step, n)))
-            index, self._tau[part] = _heaviest(weight, m)
-            self._index[part] = index
-            self._cumulative[part] = np.cumsum(np.take_along_axis(weight, index, axis=1), axis=1)
+        self._tau = np.zeros(n)
+        for part, weight in _weights(self._streamed, np.arange(n)):
+            stored = weight
+            if m < n:
+                self._index[part], self._tau[part] = _heaviest(weight, m)
+                stored = np.take_along_axis(weight, self._index[part], axis=1)
+            np.cumsum(stored, axis=1, out=self._cumulative[part])
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
         """Take a stored partner, or propose any other."""
-        n, m = self._index.shape
+        n, m = self._cumulative.shape
         mass, tau = self._cumulative[anchors, -1], self._tau[anchors]
         level = rng.random(len(anchors)) * (mass + n * tau)
+        if m == n:
+            return _search_rows(self._cumulative, anchors, level), np.zeros(len(anchors), dtype=bool)
         proposal, refused = np.empty(len(anchors), dtype=np.int64), level >= mass
         stored, other = np.flatnonzero(~refused), np.flatnonzero(refused)
         row = anchors[stored]
-        entry = _search_rows(self._cumulative.reshape(-1), row * m, m, level[stored])
-        proposal[stored] = self._index[row, entry]
+        proposal[stored] = self._index[row, _search_rows(self._cumulative, row, level[stored])]
         row = anchors[other]
         proposal[other] = rng.integers(n, size=len(other))
         weight = np.exp(-self.kernel.excess(self.distances.between(proposal[other], row), 0.0))
         refused[other] = rng.random(len(other)) * tau[other] >= weight
         # Stored partners are known by index: comparing K with tau would depend on rounding where distances tie.
-        index = _search_rows(self._index.reshape(-1), row * m, m, proposal[other] - 1)
-        refused[other] |= self._index[row, index] == proposal[other]
+        refused[other] |= self._index[row, _search_rows(self._index, row, proposal[other] - 1)] == proposal[other]
         return proposal, refused
 
 
 def sparse_acceptance(labels: Labels, kernel: Kernel, memory_budget: int) -> float:
     """Return the mean acceptance of one round of `SparseRows` over 64 rows, 0 where none can be stored."""
     n, m = len(labels), _n_stored(len(labels), memory_budget)
-    if m < 1:
-        return 0.0
+    if m in (0, n):
+        return m / n
     rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
-    chosen = np.sort(rng.choice(n, size=min(64, n), replace=False))
-    streamed, step, accepted = StreamedSampler(labels, kernel), _rows_at_once(n), []
-    for s in range(0, len(chosen), step):
-        weight = streamed.weights(chosen[s : s + step])
+    accepted, chosen = [], np.sort(rng.choice(n, size=min(64, n), replace=False))
+    for _, weight in _weights(StreamedSampler(labels, kernel), chosen):
         index, tau = _heaviest(weight, m)
         stored = np.take_along_axis(weight, index, axis=1).sum(axis=1)
         accepted.append(weight.sum(axis=1) / (stored + n * tau))
@@ -122,32 +75,34 @@ def sparse_acceptance(labels: Labels, kernel: Kernel, memory_budget: int) -> flo
 
 
 def _n_stored(n: int, memory_budget: int) -> int:
-    """Return how many partners of each row fit the budget (bytes), at most all of them."""
-    return min(n, (memory_budget // n - 8) // BYTES_PER_ENTRY)
+    """Return how many partners of each row fit the budget (bytes): all, or the number m, or 0."""
+    each = memory_budget // n - 8
+    return n if each >= 8 * n else max(0, min(n - 1, each // BYTES_PER_ENTRY))
 
 
-def _rows_at_once(n: int) -> int:
-    return max(1, min(ROWS_PER_CHUNK, PAIRS_PER_CHUNK // n))
+def _weights(streamed: StreamedSampler, rows: Ints) -> Iterator[tuple[slice, Floats]]:
+    """Yield places among the `rows` and their weights (B, N), a chunk at a time."""
+    step = max(1, min(ROWS_PER_CHUNK, PAIRS_PER_CHUNK // len(streamed.labels)))
+    for s in range(0, len(rows), step):
+        yield slice(s, s + step), streamed.weights(rows[s : s + step])
 
 
 def _heaviest(weight: Floats, m: int) -> tuple[Ints, Floats]:
     """Return the indices (B, m), ascending, of the m heaviest of each row (B, N), and a bound (B,) on the rest."""
     n = weight.shape[1]
-    if m == n:
-        return np.tile(np.arange(n), (len(weight), 1)), np.zeros(len(weight))
     order = np.argpartition(weight, n - m - 1, axis=1)
     edge = np.take_along_axis(weight, order[:, n - m - 1 : n - m], axis=1)[:, 0]
     # A matrix product leaves about 1e-10 of error: the envelope has to cover it.
     return np.sort(order[:, n - m :], axis=1), edge * (1 + 1e-8)
 
 
-def _search_rows(flat: NDArray[Any], start: Ints, width: int, level: Floats | Ints) -> Ints:
-    """Return the offset (B,) int64 of the first entry above each level (B,) in ascending rows of `width` entries.
+def _search_rows(table: NDArray[Any], rows: Ints, level: Floats | Ints) -> Ints:
+    """Return the place (B,) int64 of the first entry above each level (B,) in ascending `rows` (B,) of a table.
 
-    Row b is flat[start[b] : start[b] + width], and its last entry lies above its level.
+    The last entry of a row lies above its level.
     """
-    low = np.zeros(len(start), dtype=np.int64)
-    length = width
+    flat, start, length = table.reshape(-1), rows * table.shape[1], table.shape[1]
+    low = np.zeros(len(rows), dtype=np.int64)
     while length > 1:  # branch-free binary search: all rows halve in step
         half = length // 2
         low += half * (flat.take(start + low + (half - 1)) <= level)

@@ -65,12 +65,12 @@ def list_cases(largest: int) -> list[dict[str, Any]]:
     if os.environ.get("CMIXUP_MIRROR"):
         cases += [{"case": "Airfoil", "kind": "airfoil"}, {"case": "Exchange-Rate", "kind": "exchange_rate"}]
     wide = {"case": "15,591 x 321", "kind": "electricity", "n": 15_591}
-    cases += [wide | {"method": m} for m in ("auto", "cdf", "sparse")]
+    cases += [wide | {"method": m} for m in ("auto", "sparse")]
     cases.append(wide | {"case": "15,591 x 321, 1/7 of the memory", "method": "sparse", "budget": 139 << 20})
     for n in (1000, 2000, 4000, 8000):
         label, features = f"label distance, d = 1, N = {n}", f"feature distance, d = {FEATURES}, N = {n}"
-        cases += [{"case": label, "kind": "normal", "n": n, "method": method} for method in ("auto", "cdf")]
-        cases.append({"case": features, "kind": "features", "n": n, "method": "cdf"})
+        cases += [{"case": label, "kind": "normal", "n": n, "method": method} for method in ("auto", "sparse")]
+        cases.append({"case": features, "kind": "features", "n": n, "method": "sparse"})
     return [case for case in cases if case.get("n", 0) <= largest]
 
 

@@ -165,8 +165,8 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "sampler: huge label": (lambda: PartnerSampler([1e200, 0.0], 1.0), r"labels .*1e\+200"),
     "sampler: cells of several outputs": (lambda: PartnerSampler(X, 1.0, method="cells"), r"method 'cells' .*\(4, 3\)"),
     "sampler: table over budget": (
-        lambda: PartnerSampler(np.zeros(100), 1.0, method="cdf", memory_budget=10),
-        "cdf needs 40000 .*memory_budget=10",
+        lambda: PartnerSampler(np.zeros(100), 1.0, method="sparse", memory_budget=10),
+        "sparse needs 2000 .*memory_budget=10",
     ),
     "diagnose: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]

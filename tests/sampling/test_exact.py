@@ -8,12 +8,11 @@ import pytest
 from scipy.stats import kstest
 
 from cmixup import PartnerSampler
-from cmixup.sampling import stored_rows
 from tests.sampling.goodness import anchors_of, exact_row, label_sets, p_value, typical_spread
 
 # Narrow widths are part of the grid: their rows are exact, too.
 pytestmark = pytest.mark.filterwarnings("ignore:bandwidth .* leaves every row its own partner:UserWarning")
-ALGORITHMS = ("cells", "uniform", "kd", "cdf", "sparse", "rows")
+ALGORITHMS = ("cells", "uniform", "kd", "whole", "sparse", "rows")
 SETS = label_sets()
 WIDTHS = (0.0, 0.01, 0.1, 0.5, 1.0, 3.0, 30.0, 1e12)
 
@@ -23,9 +22,9 @@ def cases(methods):
 
 
 def sampler(method, labels, bandwidth):
-    # A budget of a few stored partners a row makes `sparse` use its uniform slot.
+    # A budget of a few stored partners a row makes `sparse` use its uniform slot; "whole" has room for all.
     budget = len(labels) * (8 + 12 * max(1, len(labels) // 8)) if method == "sparse" else 1 << 24
-    return PartnerSampler(labels, bandwidth, method=method, memory_budget=budget)
+    return PartnerSampler(labels, bandwidth, method=method.replace("whole", "sparse"), memory_budget=budget)
 
 
 def p_values(method, name, *, widths, draws, n_anchors, seed=0):
@@ -58,14 +57,6 @@ def test_many_draws_resolve_a_percent(method):
     assert p_value(drawn, exact_row(labels, 0.9, 5)) > 1e-3
 
 
-def test_coarse_counts_of_cumulative_rows_are_corrected(monkeypatch):
-    # With 32 bits the correction is too rare to see; with six it decides most draws.
-    labels = np.random.default_rng(1).normal(size=20)
-    monkeypatch.setattr(stored_rows, "MAX_TOTAL", 64.0)
-    drawn = PartnerSampler(labels, 0.5, method="cdf").draw(np.full(50_000, 3), np.random.default_rng(0))
-    assert p_value(drawn, exact_row(labels, 0.5, 3)) > 1e-3
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("method", ALGORITHMS)
@@ -94,13 +85,8 @@ def test_rows_built_for_each_draw_are_exact(name):
 
 def test_an_epoch_of_mixed_anchors_draws_each_from_its_own_row():
     # Joint check over all rows: sum over epochs of partner labels against exact row means.
-    for name, method in (
-        ("normal", "cells"),
-        ("wide", "kd"),
-        ("wide", "cdf"),
-        ("wide", "sparse"),
-        ("plane", "uniform"),
-    ):
+    for method in ("cells", "kd", "whole", "sparse", "uniform"):
+        name = {"cells": "normal", "uniform": "plane"}.get(method, "wide")
         labels = SETS[name]
         built = sampler(method, labels, 0.5)
         rng = np.random.default_rng(8)

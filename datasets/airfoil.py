@@ -31,13 +31,11 @@ class Airfoil(TabularDataset):
     label = "sound_pressure_level"
 
     def read(self) -> RawTable:
-        """Read the tab-separated file, label last."""
         ((file, path),) = self.fetch()
         values = np.loadtxt(path)
         return RawTable(values[:, :5], values[:, 5:], np.zeros(self.rows), {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return 1503 rows with the ranges of the real columns."""
         low, high = np.array([200, 0, 0.0254, 31.7, 0.0004]), np.array([20000, 22.2, 0.3048, 71.3, 0.0584])
         x = rng.uniform(low, high, (self.rows, 5))
         return RawTable(x, smooth_labels(x, rng, 124.8, 6.9), np.zeros(self.rows), {})

@@ -102,7 +102,6 @@ class Arrays(Dataset):
         return ", ".join(map(str, self.places.values()))
 
     def load(self, seed: int) -> RegressionData:
-        """Split the rows by run seed; the first load looks through all of them."""
         x, y, rng = self.arrays["x"], self.arrays["y"], np.random.default_rng(seed)
         domain, words = self._words("domain"), self._words("split")
         numbers = np.zeros(len(y)) if domain is None else np.unique(domain, return_inverse=True)[1]

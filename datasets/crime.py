@@ -69,7 +69,6 @@ class Crime(DomainTable):
         return RawTable(values[:, 1:-1], values[:, -1:], values[:, 0], {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return 1994 rows with the states, the rows of each and the number of unknown values of the real file."""
         x = rng.random((self.rows, 122))
         y = np.clip(smooth_labels(x, rng, 0.24, 0.23), 0.0, 1.0)
         x[:1675, -22:] = np.nan

@@ -27,7 +27,6 @@ class Diabetes(TabularDataset):
     label = "progression"
 
     def read(self) -> RawTable:
-        """Read scikit-learn's copy."""
         from sklearn.datasets import load_diabetes
 
         x, y = load_diabetes(return_X_y=True, scaled=False)
@@ -35,10 +34,8 @@ class Diabetes(TabularDataset):
         return RawTable(x, y[:, None], np.zeros(len(x)), {"scikit-learn:load_diabetes": digest})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return 442 rows with similar ranges."""
         x = rng.normal(100, 20, (self.rows, 10))
         return RawTable(x, smooth_labels(x, rng, 152, 77), np.zeros(self.rows), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Permute by run seed, then 262 / 90 / 90."""
         return permuted(np.random.default_rng(seed).permutation(len(table.x)), self.split_sizes)

@@ -80,7 +80,6 @@ class DTI(DrugTarget):
         return PairTable(list(drugs), list(proteins), drug, protein, y, year, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """Return 20 pairs of every year, 2013 to 2021."""
         drugs, proteins = (
             synthetic_strings(rng, 60, DRUG_SYMBOLS, 20, 90),
             synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300),

@@ -26,5 +26,4 @@ class DTIDavis(MatrixDrugTarget):
     rows = 68 * 442
 
     def labels(self, matrix: np.ndarray) -> np.ndarray:
-        """Return pKd of Kd in nM."""
         return 9.0 - np.log10(matrix)

@@ -68,7 +68,6 @@ class Echo(Dataset):
         return []
 
     def load(self, seed: int) -> RegressionData:
-        """List the videos and measure their channels; clips are read when a batch asks for them."""
         videos: dict[str, list[Path]] | dict[str, list[Pulse]]
         if self.synthetic:
             length = self.spec.span + 1

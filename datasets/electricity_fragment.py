@@ -33,5 +33,4 @@ class ElectricityFragment(SeriesDataset):
         super().__init__(window, horizon, scaling, synthetic)
 
     def notes(self) -> tuple[str, ...]:
-        """Say that this is not the paper's dataset."""
         return (*super().notes(), "the first 1000 hours of 203 of 321 clients: not the paper's Electricity")

@@ -147,7 +147,6 @@ class Images(TextFile):
         return self._synthetic() if self.synthetic else self._read()
 
     def load(self, seed: int) -> RegressionData:
-        """Split the images by run seed; they are decoded once."""
         one, rng = self.labelled, np.random.default_rng(seed)
         named = (one.parts, f"{one.source}, column {self.split}") if self.split else None
         rows = split_own(len(one.y), rng, one.source, one.domain if self.group else None, named)

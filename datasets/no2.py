@@ -43,7 +43,6 @@ class NO2(TabularDataset):
         self.split_seed = check_seed("split_seed", split_seed)
 
     def notes(self) -> tuple[str, ...]:
-        """Say that the split is ours."""
         return (*super().notes(), f"our split (split_seed {self.split_seed}): the paper's split files are not public")
 
     def read(self) -> RawTable:
@@ -56,11 +55,9 @@ class NO2(TabularDataset):
         )
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return 500 rows with the ranges of the real columns."""
         low, high = np.array([4.1, -18.6, 0.3, -5.4, 2, 1, 32]), np.array([8.4, 21.1, 9.9, 4.3, 359, 24, 608])
         x = rng.uniform(low, high, (self.rows, 7))
         return RawTable(x, smooth_labels(x, rng, 3.7, 0.75), np.zeros(self.rows), {})
 
     def split(self, table: RawTable, seed: int) -> Indices:
-        """Permute by `split_seed`, then 200 / 200 / 100."""
         return permuted(np.random.RandomState(self.split_seed).permutation(len(table.x)), self.split_sizes)

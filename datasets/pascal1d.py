@@ -21,7 +21,6 @@ class Pascal1D(TaskDataset):
     files = raw_files("pascal1d")
 
     def views(self) -> tuple[Views, Views]:
-        """Convert the two pickles the first time."""
         train, test = (
             converted(path.with_suffix(".npz"), {file.path: sha256_of(path)}, path.read_bytes)
             for file, path in self.fetch()

@@ -26,10 +26,8 @@ class Pascal1DRendered(RenderedDataset):
     n_test = 12
 
     def notes(self) -> tuple[str, ...]:
-        """Say that these are not the paper's images."""
         return (*super().notes(), "50 of the 65 CAD models, rendered by us: not the paper's images")
 
     def meshes(self) -> Iterator[Mesh]:
-        """Read every category's models."""
         for _, path in self.fetch():
             yield from read_mat(path)

@@ -55,7 +55,6 @@ class PovertyMap(Dataset):
         self.fold = check_choice("fold", fold, ("", *FOLDS))
 
     def load(self, seed: int) -> RegressionData:
-        """Read labels and domains; images are read when a batch asks for them."""
         fold = self.fold or FOLDS[seed % len(FOLDS)]
         splits = self._synthetic(FOLDS.index(fold)) if self.synthetic else self._read(fold)
         checksums = {} if self.synthetic else {f"{FOLDER.path}/{METADATA}": sha256_of(FOLDER.find() / METADATA)}

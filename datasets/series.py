@@ -195,7 +195,6 @@ class Series(TextFile):
         return tuple(lines)
 
     def load(self, seed: int) -> RegressionData:
-        """Cut windows, split them by time and scale them; every run seed gets the same rows."""
         placed, made = self.placed, self.placed.made
         every, m = placed.every, made.n_targets
         times = np.unique(np.concatenate([one.times[: one.observed] for one in every]))

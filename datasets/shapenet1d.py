@@ -27,7 +27,6 @@ class ShapeNet1D(TaskDataset):
     files = raw_files("shapenet1d")
 
     def views(self) -> tuple[Views, Views]:
-        """Convert the two pickles of the archive the first time."""
         ((file, path),) = self.fetch()
         sources = {file.path: file.sha256}
         train, test = (

@@ -29,11 +29,9 @@ class ShapeNet1DRandom(RenderedDataset):
     n_test = 40
 
     def notes(self) -> tuple[str, ...]:
-        """Say that this is not the paper's dataset."""
         return (*super().notes(), "random shapes without a canonical pose, rendered by us: not the paper's ShapeNet1D")
 
     def meshes(self) -> Iterator[Mesh]:
-        """Read the chosen members of the archive."""
         ((_, path),) = self.fetch()
         chosen = np.random.default_rng(MESH_SEED).choice(N_ALL, N_MESHES, replace=False)
         yield from read_objs(path, [f"random_urdfs/{k:03d}/{k:03d}.obj" for k in chosen])

@@ -48,7 +48,6 @@ class SkillCraft(DomainTable):
         return RawTable(values[:, :-2], values[:, -2:-1], values[:, -1], {file.path: file.sha256})
 
     def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return 3395 rows of 8 leagues, the same number in each, three attributes unknown in the last."""
         x = rng.random((self.rows, 17))
         y = smooth_labels(x, rng, 63.7, 19.0)
         x[-55:, :3] = np.nan

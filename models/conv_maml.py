@@ -116,7 +116,6 @@ class ConvMAML(Blockwise):
         self.decoder = Decoder(width)
 
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
-        """Run from one mix point to another."""
         if first == 0 < last:
             state, first = self.encoder(state), 1
         return self.decoder(state, POINTS[first], POINTS[last]) if first < last else state
@@ -126,7 +125,6 @@ class ConvMAML(Blockwise):
         return self.decoder.block4(state).mean(dim=(2, 3))
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, 1)`."""
         return self.decoder.out(features)
 
 

@@ -115,17 +115,14 @@ class DeepDTA(Backbone):
         return self.drug.convolve(drug, 0, n_drug), self.protein.convolve(protein, 0, n_protein)
 
     def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
-        """Run from `layer` to predictions `(B, d_y)`."""
         if layer not in POINTS:
             return super().decode(state, layer)
         return self.head(self._combine((state[0], state[1]), POINTS[layer]))
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head reads, `(B, 128)`."""
         return self._combine(self._strings(x), (0, 0))
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
         return self.out(features)
 
     def _strings(self, x: Tensor) -> tuple[Tensor, Tensor]:

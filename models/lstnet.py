@@ -177,7 +177,6 @@ class LSTNet(Backbone):
         return super().encode(x, layer)
 
     def decode(self, state: Tensor | tuple[Tensor, Tensor], layer: str) -> Tensor:
-        """Run from `layer` to predictions `(B, d_y)`."""
         if layer == "conv":
             convolved, recent = state
             return self.head(self._summarise(convolved)) + self._autoregress(recent)

@@ -122,5 +122,4 @@ class RealMLP(TableNetwork):
         return state
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(..., B, d_y)`."""
         return self.out(features)

@@ -1,6 +1,7 @@
 """What holds for the whole project: who may import whom, what the wheel ships, where the pages lead."""
 
 import ast
+import importlib
 import inspect
 import json
 import re
@@ -64,6 +65,14 @@ def test_folders_of_scripts_have_few_floors_and_no_circle() -> None:
     assert max(height.values()) <= FLOORS, height
     commands = {name for name in ours if folder(name) == "commands"}
     assert not any(imports(name) & commands for name in MODULES)
+
+
+def test_public_methods_have_docstrings_or_override_one_that_has() -> None:
+    modules = [importlib.import_module(name) for name in MODULES if not name.startswith("scripts.")]
+    for kind in {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}:
+        for name, value in vars(kind).items() if kind.__module__ in MODULES else ():
+            if name[0] != "_" and (inspect.isroutine(value) or isinstance(value, property)):
+                assert inspect.getdoc(getattr(kind, name)), f"{kind.__name__}.{name}"
 
 
 #: The longest chain of folders of scripts/, the commands on top.

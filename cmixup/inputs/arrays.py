@@ -60,7 +60,6 @@ class ArrayPreprocessing(Preprocessing):
 
     @property
     def in_shape(self) -> tuple[int, ...]:
-        """Shape of an input."""
         return self.shape
 
     def as_given(self, new: Any) -> Any:

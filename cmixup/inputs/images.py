@@ -149,7 +149,6 @@ class ImagePreprocessing(Preprocessing):
 
     @property
     def in_shape(self) -> tuple[int, ...]:
-        """Shape of an input."""
         return (CHANNELS, self.size, self.size)
 
     def as_given(self, new: Any) -> Any:

@@ -51,12 +51,10 @@ class ADA(ERM):
         self.by = check_choice("by", by, ("labels", "both"))
 
     def check_batch(self, batch_size: int) -> None:
-        """Raise `InputError` if a batch has fewer rows than clusters."""
         if batch_size < self.clusters:
             raise InputError(f"batch_size must be clusters = {self.clusters} or more, got {batch_size}")
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Look up the layer, and keep the values that cluster the rows."""
         super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()
         self._inputs = Standardised(data.train.x) if self.by == "both" else None
@@ -82,7 +80,6 @@ class ADA(ERM):
         return {"cluster": cluster, "gamma": np.repeat(gamma, order.sizes).astype(np.float32)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error on the moved rows and labels."""
         means, gamma = Means(batch.draws["cluster"], batch.y.dtype), batch.draws["gamma"]
         y = move_rows(batch.y, means, gamma)
         state = move_rows(encode_to(model, batch.x, self.point), means, gamma)

@@ -33,7 +33,6 @@ class DomainMethod(Method):
     domain_ids: Tensor
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Find the domains."""
         self.register_buffer("domain_ids", torch.from_numpy(np.unique(data.train.domain.numpy())))
 
     def domain_index(self, domain: Tensor) -> Tensor:
@@ -41,7 +40,6 @@ class DomainMethod(Method):
         return torch.searchsorted(self.domain_ids, domain.contiguous())
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the number of training domains."""
         return {"n_domains": float(self.domain_ids.shape[-1])}
 
 
@@ -72,7 +70,6 @@ class DomainBatchMethod(DomainMethod):
         self.n_features = features.shape[-1]
 
     def check_batch(self, batch_size: int) -> None:
-        """Raise `InputError` if `batch_size` is no multiple of `groups`, or too small."""
         least = self.groups * self.min_rows
         if batch_size % self.groups or batch_size < least:
             wanted = f"a multiple of groups = {self.groups}, {least} or more"
@@ -170,7 +167,6 @@ class Penalised(KeepsState, DomainBatchMethod):
         self.steps = 0
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the penalised risk, with the weights of the next step."""
         features = model.features(batch.x) if self.reads_features else None  # type: ignore[operator]
         prediction = model(batch.x) if features is None else model.head(features)  # type: ignore[operator]
         means, errors = Means(batch.domain, prediction.dtype), squared_errors(prediction, batch.y)
@@ -184,7 +180,6 @@ class Penalised(KeepsState, DomainBatchMethod):
         return loss / max(1.0, weights[0]) if self.divide else loss
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take one step; the optimiser starts anew where a weight switches."""
         if self.steps and any(term.at(self.steps) != term.at(self.steps - 1) for term in self.terms):
             stack.optimizer.reset()
         loss = super().step(stack, batch)

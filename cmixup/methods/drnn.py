@@ -52,17 +52,14 @@ class DRNN(KeepsState, DomainBatchMethod):
         self.width = check_count("width", width, 1)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Make the classifier; a run that goes on loads its weights afterwards."""
         super().fit(data, model, streams)
         with torch_seed(int(streams.mixing.integers(2**62)) if streams else 0):
             self.classifier = mlp(self.n_features, self.width, self.width, len(self.domain_ids))
 
     def begin(self, training: Training) -> None:
-        """Make the optimiser of the classifiers."""
         self.optimizer = make_optimizer("adam", self.classifier.parameters(), self.classifier_lr)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the risk plus the weighted cross-entropy."""
         features = model.features(batch.x)  # type: ignore[operator]
         risk = squared_error(model.head(features), batch.y)  # type: ignore[operator]
         log_share = self.classifier(reverse(features, self.reversal)).log_softmax(dim=-1)
@@ -70,5 +67,4 @@ class DRNN(KeepsState, DomainBatchMethod):
         return risk + self.weight * cross_entropy
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take one step of the regressor and one of the classifier."""
         return descend(self.loss(stack.model, batch), stack.optimizer, self.optimizer)

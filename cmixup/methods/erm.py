@@ -27,15 +27,12 @@ class ERM(Method):
         self.transform, self.layer = transform, layer
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Look up the layer."""
         self.point = resolve_layer(model, self.layer)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the steps' seeds if there is a transformation."""
         return {} if self.transform is None else {"seed": step_seeds(order.sizes, streams.mixing)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the batch."""
         if self.transform is None:
             return self.error(model(batch.x), batch.y)
         state = self.transform.of(encode_to(model, batch.x, self.point), batch, batch.rng)

@@ -38,7 +38,6 @@ class Fish(DomainMethod):
         return domain_batches(train.domain.numpy(), self.groups, batch_size, streams.order)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of an inner step."""
         return self.error(model(batch.x), batch.y)
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:

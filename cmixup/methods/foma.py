@@ -62,7 +62,6 @@ class FOMA(ERM):
         self.near = LabelDistance(bandwidth)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Look up the layer, and build the label kernel if batches are drawn by it."""
         super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()
         if self.batches == "kernel":
@@ -84,7 +83,6 @@ class FOMA(ERM):
         return {"lam": self.lam.draw(order.sizes, streams.lam)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error on the changed rows and labels."""
         state = encode_to(model, batch.x, self.point)
         leaves = state if isinstance(state, tuple) else (state,)
         rows = batch.y.ndim - 1  # axes before the features

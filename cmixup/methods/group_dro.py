@@ -43,26 +43,21 @@ class GroupDRO(DomainMethod):
         self.eta = check_nonnegative("eta", eta)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Start from uniform weights."""
         super().fit(data, model, streams)
         n_domains = len(self.domain_ids)
         self.register_buffer("log_q", torch.full((n_domains,), -math.log(n_domains), dtype=data.train.y.dtype))
 
     def order(self, train: Split, batch_size: int, streams: Streams, **batching: bool) -> EpochBatches:
-        """Return rows of every domain alike, with replacement."""
         return domain_balanced(train.domain.numpy(), batch_size, streams.order, drop_last=batching["drop_last"])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the weighted risk, with the weights that follow from this batch."""
         return self._weigh(model, batch)[0]
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Update the weights, then take one step."""
         loss, self.log_q = self._weigh(stack.model, batch)
         return descend(loss, stack.optimizer)
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the number of training domains and the largest of their weights."""
         return super().diagnostics() | {"largest_weight": float(self.log_q.exp().max())}
 
     def _weigh(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:

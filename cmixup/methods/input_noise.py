@@ -31,19 +31,16 @@ class InputNoise(ERM):
         self.std = check_nonnegative("std", std)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Refuse inputs that are no real numbers, such as letters of a sequence."""
         x = data.train.x[torch.arange(min(2, len(data.train)))]
         if not (isinstance(x, Tensor) and x.is_floating_point()):
             kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
             raise InputError(f"method InputNoise needs inputs that are real numbers, {data.train.name} has {kind}")
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the width of the noise for each row, and the seed of each batch."""
         width = np.full(len(order.index), self.std, dtype=np.float32)
         return {"noise_std": width, "seed": step_seeds(order.sizes, streams.mixing)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the noisy rows."""
         if batch.rng is None:
             raise InputError("method InputNoise needs the draw 'seed', and the batch has none")
         width = batch.draws["noise_std"]

@@ -37,7 +37,6 @@ class LocalMetaMix(KeepsState, MetaMix):
         self._pairs, self._weight = 0, 0.0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing, and the decay to the training objects."""
         super().fit(data, model, streams)
         self.form.fit(self.pairing.tasks)
 
@@ -52,5 +51,4 @@ class LocalMetaMix(KeepsState, MetaMix):
         return drawn | {"weight": weight}
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the mean weight of the pairs drawn (the kept fraction)."""
         return {"kept_fraction": self._weight / self._pairs} if self._pairs else {}

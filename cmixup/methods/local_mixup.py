@@ -43,7 +43,6 @@ class LocalMixup(KeepsState, Mix):
         self._weight = 0.0
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing, and the decay to the training inputs."""
         self.check_partners("Local Mixup")
         super().fit(data, model, streams)
         self.inputs = Standardised(data.train.x)
@@ -76,7 +75,6 @@ class LocalMixup(KeepsState, Mix):
         return loss
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the mean weight of the pairs drawn (the kept fraction) and the share of steps without survivors."""
         if not self._pairs:
             return {}
         return {"kept_fraction": self._weight / self._pairs, "empty_steps": self._empty_steps / self._steps}

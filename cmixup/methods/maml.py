@@ -77,12 +77,9 @@ class MAML(Method):
         self.inner = inner
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error on the query after adapting to the support."""
         return squared_error(self.adapted(model, batch.x, self.inner.inner_steps), batch.y)
 
     def predictors(self) -> Mapping[str, PredictFn]:
-        """Return predictions `(B, Q)` of the query after as many inner steps as in training, and after more."""
-
         def after(steps: int) -> PredictFn:
             return lambda model, x: self.adapted(model, x, steps)
 

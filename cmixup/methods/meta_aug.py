@@ -37,7 +37,6 @@ class MetaAug(MAML):
         return {"offset": (self.period * turn).astype(np.float32)}
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return MAML's loss on the shifted labels."""
         x: Any = batch.x
         offset = batch.draws["offset"]
         return super().loss(

@@ -38,7 +38,6 @@ class MetaMix(MAML):
         self.pairing, self.lam, self.layer = pairing, lam, layer
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing and look up the mix points."""
         super().fit(data, model, streams)
         if self.layer == "random":
             hidden = model.layers[1:] if isinstance(model, Backbone) else ()
@@ -70,5 +69,4 @@ class MetaMix(MAML):
         return squared_error(prediction[..., None], target[..., None], draws["weight"]).mean()
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()

@@ -50,21 +50,17 @@ class Mix(Method):
 
     @property
     def stackable(self) -> bool:  # type: ignore[override]
-        """Whether the mixing allows that seeds are trained as one stack."""
         return self.mixing.stackable
 
     @property
     def divisible(self) -> bool:
-        """Whether a step keeps nothing of the whole stack, which the mixing decides."""
         plain = type(self).step is Mix.step and type(self).begin is Mix.begin
         return plain and type(self.mixing).step is Mixing.step
 
     def check_batch(self, batch_size: int) -> None:
-        """Raise `InputError` if full batches of `batch_size` rows do not suit the pairing."""
         self.pairing.check_batch(batch_size)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit pairing and mixing, and look up the mix point, or the points that each batch draws one of."""
         self.layers = resolve_layers(model, self.layer)
         if self.mixing.inputs and self.layers != ("input",):
             name = type(self.mixing).__name__
@@ -91,7 +87,6 @@ class Mix(Method):
             raise InputError(f"pairing must give partners before the step for {who}, got {name}")
 
     def begin(self, training: Training) -> None:
-        """Let pairing and mixing prepare for the steps."""
         self.pairing.begin(training)
         self.mixing.begin(training)
 
@@ -127,9 +122,7 @@ class Mix(Method):
         return self.error(decode_from(model, mixed, layer), target, batch.draws.get("weight"))
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take the mixing's step on the loss, with the partners that the pairing chooses by the current weights."""
         return self.mixing.step(self.loss, stack, self.pairing.with_partners(stack.model, batch))
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the pairing's diagnostics."""
         return self.pairing.diagnostics()

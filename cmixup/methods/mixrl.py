@@ -87,7 +87,6 @@ class MixRL(Mix):
         self.search = search or Search()
 
     def begin(self, training: Training) -> None:
-        """Learn the policies of all runs at once; runs that go on have them in their state."""
         super().begin(training)
         if training.resumed:
             return

@@ -40,14 +40,12 @@ class MRMAML(MAML):
         self.beta, self.prior = check_nonnegative("beta", beta), check_positive("prior", prior)
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Give the model a scale for each weight of its encoder."""
         super().fit(data, model, streams)
         if not isinstance(getattr(model, "encoder", None), nn.Module):
             raise InputError(f"model must have an encoder and a decoder to adapt, got {type(model).__name__}")
         model.rho = nn.ParameterList([torch.full_like(mu.detach(), START) for _, mu in _means(model)])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return MAML's loss with drawn weights, plus the penalty."""
         return super().loss(model, batch) + self.beta * self.divergence(model)
 
     def encode(self, model: Any, x: Tensor) -> Tensor:

@@ -83,13 +83,11 @@ class RCMixup(Mix):
             parse_bandwidth(bandwidth)  # refuses a bad value before any data is read
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Keep labels and metric and start with all rows."""
         super().fit(data, model, streams)
         self._labels, self._metric, self._epoch = data.train.y, metric_of(data.selection), 0
         self.kept = np.arange(len(data.train))
 
     def begin(self, training: Training) -> None:
-        """Keep the training, whose losses choose the rows."""
         super().begin(training)
         self._training = training
 
@@ -109,13 +107,11 @@ class RCMixup(Mix):
         return self._clean_epoch(batch_size, streams, batching)
 
     def draw(self, order: EpochBatches, streams: Streams) -> dict[str, np.ndarray]:
-        """Return the draws of `Mix` with partners among the kept rows."""
         places = EpochBatches(np.searchsorted(self.kept, order.index), order.sizes)
         drawn = super().draw(places, streams)
         return drawn | {name: self.kept[drawn[name]] for name in PARTNERS.values() if name in drawn}
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the pairing's diagnostics on the rows kept last, and how many these are."""
         return super().diagnostics() | {"kept_rows": float(len(self.kept))}
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -34,5 +34,4 @@ class RegMixup(Mix):
         self.eta = check_nonnegative("eta", eta)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the mean squared error of the rows plus `eta` times that of the mixed ones."""
         return self.error(model(batch.x), batch.y) + self.eta * super().loss(model, batch)

@@ -53,7 +53,6 @@ class SKMixup(Mix):
         self.distance = check_choice("distance", distance, ("labels", "inputs"))
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Fit the pairing, and keep the values to compare."""
         self.check_partners("SK Mixup")
         super().fit(data, model, streams)
         self._labels = data.train.y.double().numpy()

@@ -100,7 +100,6 @@ class AutoMix(KeepsState, Mixing):
         self.steps, self._steps_an_epoch = 0, 1
 
     def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
-        """Copy the model and make the Mix Block; a run that goes on loads their weights afterwards."""
         if not isinstance(model, Backbone):
             raise InputError(f"AutoMix needs a backbone with mix points, got {type(model).__name__}")
         self.steps = 0
@@ -124,13 +123,11 @@ class AutoMix(KeepsState, Mixing):
         return layer, maps[layer][1]
 
     def begin(self, training: Training) -> None:
-        """Make the Mix Block's optimiser."""
         if training.stack.size > 1:
             raise InputError(f"mixing AutoMix trains one run at a time, got a stack of {training.stack.size}")
         self.optimizer = make_optimizer("adam", self.block.parameters(), self.block_lr)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw nothing; store the number of steps an epoch."""
         self._steps_an_epoch = len(order.sizes)
         return {}
 

@@ -37,7 +37,6 @@ class Beta(Lam):
         self.lam_per = check_choice("lam_per", lam_per, self.per)
 
     def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return one draw an example, or one a group repeated over its examples."""
         if self.lam_per == self.per[0]:
             return rng.beta(self.alpha, self.alpha, int(sizes.sum())).astype(np.float32)
         return np.repeat(rng.beta(self.alpha, self.alpha, len(sizes)).astype(np.float32), sizes)
@@ -76,5 +75,4 @@ class Constant(Lam):
         self.value = check_between("value", value, 0, 1)
 
     def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return `value` for every example."""
         return np.full(int(sizes.sum()), self.value, dtype=np.float32)

@@ -103,5 +103,4 @@ class Linear(Mixing):
     """Interpolates inputs or hidden states; the label weight is lambda itself."""
 
     def forward(self, first: Any, second: Any, draws: Mapping[str, Tensor]) -> tuple[Any, Tensor]:
-        """Return the mixed state and lambda."""
         return interpolate(first, second, draws["lam"]), draws["lam"]

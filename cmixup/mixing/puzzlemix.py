@@ -76,7 +76,6 @@ class PuzzleMix(Mixing):
         self.transport = transport
 
     def fit(self, train: Split, model: nn.Module, streams: Streams | None) -> None:
-        """Refuse images that cannot be cut into these blocks."""
         height, width = train.x[torch.tensor([0])].shape[-2:]
         self.block_counts(height, width)
 

@@ -32,7 +32,6 @@ class FCN3(TableNetwork):
         self.out = StackLinear(width, out_features)
 
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
-        """Run the blocks after the first `first` up to the one numbered `last`, `(..., B, width)`."""
         if first == 0 < last and self.dimensions > 1:
             state = state.flatten(-self.dimensions)
         for k in range(first + 1, last + 1):
@@ -41,5 +40,4 @@ class FCN3(TableNetwork):
         return state
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(..., B, d_y)`."""
         return self.out(features)

@@ -22,17 +22,14 @@ class Staged(Blockwise):
     fc: nn.Linear
 
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
-        """Run the stages between two mix points, `(B, channels, ...)`."""
         for name in self.layers[first + 1 : last + 1]:
             state = getattr(self, name)(state)
         return state
 
     def pool(self, state: Tensor) -> Tensor:
-        """Return the last stage's mean over its positions, `(B, channels)`."""
         return state.mean(dim=tuple(range(2, state.ndim)))
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
         return self.fc(features)
 
 
@@ -82,7 +79,6 @@ class Torchvision(Blockwise):
         return self.trunk(state) if first < last else state
 
     def head(self, features: Tensor) -> Tensor:
-        """Return predictions `(B, d_y)`."""
         return self.last(features)
 
 

@@ -32,12 +32,10 @@ class Blocks(KeepsState, Pairing):
         self._cost = np.zeros(2)  # of the pairs as matched, and in the order drawn
 
     def check_batch(self, batch_size: int) -> None:
-        """Raise `InputError` if a block is larger than a batch."""
         if batch_size < self.k:
             raise InputError(f"batch_size must be at least k = {self.k}, got {batch_size}")
 
     def fit(self, train: Split) -> None:
-        """Keep the training inputs, to read blocks from."""
         self._x, self.n_rows, self._rows_per_chunk = train.x, len(train), rows_at_once(train.x)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:

@@ -32,7 +32,6 @@ class Threshold(Decay):
         self.eps = float("inf") if self.quantile == 1 else float(np.quantile(inputs.pair_distances(), self.quantile))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return 1 for pairs at most `eps` apart, else 0."""
         return distance <= self.eps
 
 
@@ -43,11 +42,9 @@ class Exponential(Decay):
         self.a = check_nonnegative("a", a)
 
     def fit(self, inputs: Standardised | Tasks) -> None:
-        """Find the median distance."""
         self.median = float(np.median(inputs.pair_distances()))
 
     def __call__(self, rows: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Return the weights; equal inputs weigh 1."""
         return np.exp(-self.a * distance / max(self.median, 1e-38))
 
 
@@ -58,7 +55,6 @@ class Knn(Decay):
         self.k = check_count("k", k)
 
     def fit(self, inputs: Standardised) -> None:
-        """Find the distance of each row to its k-th neighbour."""
         n = len(inputs.x)
         if self.k >= n:
             raise InputError(f"k must be less than the number of training rows, got k {self.k} for {n} rows")

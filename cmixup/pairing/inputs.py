@@ -31,7 +31,6 @@ class InputDistance(Pairing):
         self.bandwidth, self.labels = bandwidth, labels
 
     def fit(self, train: Split) -> None:
-        """Compute P."""
         n = len(train)
         if n < 2 or 8 * n * n > MAX_TABLE_BYTES:
             most = int((MAX_TABLE_BYTES / 8) ** 0.5)
@@ -56,7 +55,6 @@ class InputDistance(Pairing):
         self._effective = float(torch.cat(effective).median()) / n
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)`."""
         level = rng.random(len(order.index)) * self._cumulative[order.index, -1]
         drawn = [self._cumulative[i].searchsorted(v, "right") for i, v in zip(order.index, level, strict=True)]
         return np.array(drawn, dtype=np.int64)

@@ -30,7 +30,6 @@ class LabelDistance(Pairing):
         self.algorithm = check_choice("sampler", sampler, ALGORITHMS)
 
     def fit(self, train: Split) -> None:
-        """Build the sampler from the training labels."""
         self.fit_labels(train.y.numpy())
 
     def fit_labels(self, labels: np.ndarray) -> None:
@@ -39,7 +38,6 @@ class LabelDistance(Pairing):
         self.sampler = PartnerSampler(labels, self.bandwidth, method=self.algorithm)
 
     def set_bandwidth(self, bandwidth: float | str | list | tuple) -> None:
-        """Draw with another bandwidth from the next epoch on."""
         parse_bandwidth(bandwidth)
         if repr(bandwidth) == repr(self.bandwidth):
             return
@@ -56,7 +54,6 @@ class LabelDistance(Pairing):
         self.set_bandwidth(state["bandwidth"])
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)`, drawn for the whole epoch in one call."""
         return self.sampler.draw(order.index, rng)
 
     def diagnostics(self) -> dict[str, float | str]:

@@ -41,7 +41,6 @@ class Neighbours(KeepsState, Pairing):
         self.distance = check_choice("distance", distance, ("x", "y", "both"))
 
     def fit(self, train: Split) -> None:
-        """List every row's neighbours; every option is as likely."""
         n, most = len(train), int(self.options.max())
         if most > n - 1:
             raise InputError(f"options must be at most the {n - 1} other training rows, got {most}")
@@ -62,7 +61,6 @@ class Neighbours(KeepsState, Pairing):
         self.probabilities = np.full((n, len(self.options)), 1 / len(self.options))
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64."""
         return self.partners(order.index, self.choose(order.index, rng), rng)
 
     def choose(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -80,7 +78,6 @@ class Neighbours(KeepsState, Pairing):
         return np.where(count == 0, rows, self.nearest[rows, place])
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the mean number of neighbours, and the mean probability of each option."""
         mean = self.probabilities.mean(axis=0)
         shares = {f"share_k{k}": float(p) for k, p in zip(self.options, mean, strict=True)}
         return {"mean_k": float(mean @ self.options), **shares}

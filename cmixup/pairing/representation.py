@@ -49,13 +49,11 @@ class RepresentationDistance(Pairing):
         self.factor = check_count("factor", factor, 1)
 
     def check_model(self, model: nn.Module) -> None:
-        """Raise `InputError` if the model has no last hidden layer."""
         if not isinstance(model, Backbone) or type(model).features is Backbone.features:
             name = type(model).__name__
             raise InputError(f"pairing RepresentationDistance needs hidden representations, model {name} has none")
 
     def fit(self, train: Split) -> None:
-        """Keep the number of rows."""
         if self.labels:
             self.refuse_gaps(train)
         self._n = len(train)
@@ -74,7 +72,6 @@ class RepresentationDistance(Pairing):
         return rng.choice(free, wanted, replace=len(free) < wanted).reshape(len(rows), self.factor)
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
-        """Return the batch with partners among its candidates, drawn by the current representations."""
         return choose(batch, batch.rows("candidates", "pairing"), self.weights(model, batch))
 
     def weights(self, model: nn.Module, batch: Batch) -> Tensor:

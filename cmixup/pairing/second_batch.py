@@ -37,13 +37,11 @@ class SecondBatch(Pairing):
             raise InputError(f"factor must be 1 or more (infinity is the whole training set), got {factor!r}")
 
     def fit(self, train: Split) -> None:
-        """Keep the training labels."""
         self._labels = train.y.numpy()
         bandwidth = resolve_bandwidth(as_labels("labels", self._labels), self.bandwidth)
         self.sampler = BatchPartnerSampler(bandwidth, candidates=self.candidates)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)`."""
         size = self.factor * int(order.sizes.max())  # a smaller last batch has as many candidates as the others
         partners = []
         for first in order.batches():
@@ -64,6 +62,5 @@ class SecondBatch(Pairing):
         return drawn[~np.isin(drawn, first)][: math.ceil(size)]
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the bandwidth in use, and its effective fraction over the whole training set."""
         report = diagnose(self._labels, self.sampler.bandwidth)
         return {"bandwidth": report.bandwidth, "effective_fraction": report.effective_fraction}

@@ -33,7 +33,6 @@ class SupportPermutation(SupportPairing):
     """Takes each support example once, in random order (MetaMix's code); needs as many support as query examples."""
 
     def draw(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return one permutation a task."""
         shots = self.tasks.shots
         if self.y.shape[1] != shots:
             raise InputError(
@@ -53,7 +52,6 @@ class SupportLabels(SupportPairing):
         self.bandwidth = check_bandwidth(bandwidth)
 
     def fit(self, train: Split) -> None:
-        """Keep the training tasks and measure how many support examples a query can meet."""
         super().fit(train)
         some = self.probabilities(np.arange(min(len(self.y), TASKS_PER_CHUNK)))
         self._effective = float(np.median(1 / np.square(some).sum(axis=2))) / some.shape[2]
@@ -81,7 +79,6 @@ class SupportLabels(SupportPairing):
         return np.concatenate(parts)
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the bandwidth and the median effective share of the support."""
         return {"bandwidth": self.bandwidth, "effective_fraction": self._effective}
 
 
@@ -92,7 +89,6 @@ class SupportUniform(SupportLabels):
         super().__init__(float("inf"))
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return nothing: there is no bandwidth to report."""
         return {}
 
 
@@ -107,7 +103,6 @@ class SupportBlocks(SupportPermutation):
         self.k = check_count("k", k, 1)
 
     def fit(self, train: Split) -> None:
-        """Keep the training tasks."""
         super().fit(train)
         if self.tasks.shots % self.k:
             raise InputError(f"k must divide the {self.tasks.shots} support examples, got {self.k}")

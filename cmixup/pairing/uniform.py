@@ -11,7 +11,6 @@ class Uniform(Pairing):
     """Draws any training row with equal probability, with replacement, itself allowed (released C-Mixup code)."""
 
     def fit(self, train: Split) -> None:
-        """Remember the number of training rows."""
         self.n_rows = len(train)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
@@ -19,7 +18,6 @@ class Uniform(Pairing):
         return (rng.random(len(order.index)) * self.n_rows).astype(np.int64)
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return an effective fraction of 1: every row is an effective partner."""
         return {"effective_fraction": 1.0, "self_probability": 1.0 / self.n_rows}
 
 
@@ -27,5 +25,4 @@ class Permutation(Uniform):
     """Permutes each batch: the pairing of the original mixup code (Zhang et al. 2018)."""
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
-        """Return partners `(M,)` int64, each batch a permutation of itself."""
         return np.concatenate([rng.permutation(batch) for batch in order.batches()])

@@ -36,7 +36,6 @@ class WholePool(RepresentationDistance):
         self.encoded = torch.zeros(0)
 
     def fit(self, train: Split) -> None:
-        """Refuse inputs that cannot stay on the device."""
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
         one = read_rows(train, np.arange(1)).x
@@ -49,7 +48,6 @@ class WholePool(RepresentationDistance):
             )
 
     def begin(self, training: Training) -> None:
-        """Keep all rows, on the device."""
         self.pool = training.read("train", np.arange(len(training.data[0].train)))
 
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -58,7 +56,6 @@ class WholePool(RepresentationDistance):
         return {"level": rng.random(len(order.index)), "row": order.index, "step": step}
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
-        """Return the batch with partners among all rows, drawn by the last representations."""
         if int(batch.draws["step"].flatten()[0]) % self.every == 0:
             self.encoded = self._encode(model)
         row = batch.draws["row"]

@@ -28,7 +28,6 @@ class TablePreprocessing(Preprocessing):
 
     @property
     def in_shape(self) -> tuple[int]:
-        """Shape of an input."""
         return (len(self.features),)
 
     @property
@@ -38,7 +37,6 @@ class TablePreprocessing(Preprocessing):
 
     @property
     def read_columns(self) -> list[str]:
-        """Columns that rows without names hold, in this order."""
         return [column.name for column in self.columns if column.features]
 
     @property
@@ -75,7 +73,6 @@ class TablePreprocessing(Preprocessing):
 
     @classmethod
     def read_fields(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields as they stand in the JSON, whose columns have their kinds, and which may lack units."""
         read = super().read_fields
         columns = tuple(KINDS[column["kind"]](**read(column)) for column in given.pop("columns"))
         return {"units": (), **read(given), "columns": columns}

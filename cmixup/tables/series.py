@@ -59,7 +59,6 @@ class SeriesPreprocessing(Preprocessing):
 
     @property
     def in_shape(self) -> tuple[int, int]:
-        """Shape of an input."""
         return self.window, len(self.columns)
 
     @property

@@ -99,15 +99,12 @@ class InLossUnits(Backbone):
         self.model, self.labels = model, labels
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the model's features."""
         return self.model.features(x)  # type: ignore[operator]
 
     def head(self, features: Tensor) -> Tensor:
-        """Return the model's prediction from features, in the loss's units."""
         return self.labels.scale(self.model.head(features))  # type: ignore[operator]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the model's prediction in the loss's units."""
         return self.labels.scale(self.model(x))
 
 
@@ -183,11 +180,9 @@ class LossWithGaps(Loss):
     """The squared error of the labels that are there; NaN is none."""
 
     def error(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Return `known_squared_error`."""
         return known_squared_error(prediction, target, weight)
 
     def errors(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Return the error of each row, averaged over the label dimensions that are there, `(..., B)`."""
         return known_squared_error(prediction.unsqueeze(-2), target.unsqueeze(-2))
 
 

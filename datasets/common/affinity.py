@@ -112,7 +112,6 @@ class DrugTarget(Dataset):
         return table, drugs, encode([p.upper() for p in table.proteins], PROTEIN_SYMBOLS, self.protein_length)
 
     def load(self, seed: int) -> RegressionData:
-        """Return the splits; the pairs are read and encoded once, whatever the run seed."""
         table, drugs, proteins = self._encoded
         splits = []
         for part, rows in self.split(table, seed).items():
@@ -141,11 +140,9 @@ class MatrixDrugTarget(DrugTarget):
         return matrix
 
     def notes(self) -> tuple[str, ...]:
-        """Say that this is not the paper's dataset."""
         return (*super().notes(), f"not the paper's DTI: another task, split by proteins with seed {self.split_seed}")
 
     def read(self) -> PairTable:
-        """Read drugs, proteins and the matrix."""
         fetched = self.fetch()
         drugs, proteins = (json.loads(path.read_text(encoding="utf-8")) for _, path in fetched[:2])
         matrix = self.labels(np.loadtxt(fetched[2][1]))
@@ -162,7 +159,6 @@ class MatrixDrugTarget(DrugTarget):
         return PairTable(list(drugs.values()), list(proteins.values()), drug, protein, y, group, checksums)
 
     def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """Return 12 pairs of each of 20 proteins."""
         drugs = {str(k): s for k, s in enumerate(synthetic_strings(rng, 12, DRUG_SYMBOLS, 20, 90))}
         proteins = {str(k): s for k, s in enumerate(synthetic_strings(rng, 20, PROTEIN_SYMBOLS, 60, 300))}
         rows = np.arange(240)

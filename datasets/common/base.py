@@ -168,7 +168,6 @@ class TabularDataset(Dataset):
         """Return the rows of "train", "val" and "test"."""
 
     def load(self, seed: int) -> RegressionData:
-        """Return the rows after they are checked, split and scaled."""
         table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
         for label, values in (("x", table.x), ("y", table.y)):
             unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)

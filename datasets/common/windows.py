@@ -90,7 +90,6 @@ class SeriesDataset(Dataset):
         return level * (3 + daily + 0.5 * weekly + drift + 0.1 * rng.normal(size=daily.shape))
 
     def load(self, seed: int) -> RegressionData:
-        """Read, scale and split; every run seed gets the same rows."""
         values, checksums = (self.synthetic_rows(np.random.default_rng(0)), {}) if self.synthetic else self.read()
         targets = target_rows(len(values), self.window, self.horizon, self.name)
         scale = np.abs(values if self.scaling == "all" else values[: targets["train"].stop]).max(axis=0)

@@ -59,7 +59,6 @@ class RenderedDataset(TaskDataset):
         return views
 
     def views(self) -> tuple[Views, Views]:
-        """Return the views of the training objects and of the test objects."""
         every = self.render()
         order = np.random.default_rng(self.split_seed).permutation(len(every.names))
         return every.select(np.sort(order[self.n_test :])), every.select(np.sort(order[: self.n_test]))

@@ -76,7 +76,6 @@ class TaskDataset(Dataset):
         return synthetic_objects() if self.synthetic else self.views()
 
     def load(self, seed: int) -> RegressionData:
-        """Read the views and draw the tasks."""
         train, test = (views.shrunk(self.side) for views in self.objects())
         checksums = {**train.about["sources"], **test.about["sources"]}
         if self.val_objects >= len(train.names):

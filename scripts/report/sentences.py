@@ -22,8 +22,8 @@ def printed_bandwidth(e: Evidence) -> str:
     partners = e.rows("bandwidth.csv", "effective_fraction", dataset="skillcraft", bandwidth=released).mean
     require(alone > SELF, "the printed bandwidth pairs rows with themselves")
     return (
-        f"The bandwidth that the paper prints for SkillCraft ({printed:g}) makes every example its own partner, so "
-        "that training with it is training without mixing, unless labels were scaled in another way. The released code "
+        f"The bandwidth that the paper prints for SkillCraft ({printed:g}) makes every example its own partner. "
+        "Training with it is training without mixing, unless labels were scaled in another way. The released code "
         f"has {released:g}, with which an example has {partners:.0%} of the others as partners, on average"
     )
 

@@ -285,7 +285,7 @@ def claims_file() -> dict[str, str]:
     return {"claims.csv": to_csv(claim_rows(), COLUMNS)}
 
 
-HEAD = ("the paper says", "where", "printed hyperparameters", "the authors' code's")
+HEAD = ("the paper says", "printed hyperparameters", "the authors' code's")
 
 
 @fills
@@ -295,7 +295,7 @@ def claims_part() -> dict[str, dict[str, str]]:
     for name, claim in load_claims().items():
         texts = {row["preset"]: _verdict_text(row) for row in rows if row["claim"] == name and "val" not in row["rule"]}
         if texts:
-            body.append([claim.says, claim.where, *(texts.get(p, texts.get("", "—")) for p in PRESETS)])
+            body.append([claim.says, *(texts.get(p, texts.get("", "—")) for p in PRESETS)])
     return {"results/findings.md": {"claims": markdown_table(HEAD, body, left=len(HEAD))}}
 
 
@@ -322,4 +322,4 @@ def abstract_gains(e: Evidence) -> str:
             gains.setdefault(kind, []).extend(100 * (sign * rows.loc[ours, "mean"] - best) / abs(best))
         means = ", ".join(f"{np.mean(some):.1f} % over {kind}" for kind, some in gains.items())
         parts.append(f"{about} {means} (printed: {printed} %)")
-    return f"By the paper's own tables the mean gain over the best prior method is {'; '.join(parts)}"
+    return f"Mean gains over the best prior method by the paper's own tables: {'; '.join(parts)}"

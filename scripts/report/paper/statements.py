@@ -207,8 +207,8 @@ def three_seeds(_: Evidence) -> str:
         ahead, large = (_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))
         parts.append(f"{name} {ahead} and {large}")
     return (
-        "Three seeds of each method, unpaired as in the paper, would show C-Mixup ahead, and ahead by as much as "
-        f"published, in this share of draws from our seeds, over both presets: {'; '.join(parts)}"
+        "Three unpaired seeds, as in the paper, would show C-Mixup ahead, and ahead by as much as "
+        f"published, in these shares of draws: {'; '.join(parts)}. They are from our seeds, over both presets"
     )
 
 

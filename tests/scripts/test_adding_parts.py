@@ -85,7 +85,7 @@ CONFIGS = {
 def on_the_page() -> Iterator[tuple[str, str]]:
     """The files that docs/new_method.md shows, path and text: a block's file is the one named last before it."""
     root = CONFIG_DIR.parent
-    page = (root / "docs" / "new_method.md").read_text().partition("## To a checkout")[2]
+    page = (root / "docs" / "new_method.md").read_text().partition("## To the clone")[2]
     for target, source in re.findall(r"`(cmixup/[\w/]+\.py)` is a copy of `(examples/[\w/]+\.py)`", page):
         yield target, (root / source).read_text()
     for block in re.finditer(r"```(?:python|(yaml))\n(.*?)```", page, re.DOTALL):

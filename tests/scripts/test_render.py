@@ -96,7 +96,7 @@ def test_curves_are_published_of_runs_that_tracked_them(tmp_path):
 def test_cells_without_runs_are_listed_with_the_reason():
     experiment = load_experiment("table_batch_id")
     there = [("airfoil", method) for method in experiment.methods] + [("no2", "cmixup")]
-    absent = "the full file was not at hand (electricity_fragment is a part of it, and no column of the paper)"
+    absent = "our machines could not reach its host (electricity_fragment is a part of it, and no column of the paper)"
     assert missing_lines(experiment, pd.DataFrame(there, columns=["dataset", "method"])) == [
         "NO2, C-Mixup-batch: not run yet",
         "Exchange-Rate: not run yet; a run without mixing takes about 6 minutes on a CPU core",

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, diagnose, mixing_at
-from cmixup.adapters import batch as batch_module
+from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, mixing_at
 from cmixup.adapters.pairs import Pair
 from tests.adapters.test_hidden import net, rows
 
@@ -327,17 +326,3 @@ def test_a_loader_may_hand_batches_out_whole(keep: Any) -> None:
     for whole, parts in zip(other, one, strict=True):
         assert type(whole) is type(parts)
         assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(whole, parts, strict=True))
-
-
-def test_batches_of_every_size_follow_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights, rounds of proposals and a sampler for the batch draw by the same probabilities."""
-    y = torch.rand(600, 1, generator=torch.Generator().manual_seed(0))
-    report = diagnose(y, 0.1)
-    gaps = []
-    for small, large in ((10**6, 10**6), (128, 10**6), (128, 512)):
-        monkeypatch.setattr(batch_module, "SMALL_BATCH", small)
-        monkeypatch.setattr(batch_module, "LARGE_BATCH", large)
-        mixing = CMixup(0.1, seed=0)
-        gaps.append(np.mean([float((y[mixing.draw(y).partner] - y).abs().mean()) for _ in range(20)]))
-    assert gaps == pytest.approx([report.pair_gap] * 3, rel=0.02)
-    assert len(set(gaps)) == 3

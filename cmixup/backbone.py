@@ -153,8 +153,6 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
 
 def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
     """Return the mix points that `layer` stands for: one, or those of which each batch draws one."""
-    if isinstance(model, Backbone):
-        name = model.default_layer if layer == "hidden" else layer
-        if name is not None and name in model.layer_choices:
-            return model.layer_choices[name]
-    return (resolve_layer(model, layer),)
+    kind: Backbone | type[Backbone] = model if isinstance(model, Backbone) else Backbone
+    name = kind.default_layer if layer == "hidden" else layer
+    return kind.layer_choices.get(str(name)) or (resolve_layer(model, layer),)

@@ -11,7 +11,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
-from cmixup.spread import moments, varies
+from cmixup.spread import moments
 from cmixup.tables.columns import as_numbers, cell, read_column
 from cmixup.tables.series import FILLS, ROW, STEPS, OneSeries, SeriesPreprocessing
 from cmixup.tables.steps import text_of
@@ -19,7 +19,7 @@ from cmixup.tables.written import Reading, form_of_times, unit_of
 from datasets.common.base import SPLITS
 from datasets.common.naive import naive_forecasts
 from datasets.common.table.fitting import numbers_rows
-from datasets.common.table.problems import reading_lines
+from datasets.common.table.problems import labels_seen, reading_lines
 from datasets.common.table.reading import columns_named
 from datasets.common.table.text_file import TextFile
 from datasets.common.table.user import Source, as_names
@@ -202,10 +202,7 @@ class Series(TextFile):
         training = np.concatenate([one.values[: one.observed][one.times[: one.observed] < cuts[0]] for one in every])
         made = made.scaled_by(*moments(training))
         everything = np.concatenate([one.values[: one.observed, :m] for one in every])
-        for name, values in zip(made.columns[:m], everything.T, strict=True):
-            if not varies(values.min(), values.max(), len(values)):
-                what = f"target {name!r} of {placed.source.name} is {values[0]:g} in every row"
-                raise InputError(f"{what}: there is nothing to forecast")
+        labels_seen(made.columns[:m], everything, placed.source.name, log=True)
         x = torch.from_numpy(np.concatenate([made.inputs(one) for one in every]))
         rows = {part: list[np.ndarray]() for part in SPLITS}  # after each window, of the concatenated series
         begins = np.cumsum([0, *(len(one.times) for one in every)])

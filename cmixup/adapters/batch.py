@@ -205,7 +205,9 @@ class CMixup(nn.Module):
         What several states were averaged to is none, with a warning: the mixing goes on as it is.
         """
         try:
-            content, seen = _read_state(state)
+            archive = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")
+            with np.load(io.BytesIO(archive), allow_pickle=False) as file:  # its checksums show damage
+                content, seen = json.loads(file["content"].tobytes()), file["seen"]
             epoch, fitted_to = (check_count(name, content[name]) for name in ("epoch", "fitted_to"))
             self._streams.restore(content["streams"])
         except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
@@ -251,10 +253,3 @@ class CMixup(nn.Module):
             given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
         self._sampler = BatchPartnerSampler(resolve_bandwidth(points, given, period=period), period=period)
         self._fitted_to = len(values)
-
-
-def _read_state(state: Tensor) -> tuple[dict[str, Any], np.ndarray]:
-    """Return the content of a state and the labels in it; the archive's checksums show damage."""
-    content = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        return json.loads(file["content"].tobytes()), file["seen"]

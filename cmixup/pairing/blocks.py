@@ -72,19 +72,15 @@ class Blocks(KeepsState, Pairing):
             step = max(1, self._rows_per_chunk // (2 * int(size)))
             for s in range(0, len(blocks), step):
                 part = blocks[s : s + step]
-                cost = self._costs(order.index[part], theirs[part])
+                rows, place = np.unique(np.stack([order.index[part], theirs[part]]), return_inverse=True)
+                x = read(self._x, rows)
+                mine, other = torch.from_numpy(place.reshape(2, *part.shape))
+                cost = euclidean(x[mine], x[other]).double().square().numpy()  # (n, size, size)
                 chosen = assign(cost)
                 partners[part] = np.take_along_axis(theirs[part], chosen, axis=1)
                 self._cost[0] += np.take_along_axis(cost, chosen[:, :, None], axis=2).sum()
                 self._cost[1] += np.trace(cost, axis1=1, axis2=2).sum()
         return partners
-
-    def _costs(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return `(n, size, size)` float64 costs of n blocks of rows `(n, size)`: squared distances of their inputs."""
-        rows, place = np.unique(np.stack([first, second]), return_inverse=True)
-        x = read(self._x, rows)
-        mine, other = torch.from_numpy(place.reshape(2, *first.shape))
-        return euclidean(x[mine], x[other]).double().square().numpy()
 
 
 def assign(cost: np.ndarray) -> np.ndarray:

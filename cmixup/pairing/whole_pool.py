@@ -57,14 +57,10 @@ class WholePool(RepresentationDistance):
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
         if int(batch.draws["step"].flatten()[0]) % self.every == 0:
-            self.encoded = self._encode(model)
+            blocks = torch.split(self.pool.x, BLOCK, dim=self.pool.y.ndim - 2)
+            h = torch.cat([encode(model, block) for block in blocks], dim=-2)  # (..., N, D)
+            self.encoded = torch.cat([h, self.pool.labels.to(h.dtype)], dim=-1) if self.labels else h
         row = batch.draws["row"]
         d = self.distances(picker(row)(self.encoded), self.encoded)
         d.scatter_(-1, row.unsqueeze(-1), torch.inf)
         return choose(batch, self.pool, weights_of(d, self.variance(d)))
-
-    def _encode(self, model: nn.Module) -> Tensor:
-        """Return the representations of all rows, `(..., N, D)`, with labels beside them if they are compared."""
-        blocks = torch.split(self.pool.x, BLOCK, dim=self.pool.y.ndim - 2)
-        h = torch.cat([encode(model, block) for block in blocks], dim=-2)
-        return torch.cat([h, self.pool.labels.to(h.dtype)], dim=-1) if self.labels else h

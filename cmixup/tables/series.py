@@ -208,7 +208,8 @@ class SeriesPreprocessing(Preprocessing):
         are: each forecasts one step.
         """
         every = self.series(frame, source)
-        windows, whole, short = [], self._whole(every), [one for one in every if one.observed < self.window]
+        short = [one for one in every if one.observed < self.window]
+        windows, whole = [], [one for one in every if one.observed >= self.window]
         what = f"has {short[0].observed} rows with a target; a window needs {self.window}" if short else ""
         if not whole:
             raise InputError(f"{source}{f', {self.id} {short[0].name}' if self.id else ''} {what}")
@@ -229,10 +230,6 @@ class SeriesPreprocessing(Preprocessing):
             windows += [rows[end - self.window : end] for end in self._ends(one)]
         return np.stack(windows)
 
-    def _whole(self, every: Sequence[OneSeries]) -> list[OneSeries]:
-        """Return the series that have enough rows for a window."""
-        return [one for one in every if one.observed >= self.window]
-
     def _ends(self, one: OneSeries) -> range:
         """Return the rows that follow the windows of `apply`."""
         first = one.observed if self.steps == "all" else max(self.window, one.observed - self.horizon + 1)
@@ -244,7 +241,7 @@ class SeriesPreprocessing(Preprocessing):
         Its index holds the times, below the names of the series where there are several.
         """
         index = list[tuple[str, Any]]()
-        for one in self._whole(self.series(frame)):
+        for one in (one for one in self.series(frame) if one.observed >= self.window):
             after = grid(one.times[one.observed - 1], self.horizon + 1, one.step)[1:]
             count = self.horizon if self.steps == "all" else len(self._ends(one))
             index += [(one.name, time) for time in after[-count:]]

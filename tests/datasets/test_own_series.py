@@ -275,7 +275,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({}, cells("a", {7: "many"}), "row 8, column 'a': 'many' is not a number; fix it, or give dataset.missing"),
     ({}, change(a="x", b="y"), "target must name a column of load.csv: none beside time holds numbers"),
     ({"target": "a"}, change(a=None), "load.csv has no value of a in any row"),
-    ({}, change(a=3.0), "target 'a' of load.csv is 3 in every row: there is nothing to forecast"),
+    ({}, change(a=3.0), "target 'a' of load.csv is 3 in every row: there is nothing to predict"),
     ({"window": 28}, same, "window 28 with horizon 3 is too long for load.csv: its 50 times leave nothing for train"),
     ({"steps": "all", "horizon": 11, "window": 2}, same, "its 50 times leave nothing for val"),
     ({"id": "a"}, same, "rows; a series needs 3 or more"),

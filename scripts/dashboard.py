@@ -62,27 +62,17 @@ def make_workspace(
         ],
         "predictions": [panels.WeavePanelSummaryTable(table_name="test/predictions")],
     }
-    return workspaces.Workspace(
-        entity=entity,
-        project=project,
-        name=" ".join(filter(None, [dataset, metric, "over", *over])),
-        sections=[
-            workspaces.Section(
-                name,
-                parts,
-                is_open=True,
-                layout_settings=workspaces.SectionLayoutSettings(
-                    columns=min(len(parts), 2), rows=(len(parts) + 1) // 2
-                ),
-            )
-            for name, parts in shown.items()
-        ],
-        settings=workspaces.WorkspaceSettings(max_runs=100),
-        runset_settings=workspaces.RunsetSettings(
-            filters=expr.And(expr.Tags().isin([dataset])) if dataset else "",  # of a run: its dataset is a tag
-            groupby=[expr.Config(path) for path in dict.fromkeys(["method.name", *paths[:1]])],
-        ),
+    sections = []
+    for name, parts in shown.items():
+        layout = workspaces.SectionLayoutSettings(columns=min(len(parts), 2), rows=(len(parts) + 1) // 2)
+        sections.append(workspaces.Section(name, parts, is_open=True, layout_settings=layout))
+    runs = workspaces.RunsetSettings(
+        filters=expr.And(expr.Tags().isin([dataset])) if dataset else "",  # of a run: its dataset is a tag
+        groupby=[expr.Config(path) for path in dict.fromkeys(["method.name", *paths[:1]])],
     )
+    title, most = " ".join(filter(None, [dataset, metric, "over", *over])), workspaces.WorkspaceSettings(max_runs=100)
+    about: dict[str, Any] = {"name": title, "sections": sections, "settings": most, "runset_settings": runs}
+    return workspaces.Workspace(entity=entity, project=project, **about)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -107,11 +107,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         what = check_choice("what", given.get("what", ""), ("all", *CHECKS))
         results = Path(given.get("results") or RESULTS)
         checks: dict[str, Callable[[], Checked]] = {
-            "data": check_data,
-            "scores": lambda: check_scores(results),
-            "pages": lambda: check_pages(results),
+            "data": check_data, "scores": lambda: check_scores(results), "pages": lambda: check_pages(results),
             "cells": lambda: check_cells(results, given),
-        }
+        }  # fmt: skip
         for name in checks if what == "all" else [what]:
             wrong, line = checks[name]()
             for one in wrong:

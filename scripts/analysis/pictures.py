@@ -39,24 +39,15 @@ KEYS = {"results": RESULTS_KEY}
 
 @dataclass(frozen=True)
 class Pool:
-    """Examples that may be mixed with each other.
+    """Examples that may be mixed with each other."""
 
-    Attributes:
-        images: (N, H, W) or (N, H, W, 3) in [0, 1].
-        y, degrees: (N,) labels, and the angles that they are of.
-        group: (N,) the object or the domain of each.
-        dataset: whose preset paper has the bandwidth of the label kernel.
-        kind: what a group is, in one word.
-        title: of the picture.
-    """
-
-    images: np.ndarray
-    y: np.ndarray
-    degrees: np.ndarray
-    group: np.ndarray
-    dataset: str
-    kind: str
-    title: str
+    images: np.ndarray  # (N, H, W) or (N, H, W, 3) in [0, 1]
+    y: np.ndarray  # (N,) labels
+    degrees: np.ndarray  # (N,) the angles that these are of
+    group: np.ndarray  # (N,) the object or the domain of each
+    dataset: str  # whose preset paper has the bandwidth of the label kernel
+    kind: str  # what a group is, in one word
+    title: str  # of the picture
 
 
 def make_samplers(pool: Pool) -> dict[str, PartnerSampler]:

@@ -97,20 +97,13 @@ def _link_errors(
 
 @dataclass(frozen=True)
 class Theorem1:
-    """Regression on one data set: theta by least squares and g by Nadaraya-Watson, both from mixed rows.
+    """Regression on one data set: theta by least squares and g by Nadaraya-Watson, both from mixed rows."""
 
-    Attributes:
-        n, p: rows and features.
-        bandwidth: of C-Mixup's kernel, in label units.
-        width: of the Nadaraya-Watson kernel.
-        test: rows on which the error is measured.
-    """
-
-    n: int = 4000
-    p: int = 50
-    bandwidth: float = 0.1
-    width: float = 0.15
-    test: int = 400
+    n: int = 4000  # rows
+    p: int = 50  # features
+    bandwidth: float = 0.1  # of C-Mixup's kernel, in label units
+    width: float = 0.15  # of the Nadaraya-Watson kernel
+    test: int = 400  # rows on which the error is measured
 
     def run(self, seed: int, methods: Sequence[str] = METHODS) -> list[Finding]:
         """Return test errors of a seed, cos(theta_hat, theta) and the share of pairs of one cluster."""
@@ -134,20 +127,13 @@ class Theorem2:
     """Regression on tasks that share theta: their query rows are mixed with their support rows.
 
     theta comes from the mixed rows of all tasks; the link of a new task from its own mixed rows.
-
-    Attributes:
-        n: rows of all training tasks together, 200 a task.
-        p: features.
-        bandwidth: of C-Mixup's kernel, in label units.
-        width: of the Nadaraya-Watson kernel.
-        test: rows of a new task on which the error is measured.
     """
 
-    n: int = 20000
-    p: int = 40
-    bandwidth: float = 0.15
-    width: float = 0.2
-    test: int = 500
+    n: int = 20000  # rows of all training tasks together, 200 a task
+    p: int = 40  # features
+    bandwidth: float = 0.15  # of C-Mixup's kernel, in label units
+    width: float = 0.2  # of the Nadaraya-Watson kernel
+    test: int = 500  # rows of a new task on which the error is measured
 
     support = 100  # rows of a training task, and as many of its query
     new_support = 200
@@ -187,24 +173,17 @@ class Theorem2:
 
 @dataclass(frozen=True)
 class Theorem3:
-    """Ridge regression under covariate shift: rows of one domain are mixed with rows of another, lambda 1/2.
+    """Ridge regression under covariate shift: rows of one domain are mixed with rows of another, lambda 1/2."""
 
-    Attributes:
-        n: rows of a domain.
-        p: features, a quarter of them invariant (p1) and the others (a, p2) of opposite sign in the other domain.
-        bandwidth: of C-Mixup's kernel, in units of the median distance of a label of the first domain from the nearest
-            label of another row of the second.
-        noise: standard deviation of all noise.
-        penalty: of the ridge.
-        scale: by which a is larger in the test domain.
-    """
-
-    n: int = 400
+    n: int = 400  # rows of a domain
+    # features, a quarter of them invariant (p1) and the others (a, p2) of opposite sign in the other domain
     p: int = 160
+    # of C-Mixup's kernel, in units of the median distance of a label of the first domain from the nearest label of
+    # another row of the second
     bandwidth: float = 1 / 3
-    noise: float = 1e-7
-    penalty: float = 50.0
-    scale: float = 3.0
+    noise: float = 1e-7  # standard deviation of all noise
+    penalty: float = 50.0  # of the ridge
+    scale: float = 3.0  # by which a is larger in the test domain
 
     @property
     def invariant(self) -> int:

@@ -92,19 +92,12 @@ def target_of(node: Mapping[str, Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Part:
-    """A checked node of the configuration.
+    """A checked node of the configuration."""
 
-    Attributes:
-        function: the class or function that it calls.
-        given: its arguments; nodes below it are parts themselves.
-        shared: options that everything of its kind takes, for the method `with_options` of what is built.
-        kind: the class of what it builds.
-    """
-
-    function: Callable[..., Any]
-    given: dict[str, Any]
-    shared: dict[str, Any]
-    kind: Any
+    function: Callable[..., Any]  # the class or function that it calls
+    given: dict[str, Any]  # its arguments; nodes below it are parts themselves
+    shared: dict[str, Any]  # options that everything of its kind takes, for the method `with_options` of what is built
+    kind: Any  # the class of what it builds
 
     def build(self, *more: Any) -> Any:
         """Return what the function makes of the arguments, after the parts below it are built."""

@@ -38,30 +38,20 @@ MOST_THREADS = 1024  # PyTorch crashes where the system cannot start as many
 
 @dataclass(frozen=True)
 class Job:
-    """One checked configuration: everything that is needed to train it, before any work is done.
+    """One checked configuration: everything that is needed to train it, before any work is done."""
 
-    Attributes:
-        config: the resolved configuration.
-        seeds: all seeds asked for.
-        options: what differs from dataset, model, method and preset alone.
-        label: the job in a few words.
-        folder: where the seeds' folders go.
-        out: holds `runs`, and the locks of those who work there.
-        stackable: whether its method and model train as a stack.
-    """
-
-    config: dict[str, Any]
-    seeds: list[int]
-    options: dict[str, Any]
-    label: str
-    folder: Path
-    out: Path
+    config: dict[str, Any]  # the resolved configuration
+    seeds: list[int]  # all seeds asked for
+    options: dict[str, Any]  # what differs from dataset, model, method and preset alone
+    label: str  # the job in a few words
+    folder: Path  # where the seeds' folders go
+    out: Path  # holds `runs`, and the locks of those who work there
     device: torch.device
     settings: TrainSettings
     dataset: Any
     make_model: Callable[..., torch.nn.Module]
     make_method: Callable[[], Any]
-    stackable: bool = False
+    stackable: bool = False  # whether its method and model train as a stack
     pending: list[int] = field(default_factory=list)
 
     def run_folder(self, seed: int) -> Path:

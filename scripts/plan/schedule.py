@@ -38,19 +38,13 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Item:
-    """What one worker trains, as a rule a stack.
+    """What one worker trains, as a rule a stack."""
 
-    Attributes:
-        name: what progress and problems call it; no two share one.
-        jobs: what it trains.
-        epochs: that it trains in all, for the time left.
-        call: trains in the worker in place of the jobs, as `call(report)`; see `train_item`. A partial of a function
-            at the top of a module.
-    """
-
-    name: str
-    jobs: tuple[Job, ...] = ()
-    epochs: int = 0
+    name: str  # what progress and problems call it; no two share one
+    jobs: tuple[Job, ...] = ()  # what it trains
+    epochs: int = 0  # that it trains in all, for the time left
+    # trains in the worker in place of the jobs, as `call(report)`; see `train_item`. A partial of a function at the top
+    # of a module
     call: Callable[[Report], None] | None = None
 
     @property

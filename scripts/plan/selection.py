@@ -67,20 +67,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class SelectedCell:
-    """A dataset and a method of an experiment.
-
-    Attributes:
-        dataset, method: their names.
-        seeds: those that are trained, unless they are published already.
-        words: of the command line of `scripts.train` that all of its jobs share.
-        changes: what each of its jobs changes of the preset, in words; a job without any changes nothing.
-    """
+    """A dataset and a method of an experiment."""
 
     dataset: str
     method: str
-    seeds: list[int]
-    words: list[str]
-    changes: list[list[str]]
+    seeds: list[int]  # those that are trained, unless they are published already
+    words: list[str]  # of the command line of `scripts.train` that all of its jobs share
+    changes: list[list[str]]  # what each of its jobs changes of the preset, in words; a job without any changes nothing
 
 
 def selected_cells(experiment: Experiment, choice: Choice) -> Iterator[SelectedCell]:

@@ -48,21 +48,14 @@ class Unsupported(InputError):
 
 @dataclass(frozen=True)
 class Sample:
-    """Values of one quantity.
+    """Values of one quantity."""
 
-    Attributes:
-        summary: their mean, standard deviation and number.
-        values: each of them by its unit: the seed, or the row of a file. It is empty for the paper.
-        units: what the units are. Two samples are paired where this is the same.
-        clusters: for units that depend on each other, the cluster of each.
-        decimals: how many the paper prints.
-    """
-
-    summary: Summary
+    summary: Summary  # their mean, standard deviation and number
+    # each of them by its unit: the seed, or the row of a file. It is empty for the paper
     values: Mapping[int, float] = field(default_factory=dict)
-    units: str = ""
-    clusters: Mapping[int, Hashable] | None = None
-    decimals: int = 3
+    units: str = ""  # what the units are. Two samples are paired where this is the same
+    clusters: Mapping[int, Hashable] | None = None  # for units that depend on each other, the cluster of each
+    decimals: int = 3  # how many the paper prints
 
     @property
     def mean(self) -> float:

@@ -32,14 +32,11 @@ CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Score:
-    """One method's score: ours, the paper's (over 3 seeds), both or neither.
-
-    `decimals` is how many the paper prints.
-    """
+    """One method's score: ours, the paper's (over 3 seeds), both or neither."""
 
     ours: Summary | None = None
     paper: Summary | None = None
-    decimals: int = 3
+    decimals: int = 3  # that the paper prints
     best: bool = False
 
     @property
@@ -62,40 +59,30 @@ class Score:
 
 @dataclass(frozen=True)
 class Block:
-    """The part of a table for one dataset.
-
-    Attributes:
-        compare: the method whose paired differences to the others are shown.
-        metrics: what its page shows.
-        cells: by method and metric, methods in the order of their rows; the CSV file has further metrics.
-        intervals: `compare` minus each other method, by metric and method.
-        notes: what a reader must know.
-        runs: the table of each method's runs below results/runs; none where it has no runs.
-    """
+    """The part of a table for one dataset."""
 
     dataset: str
-    metrics: Sequence[str]
-    cells: Mapping[str, Mapping[str, Score]]
-    compare: str = ""
-    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
+    metrics: Sequence[str]  # what its page shows
+    cells: Mapping[
+        str, Mapping[str, Score]
+    ]  # by method, in the order of rows, and metric; the CSV file has further ones
+    compare: str = ""  # the method whose paired differences to the others are shown
+    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)  # of these, by metric and method
     notes: Sequence[str] = ()
-    runs: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)  # the table of a method's runs below results/runs
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A titled table of blocks; `notes` are on all of them, `missing` lists what is not in it and why.
-
-    `about` says how runs of `preset` differ from the paper's, `epoch` whose weights are scored.
-    """
+    """A titled table of blocks."""
 
     title: str
     blocks: Sequence[Block]
-    missing: Sequence[str] = ()
+    missing: Sequence[str] = ()  # what is not in it, and why
     notes: Sequence[str] = ()
-    epoch: str = "of the best validation score"
+    epoch: str = "of the best validation score"  # whose weights are scored
     preset: str = "paper"
-    about: str = ""
+    about: str = ""  # how runs of the preset differ from the paper's
 
     @property
     def legend(self) -> str:

@@ -38,18 +38,12 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is published of one setting of a part.
+    """What is published of one setting of a part."""
 
-    Attributes:
-        rules: of the part.
-        condition: how much of a table it uses.
-        tables: which have every method, in words.
-        runs: of the networks on these tables, and of what stands beside them, see `scripts.study.cells.read_store`.
-    """
-
-    rules: Rules
-    condition: Condition
-    tables: str
+    rules: Rules  # of the part
+    condition: Condition  # how much of a table it uses
+    tables: str  # which have every method, in words
+    # of the networks on these tables, and of what stands beside them, see `scripts.study.cells.read_store`
     runs: pd.DataFrame
 
     @property

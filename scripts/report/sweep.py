@@ -17,19 +17,12 @@ ERM = "erm"
 
 @dataclass(frozen=True)
 class Point:
-    """The runs of one value of an option.
-
-    Attributes:
-        value: of the option.
-        scores: test score by seed.
-        on_val: mean of the same score on validation; NaN where validation has no such score.
-        erm: test score by seed of ERM with all other options the same, where a user's runs have it.
-    """
+    """The runs of one value of an option."""
 
     value: Any
-    scores: dict[int, float]
-    on_val: float = math.nan
-    erm: Mapping[int, float] = field(default_factory=dict)
+    scores: dict[int, float]  # of test, by seed
+    on_val: float = math.nan  # mean of the same score on validation; NaN where it has no such score
+    erm: Mapping[int, float] = field(default_factory=dict)  # of ERM with all other options the same, where it was run
 
     @property
     def interval(self) -> Interval:
@@ -39,27 +32,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Scores over an option, of a dataset beside methods that do not have the option, or of a user's runs.
+    """Scores over an option, of a dataset beside methods that do not have the option, or of a user's runs."""
 
-    Attributes:
-        title: the dataset's, or what tells the runs from others.
-        option, metric: over which, and which score.
-        points: in ascending order of their values.
-        lines: test scores by seed of the other methods, by name.
-        naive: test scores of predictions that need no training, by name, where all runs have the same.
-    """
-
-    title: str
+    title: str  # the dataset's, or what tells the runs from others
     option: str
     metric: str
-    points: list[Point]
-    lines: dict[str, dict[int, float]] = field(default_factory=dict)
-    naive: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def short_option(self) -> str:
-        """The option's last word."""
-        return self.option.rpartition(".")[2]
+    points: list[Point]  # in ascending order of their values
+    lines: dict[str, dict[int, float]] = field(default_factory=dict)  # test scores of other methods, by name and seed
+    naive: dict[str, float] = field(default_factory=dict)  # of test, of predictions without training, where all agree
 
 
 def seed_interval(scores: Mapping[int, float]) -> Interval:

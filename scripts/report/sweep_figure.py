@@ -27,20 +27,12 @@ FEWEST_SEEDS, FEWEST_VALUES = 5, 4  # a published sweep with fewer has a table a
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows.
+    """What one panel shows: scores, or paired differences from ERM's."""
 
-    Attributes:
-        x: ascending values, or places 0, 1, ... where they are no finite numbers.
-        ticks: their labels then; empty for numbers.
-        scores: of each value the mean and 95 % t interval over seeds.
-        lines: means of every other method, by name.
-        paired: whether these are paired differences from ERM's scores.
-    """
-
-    x: list[float]
-    ticks: list[str]
-    scores: list[Interval]
-    lines: dict[str, float]
+    x: list[float]  # ascending values, or places 0, 1, ... where they are no finite numbers
+    ticks: list[str]  # their labels then; empty for numbers
+    scores: list[Interval]  # of each value the mean and 95 % t interval over seeds
+    lines: dict[str, float]  # means of every other method, by name
     paired: bool = False
 
     @property
@@ -120,7 +112,7 @@ def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]
 
 def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
     """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    option = sweeps[0].short_option
+    option = sweeps[0].option.rpartition(".")[2]
     return draw_panels(sweeps, f"{option}, in units of the label" if option == "bandwidth" else option, method)
 
 

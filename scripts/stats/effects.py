@@ -25,13 +25,9 @@ Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a method changes of ERM's error on each table; below 0 is better.
+    """What a method changes of ERM's error on each table; below 0 is better."""
 
-    Attributes:
-        tables: by table, the mean over splits in percent of ERM's mean error, with its interval.
-    """
-
-    tables: Mapping[str, Interval]
+    tables: Mapping[str, Interval]  # by table, the mean over splits in percent of ERM's mean error, with its interval
 
     @property
     def mean(self) -> Interval | None:

@@ -43,17 +43,12 @@ class Interval(Estimate):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods compared by one score over seeds.
+    """Methods compared by one score over seeds."""
 
-    Attributes:
-        summaries: of every method with values.
-        best: the method with the best mean among those with the most seeds; none where these are fewer than `FEW`.
-        intervals: of one method minus each other, paired over `FEW` seeds or more.
-    """
-
-    summaries: Mapping[str, Summary]
+    summaries: Mapping[str, Summary]  # of every method with values
+    # the method with the best mean among those with the most seeds; none where these are fewer than `FEW`
     best: str | None
-    intervals: Mapping[str, Interval]
+    intervals: Mapping[str, Interval]  # of one method minus each other, paired over `FEW` seeds or more
 
 
 def compare_methods(
@@ -126,14 +121,10 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means, first minus second.
+    """A difference of two means, first minus second."""
 
-    Attributes:
-        mean: the difference.
-        parts: the terms whose sum is its variance, each with its degrees of freedom; none if no spread is known.
-    """
-
-    mean: float
+    mean: float  # the difference
+    # the terms whose sum is its variance, each with its degrees of freedom; none if no spread is known
     parts: Sequence[tuple[float, float]] = ()
 
     @property

@@ -25,17 +25,11 @@ COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 
 @dataclass(frozen=True)
 class Scored:
-    """What the scores of one split are computed from.
+    """What the scores of one split are computed from."""
 
-    Attributes:
-        prediction: `(N, d_y)` float32 by the predictor's name; "" is the method's own.
-        target: `(N, d_y)` float32.
-        domain: `(N,)` integers.
-    """
-
-    prediction: Mapping[str, np.ndarray]
-    target: np.ndarray
-    domain: np.ndarray
+    prediction: Mapping[str, np.ndarray]  # `(N, d_y)` float32 by the predictor's name; "" is the method's own
+    target: np.ndarray  # `(N, d_y)` float32
+    domain: np.ndarray  # `(N,)` integers
 
 
 Parts = Mapping[str, Scored]  # by split

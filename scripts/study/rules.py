@@ -53,20 +53,14 @@ class StudyTable:
 
 @dataclass(frozen=True)
 class Condition:
-    """A setting: how much of a table is used.
+    """A setting: how much of a table is used."""
 
-    Attributes:
-        name: such as "rows100".
-        methods: names in the rules.
-        rows: options of the dataset: `train_rows` and `val_rows` at most, `label_noise` in standard deviations of the
-            training labels, and whether validation labels have it, `label_noise_val`.
-        grouped: whether whole domains are held out.
-    """
-
-    name: str
-    methods: tuple[str, ...]
+    name: str  # such as "rows100"
+    methods: tuple[str, ...]  # names in the rules
+    # options of the dataset: `train_rows` and `val_rows` at most, `label_noise` in standard deviations of the training
+    # labels, and whether validation labels have it, `label_noise_val`
     rows: Mapping[str, Any]
-    grouped: bool = False
+    grouped: bool = False  # whether whole domains are held out
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
-from scripts.report.evidence import Evidence, Query, Sample, experiment_of, published_evidence, sample_difference
+from scripts.report.evidence import Evidence, Query, Sample, published_evidence, sample_difference
 from scripts.report.paper.statements import published_statements
 from scripts.report.paper.verdicts import recorded_query
 from scripts.report.rendering import fills
@@ -18,15 +18,14 @@ from scripts.stats.intervals import interval_text
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
     "candidates": "partners of C-Mixup-batch", "scaling": "features are scaled by",
-    "shuffle": "rows reshuffled each epoch",
-    "row_order": "order of rows", "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
+    "shuffle": "rows reshuffled each epoch", "row_order": "order of rows",
+    "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
 }  # fmt: skip
 DATASETS = ("airfoil", "no2", "exchange_rate", "rcf_mnist", "crime", "skillcraft")
 WORDS = {True: "yes", False: "no", "train": "training rows", "all": "all rows, those of test too", "example": "example",
          "b1+b2": "both batches", "b2": "the second batch", "released": "by domain, permuted once",
-         "file": "as in the file",
-         "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
+         "file": "as in the file", "standard": "mean and deviation", "none": "nothing"}  # fmt: skip
 
 
 @fills
@@ -111,18 +110,11 @@ def main_results(e: Evidence) -> str:
         cells, seeds = list[str](), list[int]()
         for method in MAIN:
             query = recorded_query(table, {"dataset": dataset, "preset": preset, "metric": metric, "method": method})
-            paper, ours = (
-                e.find({**query, "experiment": experiment_of(table).name, "from": "paper"}),
-                e.find({**query, "options": {}}),
-            )
+            paper, ours = e.find({**query, "experiment": table, "from": "paper"}), e.find({**query, "options": {}})
             decimals = paper.decimals if paper else 3
             cells += [f"{one.mean:.{decimals}f}" if one else "—" for one in (paper, ours)]
             seeds += [ours.summary.n] if ours else []
-        title = (
-            names.dataset_title(dataset)
-            + ", worst domain" * metric.startswith("worst")
-            + " (reduced)" * (preset == "cpu")
-        )
-        body.append([title, str(min(seeds)), *cells])
+        about = ", worst domain" * metric.startswith("worst") + " (reduced)" * (preset == "cpu")
+        body.append([f"{names.dataset_title(dataset)}{about}", str(min(seeds)), *cells])
     head = ("test RMSE", "n", *(f"{names.method_title(m)}, {whose}" for m in MAIN for whose in ("paper", "ours")))
     return markdown_table(head, body, left=1)

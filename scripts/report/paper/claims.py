@@ -81,21 +81,15 @@ def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     for experiment, dataset, metric, pair in itertools.product(experiments, claim.datasets, claim.metrics, claim.pairs):
         first, second = pair
         try:
-            if second == "same_place":
-                second = _same_place(experiment, dataset, preset, e)
-            one, other = (
-                _sample(claim, (experiment, dataset, preset), metric, method, e) for method in (first, second)
-            )
+            second = _same_place(experiment, dataset, preset, e) if second == "same_place" else second
+            place = experiment, dataset, preset
+            difference = sample_difference(*(_sample(claim, place, metric, m, e) for m in (first, second)))
         except Unsupported:
             continue
-        difference = sample_difference(one, other)
-        if difference is None:
-            continue
-        margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
-        lower = metric not in ("r", "worst_r")
-        yield Comparison(
-            dataset, first, second, _within(difference, margin) if margin else _side(difference, lower=lower)
-        )
+        if difference:
+            margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
+            side = _within(difference, margin) if margin else _side(difference, lower=metric not in ("r", "worst_r"))
+            yield Comparison(dataset, first, second, side)
 
 
 def _side(difference: Interval, *, lower: bool = True) -> int:
@@ -134,9 +128,8 @@ def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str,
     if claim.tasks:
         return e.rows(f"task_errors/{claim.tasks}.csv", method, cluster="object")
     if claim.divergence:
-        return e.rows(
-            "invariance.csv", "value", preset="paper", split="train", domains="all", dataset=dataset, method=method
-        )
+        of = {"preset": "paper", "split": "train", "domains": "all", "dataset": dataset, "method": method}
+        return e.rows("invariance.csv", "value", **of)
     plan, options = experiment_of(experiment), OPTIONS.get(experiment, {})
     if dataset not in plan.datasets:
         raise Unsupported(f"{experiment} has no {dataset}")
@@ -147,18 +140,9 @@ def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str,
 def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     """Return which of mixup and Manifold Mixup mixes where C-Mixup does."""
     preset = _preset(experiment, dataset, preset, e)
-    same: dict[str, Any] = {
-        "experiment": experiment,
-        "preset": preset,
-        "options": "",
-        "split": "test",
-        "metric": "rmse",
-    }
-    layers = {
-        method: cell["layer"]
-        for method in ("mixup", "manifold_mixup", "cmixup")
-        for cell, _ in e.cells(dataset, method, **same)
-    }
+    same = {"experiment": experiment, "preset": preset, "options": "", "split": "test", "metric": "rmse"}
+    methods = ("mixup", "manifold_mixup", "cmixup")
+    layers = {method: cell["layer"] for method in methods for cell, _ in e.cells(dataset, method, **same)}
     for method in ("mixup", "manifold_mixup"):
         if "cmixup" in layers and layers.get(method) == layers["cmixup"]:
             return method
@@ -256,13 +240,8 @@ def claim_rows() -> list[dict[str, Any]]:
     for name, claim in load_claims().items():
         fixed = claim.curves or claim.tasks or claim.divergence or claim.metrics == ["mse"]
         for preset in PRESETS[:1] if fixed else PRESETS:
-            row = {
-                "claim": name,
-                "says": claim.says,
-                "where": claim.where,
-                "preset": "" if fixed else preset,
-                "rule": claim.rule,
-            }
+            row = {"claim": name, "says": claim.says, "where": claim.where, "rule": claim.rule}
+            row["preset"] = "" if fixed else preset
             if claim.rule == "gain":
                 for choose in ("test", "val"):
                     if found := percent_gain(claim, preset, e, choose=choose):

@@ -40,11 +40,8 @@ def differences_picture() -> dict[str, Figure]:
         label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
         axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
-        name = ", ".join(
-            filter(
-                None, (statement.title.partition(" (")[0], one.where, one.label, one.preset and SETTINGS[one.preset])
-            )
-        )
+        words = statement.title.partition(" (")[0], one.where, one.label, one.preset and SETTINGS[one.preset]
+        name = ", ".join(filter(None, words))
         names.append(f"{name}, last epoch" if name in names else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)
     axis.set_ylim(len(rows) - 0.4, -0.6)

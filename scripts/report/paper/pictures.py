@@ -70,9 +70,8 @@ def specification_picture() -> dict[str, Figure]:
         top.set_title(f"{names.dataset_title(dataset)}, {len(every)} specifications", fontsize=10)
         choices = choices_of(every)
         for row, holds in enumerate(choices.values()):
-            strip.plot(
-                [k for k, held in enumerate(holds) if held], [row] * sum(holds), "|", color="black", markersize=4
-            )
+            at = [k for k, held in enumerate(holds) if held]
+            strip.plot(at, [row] * len(at), "|", color="black", markersize=4)
         strip.set_yticks(range(len(choices)), list(choices), fontsize=7)
         strip.set_ylim(len(choices) - 0.5, -0.5)
         strip.set_xticks([])

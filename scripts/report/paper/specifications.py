@@ -20,21 +20,14 @@ Options = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Specification:
-    """One choice of all options: C-Mixup minus ERM with all else equal.
-
-    Attributes:
-        method, preset, layer: names.
-        options: what differs from the preset, as text by key.
-        difference: its 95 % interval over seeds.
-        published: the paper's difference.
-    """
+    """One choice of all options: C-Mixup minus ERM with all else equal."""
 
     method: str
     preset: str
     layer: str
-    options: dict[str, str]
+    options: dict[str, str]  # what differs from the preset, as text by key
     difference: Interval
-    published: float | None
+    published: float | None  # the paper's difference
 
 
 @functools.cache
@@ -44,11 +37,9 @@ def specifications(dataset: str) -> list[Specification]:
     erm: dict[tuple[str, Options], list[tuple[str, Sample]]] = {}
     for cell, sample in e.cells(dataset, "erm", split="test", metric="rmse"):
         erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
-    paper = [
-        e.find({"from": "paper", "experiment": TABLES[dataset], "dataset": dataset, "method": m})
-        for m in ("cmixup", "erm")
-    ]
-    published = paper[0].mean - paper[1].mean if paper[0] and paper[1] else None
+    about = {"from": "paper", "experiment": TABLES[dataset], "dataset": dataset}
+    ours, base = (e.find({**about, "method": method}) for method in ("cmixup", "erm"))
+    published = ours.mean - base.mean if ours and base else None
     found: dict[tuple[str, str, str, Options], Specification] = {}
     for method in METHODS:
         for cell, sample in e.cells(dataset, method, split="test", metric="rmse"):
@@ -73,17 +64,16 @@ def _options(cell: dict[str, str]) -> Options:
 #: Options whose change is a choice, and its words.
 CHOICES = {
     "method.bandwidth": "another bandwidth", "method.alpha": "another alpha",
-    "method.lam_per": "lambda per batch or row",
-    "train.label_scaling": "labels scaled", "train.epochs": "other epochs", "train.lr": "another rate",
+    "method.lam_per": "lambda per batch or row", "train.label_scaling": "labels scaled",
+    "train.epochs": "other epochs", "train.lr": "another rate",
     "train.shuffle": "another order of rows", "dataset.scaling": "other scaling of features",
 }  # fmt: skip
 
 
 def choices_of(every: Sequence[Specification]) -> dict[str, list[bool]]:
     """Return which of some specifications make each choice; choices that all or none make are left out."""
-    held = {
-        f"preset {name}": [one.preset == name for one in every] for name in dict.fromkeys(one.preset for one in every)
-    }
+    presets = dict.fromkeys(one.preset for one in every)
+    held = {f"preset {name}": [one.preset == name for one in every] for name in presets}
     held["mixes inputs"] = [one.layer == "input" for one in every]
     held["partners within the batch"] = [one.method == "cmixup_batch" for one in every]
     held |= {title: [key in one.options for one in every] for key, title in CHOICES.items()}

@@ -33,17 +33,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Statement:
-    """A published difference between two methods and what came of it.
+    """A published difference between two methods and what came of it."""
 
-    Attributes:
-        title: the table or figure of the paper, with its label.
-        comparison: which difference, in words.
-        finding: what our runs say.
-    """
-
-    title: str
-    comparison: str
-    finding: Finding
+    title: str  # the table or figure of the paper, with its label
+    comparison: str  # which difference, in words
+    finding: Finding  # what our runs say
 
     @property
     def network(self) -> str:

@@ -79,33 +79,20 @@ def _side_of_zero(effect: Difference) -> int:
 
 @dataclass(frozen=True)
 class Finding:
-    """What our runs say of one statement of the paper.
+    """What our runs say of one statement of the paper: `ours` and `paper` are effects, first minus second."""
 
-    Attributes:
-        where: a dataset's title, or what the statement is about.
-        direction: `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged.
-        magnitude: `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged.
-        n: how many seeds or clusters.
-        label: which comparison, where there are several of one `where`.
-        preset: whose runs; empty where no preset decides.
-        ours, paper: the effects, first minus second.
-        decimals: how many the paper prints.
-        dataset, metric: names of those of our runs, where the comparison is of one dataset or score.
-        samples: our numbers of first and second.
-    """
-
-    where: str
-    direction: str = UNKNOWN
-    magnitude: str = ""
-    n: int = 0
-    label: str = ""
-    preset: str = ""
+    where: str  # a dataset's title, or what the statement is about
+    direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged
+    magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
+    n: int = 0  # seeds or clusters
+    label: str = ""  # which comparison, where there are several of one `where`
+    preset: str = ""  # whose runs; empty where no preset decides
     ours: Interval | None = None
     paper: Difference | None = None
-    decimals: int = 3
-    dataset: str = ""
+    decimals: int = 3  # that the paper prints
+    dataset: str = ""  # of our runs, where the comparison is of one; `metric`, too
     metric: str = ""
-    samples: tuple[Sample, Sample] | None = None
+    samples: tuple[Sample, Sample] | None = None  # our numbers of first and second
 
     @property
     def outcome(self) -> str:
@@ -200,12 +187,7 @@ def recorded_query(name: str, query: Query) -> Query:
 
 
 HEAD = ("in the paper", "what it shows", "command", "see")
-SETTINGS = {
-    "paper": "printed settings",
-    "released": "settings of the authors' code",
-    "cpu": "reduced for a CPU",
-    "": "—",
-}
+SETTINGS = {"paper": "printed settings", "released": "settings of the authors' code", "cpu": "reduced for a CPU"}
 
 
 @fills

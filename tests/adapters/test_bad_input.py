@@ -76,30 +76,23 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     # its batches
     "batch: no argument": (CMixup(1.0), "mixing takes .* got 0 arguments"),
     "batch: inputs alone": (lambda: CMixup(1.0)(X), "labels_getter must be given .* got Tensor"),
-    "batch: no label key": (
-        lambda: CMixup(1.0)({"x": X, "price": Y}),
-        r"got 0 by 'default' among the keys \['x', 'price'\]",
-    ),
+    "batch: no label key": (lambda: CMixup(1.0)({"x": X, "price": Y}),
+     r"got 0 by 'default' among the keys \['x', 'price'\]"),
     "batch: missing key": (lambda: CMixup(1.0, labels_getter="p")({"x": X, "y": Y}), "got 0 by 'p' among"),
-    "batch: labels from elsewhere": (
-        lambda: CMixup(1.0, labels_getter=lambda b: b[1] + 0)((X, Y)),
-        "labels_getter must return tensors that are in the batch",
-    ),
+    "batch: labels from elsewhere": (lambda: CMixup(1.0, labels_getter=lambda b: b[1] + 0)((X, Y)),
+     "labels_getter must return tensors that are in the batch"),
     "batch: NumPy labels": (lambda: CMixup(1.0)(X, Y.numpy()), "labels must be a dense tensor .* got ndarray"),
     "batch: an empty tuple of labels": (lambda: CMixup(1.0)(X, ()), "labels must hold a tensor"),
     "batch: a single label": (lambda: CMixup(1.0)(X, Y[0]), r"labels must have shape \(B, ...\)"),
     "batch: NaN label": (lambda: CMixup(1.0)(X, Y.log() * 0 / 0), r"labels must be finite .* got nan in row 0"),
     "batch: rows that differ": (lambda: CMixup(1.0)(X[:3], Y), r"batch\[0\] must have 4 rows as the labels"),
     "batch: token ids": (lambda: CMixup(1.0)(X.long(), Y), "hidden layer .* got torch.int64"),
-    "batch: texts": (
-        lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}),
-        r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'",
-    ),
+    "batch: texts": (lambda: CMixup(1.0)({"n": ["a"] * 4, "y": Y}),
+     r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'"),
     "batch: no labels in evaluation": (lambda: CMixup(1.0).eval().draw(None), "labels must be a dense tensor"),
     "batch: labels of two outputs, then three": (
         lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],
-        "labels must have 2 outputs as before, got 3",
-    ),
+        "labels must have 2 outputs as before, got 3"),
     "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),
     "batch: weights of whole numbers": (lambda: CMixup(1.0)({"x": X, "y": Y, "w": Y.long()}), r"as in keep=\(2,\)"),
     "batch: nested inputs": (lambda: CMixup(1.0)(nested(), Y), r"batch\[0\] must be a dense .* nested .*padded_tensor"),
@@ -119,17 +112,13 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "pairs: no dataset": (lambda: PairDataset(3, Y), "dataset must have __getitem__ and __len__"),
     "pairs: labels of another length": (lambda: PairDataset(ROWS, Y[:3]), "labels must have a row for each of .* 4"),
     "pairs: index a float": (lambda: pairs()[1.0], "index must be a whole number"),  # type: ignore[index]
-    "pairs: rows of whole numbers": (
-        lambda: PairDataset(TensorDataset(X.long(), Y), Y)[0],
-        r"row\[0\] must be of a floating dtype .* got torch.int64",
-    ),
+    "pairs: rows of whole numbers": (lambda: PairDataset(TensorDataset(X.long(), Y), Y)[0],
+     r"row\[0\] must be of a floating dtype .* got torch.int64"),
     "batches: pairs": (lambda: PairBatchSampler(ROWS, 2), "pairs must be a PairDataset"),  # type: ignore[arg-type]
     "batches: size 0": (lambda: PairBatchSampler(pairs(), 0), "batch_size must be a whole number, 1 or more, got 0"),
     "batches: nothing left": (lambda: PairBatchSampler(pairs(), 5, drop_last=True), "batch_size must leave a whole"),
-    "batches: rank": (
-        lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2),
-        "rank must be below world=2, got 2",
-    ),
+    "batches: rank": (lambda: PairBatchSampler(pairs(), 2, seed=0, rank=2, world=2),
+     "rank must be below world=2, got 2"),
     "batches: ranks without a seed": (lambda: PairBatchSampler(pairs(), 2, rank=0, world=2), "seed must be given"),
     "batches: epoch": (lambda: PairBatchSampler(pairs(), 2).set_epoch(-1), "epoch must be a whole number"),
     # LabelSpace
@@ -137,14 +126,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "space: period negative": (lambda: LabelSpace(period=-360), "period must be"),
     "space: ranks of a circle": (lambda: LabelSpace(period=360, ranks=True), "ranks and period do not go together"),
     "space: std of ranks": (lambda: LabelSpace("std", ranks=True), "neither ranks nor period"),
-    "space: scales of other outputs": (
-        lambda: PartnerSampler(X, 1.0, space=LabelSpace(scale=[1, 2])),
-        "scale must be one number or 3, one for each output, got 2",
-    ),
-    "space: tiny scale": (
-        lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)),
-        "labels divided by scale",
-    ),
+    "space: scales of other outputs": (lambda: PartnerSampler(X, 1.0, space=LabelSpace(scale=[1, 2])),
+     "scale must be one number or 3, one for each output, got 2"),
+    "space: tiny scale": (lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)),
+     "labels divided by scale"),
     # samplers and the diagnostic
     "sampler: sparse labels": (lambda: PartnerSampler(X.to_sparse(), 1.0), "labels must be a dense tensor"),
     "sampler: masked labels": (lambda: PartnerSampler(np.ma.masked_less([1.0, 2], 2), 1.0), "no masked entries, got 1"),
@@ -154,32 +139,23 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "sampler: complex labels": (lambda: PartnerSampler([1j], 1.0), "labels must be real numbers, got dtype complex128"),
     "sampler: method": (lambda: PartnerSampler(Y, 1.0, method="fast"), "method must be one of .* got 'fast'"),
     "sampler: memory": (lambda: PartnerSampler(Y, 1.0, memory_budget=-1), "memory_budget must be .* got -1"),
-    "sampler: anchors of floats": (
-        lambda: PartnerSampler(Y, 1.0).draw([0.5], np.random.default_rng(0)),
-        "anchors must be .* integers",
-    ),
-    "sampler: anchors outside": (
-        lambda: PartnerSampler(Y, 1.0).draw([4], np.random.default_rng(0)),
-        r"anchors must lie in 0\.\.3, got 4",
-    ),
+    "sampler: anchors of floats": (lambda: PartnerSampler(Y, 1.0).draw([0.5], np.random.default_rng(0)),
+     "anchors must be .* integers"),
+    "sampler: anchors outside": (lambda: PartnerSampler(Y, 1.0).draw([4], np.random.default_rng(0)),
+     r"anchors must lie in 0\.\.3, got 4"),
     "sampler: huge label": (lambda: PartnerSampler([1e200, 0.0], 1.0), r"labels .*1e\+200"),
     "sampler: cells of several outputs": (lambda: PartnerSampler(X, 1.0, method="cells"), r"method 'cells' .*\(4, 3\)"),
-    "sampler: table over budget": (
-        lambda: PartnerSampler(np.zeros(100), 1.0, method="sparse", memory_budget=10),
-        "sparse needs 2000 .*memory_budget=10",
-    ),
+    "sampler: table over budget": (lambda: PartnerSampler(np.zeros(100), 1.0, method="sparse", memory_budget=10),
+     "sparse needs 2000 .*memory_budget=10"),
     "diagnose: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
     "batch sampler: period": (lambda: BatchPartnerSampler(1.0, period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
     "batch sampler: periods of other outputs": (
         lambda: BatchPartnerSampler(1.0, period=np.ones(2)).draw(Y.numpy(), Y.numpy(), np.random.default_rng(0)),
-        "period must be one number or 1 as the labels, got 2",
-    ),
-    "batch sampler: other outputs": (
-        lambda: BatchPartnerSampler(1.0).draw(Y, X, np.random.default_rng(0)),
-        "first and second must have as many outputs",
-    ),
-}
+        "period must be one number or 1 as the labels, got 2"),
+    "batch sampler: other outputs": (lambda: BatchPartnerSampler(1.0).draw(Y, X, np.random.default_rng(0)),
+     "first and second must have as many outputs"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TABLE)

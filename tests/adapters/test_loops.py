@@ -177,7 +177,7 @@ def test_labels_of_many_outputs_are_looked_at_again_after_a_state() -> None:
     assert torch.equal(resumed.draw(y).lam, mixing.draw(y).lam)
 
 
-def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_draws_apart_from_one_whose_state_it_loads_and_needs_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     _, y = rows(20)
     first = CMixup(0.5, seed=0)
     first.draw(y)
@@ -189,17 +189,9 @@ def test_a_rank_that_loads_the_state_of_another_draws_apart(monkeypatch: pytest.
     second.load_state_dict(state)
     lams = [on, *(rank.draw(y).lam.tolist() for rank in (second, fresh))]
     assert lams[0] != lams[1] != lams[2] != lams[0]
-
-
-def test_ranks_must_be_given_the_labels_of_a_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, y = rows(20)
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     with pytest.raises(InputError, match="labels must be given, the same on each of 2 ranks"):
         CMixup("auto", seed=0).draw(y)
     CMixup("auto", seed=0, labels=y).draw(y)
-    CMixup(0.5, seed=0).draw(y)
 
 
 def test_names_that_are_no_entries_are_refused() -> None:

@@ -45,10 +45,6 @@ def test_checks_of_scikit_learn(estimator: TabularRegressor, check: Any) -> None
     check(estimator)
 
 
-def test_every_name_of_the_quick_checks_is_one() -> None:
-    assert {getattr(check, "func", check).__name__ for _, check in QUICK_CHECKS} == set(CHECKS)
-
-
 def test_the_class_of_the_paper_has_its_defaults_and_is_the_same_otherwise(tmp_path: Path) -> None:
     """It always mixes, without trees; clone, files and scikit-learn's checks know its defaults."""
     changed = {"bandwidth": "auto", "blend": None}

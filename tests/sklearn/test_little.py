@@ -8,26 +8,9 @@ import pandas as pd
 import pytest
 
 from cmixup import InputError
-from cmixup.sklearn.rows import moments
 from tests.sklearn.test_regressor import X, Y, quick
 
 DAYS = pd.date_range("2024-01-01", periods=len(X)).to_series(index=range(len(X)))
-
-
-@pytest.mark.parametrize("value", [0.1, 19.99, 4.35, 1 / 3, 1.0, -2.4])
-@pytest.mark.parametrize("size", [1e-30, 1e-9, 1.0, 1e9, 1e30])
-def test_moments_of_what_varies_and_of_what_does_not(value: float, size: float) -> None:
-    for n in (2, 99, 442, 20_000):
-        weight = np.random.default_rng(n).random(n) + 0.1
-        stuck = np.full((n, 3), value * size)
-        stuck[0, 1] = np.nextafter(stuck[0, 1], np.inf)  # a rounding error
-        stuck[-1, 2] *= 1 + 1e-10
-        for w in (weight, np.ones(n)):
-            mean, scale = moments(stuck, w)
-            assert scale[:2].tolist() == [0, 0]
-            np.testing.assert_array_equal(mean[0], value * size)
-            share = w[-1] / w.sum()
-            np.testing.assert_allclose(scale[2], abs(value * size) * 1e-10 * np.sqrt(share * (1 - share)), rtol=1e-4)
 
 
 @pytest.mark.parametrize(

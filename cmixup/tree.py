@@ -14,13 +14,9 @@ Entry = str | tuple[str | int, ...]
 
 
 def map_leaves(
-    function: Callable[..., Any],
-    path: str,
-    first: Any,
-    *others: Any,
-    keep: tuple[Entry, ...] = (),
+    function: Callable[..., Any], path: str, first: Any, *others: Any, keep: tuple[Entry, ...] = (),
     place: tuple[str | int, ...] = (),
-) -> Any:
+) -> Any:  # fmt: skip
     """Return a tree of the form of `first` with `function(path, leaf, *other_leaves)` in the place of every leaf.
 
     A tree is tuples (named ones, too), lists and mappings, nested in any way; everything else is a leaf, and so is a

@@ -48,14 +48,9 @@ class DTI(DrugTarget):
     unit = "ln(nM), binding affinity"
 
     def __init__(
-        self,
-        subsample: bool = True,
-        *,
-        whole_test: bool = False,
-        drug_length: int = 100,
-        protein_length: int = 1000,
+        self, subsample: bool = True, *, whole_test: bool = False, drug_length: int = 100, protein_length: int = 1000,
         synthetic: bool = False,
-    ):
+    ):  # fmt: skip
         super().__init__(drug_length, protein_length, synthetic)
         self.subsample, self.whole_test = subsample, whole_test
 

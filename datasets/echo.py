@@ -50,15 +50,9 @@ class Echo(Dataset):
     split_sizes = (7460, 1288, 1276)
 
     def __init__(
-        self,
-        frames: int = 32,
-        period: int = 2,
-        size: int = 112,
-        pad: int = 12,
-        *,
-        original: bool = True,
+        self, frames: int = 32, period: int = 2, size: int = 112, pad: int = 12, *, original: bool = True,
         synthetic: bool = False,
-    ):
+    ):  # fmt: skip
         super().__init__(synthetic)
         self.spec, self.original = ClipSpec(frames, period, size, pad), original
 

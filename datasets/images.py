@@ -99,21 +99,10 @@ class Images(TextFile):
     baselines = True
 
     def __init__(
-        self,
-        path: str = "",
-        *,
-        labels: str = "",
-        target: str | int | list = "",
-        image: str | int = "",
-        size: int = 224,
-        normalise: str = "train",
-        augment: str = "none",
-        group: str | int = "",
-        split: str | int = "",
-        skip_broken: bool = False,
-        memory: float = 4.0,
-        **file: Any,
-    ):
+        self, path: str = "", *, labels: str = "", target: str | int | list = "", image: str | int = "",
+        size: int = 224, normalise: str = "train", augment: str = "none", group: str | int = "", split: str | int = "",
+        skip_broken: bool = False, memory: float = 4.0, **file: Any,
+    ):  # fmt: skip
         super().__init__(path, **file)
         self.folder, self.labels, self.targets, self.image = Path(path), Path(labels), as_names(target), str(image)
         self.size, self.memory = check_count("size", size, 1, most=MOST_PIXELS), check_positive("memory", memory)

@@ -46,13 +46,9 @@ class RCFMNIST(Dataset):
     split_sizes = (40_000, 10_000, 10_000)
 
     def __init__(
-        self,
-        ratio: float = 0.8,
-        test_color: str = "reversed",
-        scaling: str = "centred",
-        split_seed: int = 0,
+        self, ratio: float = 0.8, test_color: str = "reversed", scaling: str = "centred", split_seed: int = 0,
         synthetic: bool = False,
-    ):
+    ):  # fmt: skip
         super().__init__(synthetic)
         if not 0.5 <= ratio <= 1:
             raise InputError(f"ratio must be 0.5 to 1, got {ratio!r}")

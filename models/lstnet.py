@@ -136,16 +136,9 @@ class LSTNet(Backbone):
     stackable = True
 
     def __init__(
-        self,
-        in_shape: tuple[int, ...],
-        out_features: int,
-        channels: int = 50,
-        hidden: int = 50,
-        *,
-        variant: str = "skip",
-        score: str = "dot",
-        steps: int = 1,
-    ):
+        self, in_shape: tuple[int, ...], out_features: int, channels: int = 50, hidden: int = 50, *,
+        variant: str = "skip", score: str = "dot", steps: int = 1,
+    ):  # fmt: skip
         super().__init__()
         if len(in_shape) != 2:
             raise InputError(f"in_shape must be (window, series) for LSTNet, got {tuple(in_shape)}")

@@ -40,14 +40,9 @@ class R2Plus1D18(Staged):
     draws = False
 
     def __init__(
-        self,
-        in_shape: tuple[int, ...],
-        out_features: int,
-        *,
-        weights: str | None = None,
-        bias: float | None = None,
+        self, in_shape: tuple[int, ...], out_features: int, *, weights: str | None = None, bias: float | None = None,
         width: int = WIDTH,
-    ):
+    ):  # fmt: skip
         super().__init__()
         if len(in_shape) != 4 or in_shape[0] != 3:
             raise InputError(f"in_shape must be (3, frames, height, width) for R2Plus1D18, got {tuple(in_shape)}")

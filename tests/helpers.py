@@ -131,14 +131,11 @@ METHODS: dict[str, partial[Method]] = {
     "k_mixup_hidden": partial(composed, "k_mixup", k=3, second="independent", **_HIDDEN),
     "local_mixup_hidden": partial(composed, "local_mixup", form="exponential", pairing="permutation", **_HIDDEN),
     "local_mixup_knn": partial(composed, "local_mixup", form="knn", k=12),
-    "foma": partial(composed, "foma", batches="shuffled"),
-    "irm": partial(composed, "irm", anneal=2),
-    "ib_irm": partial(composed, "ib_irm", anneal=1, ib_anneal=2),
-    "vrex": partial(composed, "vrex", anneal=2),
-    "drnn": partial(composed, "drnn"),
-    "group_dro": partial(composed, "group_dro", eta=0.1),
+    "foma": partial(composed, "foma", batches="shuffled"), "irm": partial(composed, "irm", anneal=2),
+    "ib_irm": partial(composed, "ib_irm", anneal=1, ib_anneal=2), "vrex": partial(composed, "vrex", anneal=2),
+    "drnn": partial(composed, "drnn"), "group_dro": partial(composed, "group_dro", eta=0.1),
     "mixrl_hidden": partial(composed, "mixrl", distance="both", final="argmax", outer=2, **_HIDDEN),
-}
+}  # fmt: skip
 DOMAIN_METHODS = tuple(name for name in METHODS if method_kind(METHODS[name].args[0]).domains)
 
 
@@ -192,11 +189,9 @@ def in_float64(data: RegressionData) -> RegressionData:
 
 
 def make_run(
-    method: Method,
-    seed: int = 0,
-    data: RegressionData | None = None,
+    method: Method, seed: int = 0, data: RegressionData | None = None,
     model: Callable[[int, int], nn.Module] | None = None,
-) -> Run:
+) -> Run:  # fmt: skip
     """A run whose model is initialised from its own stream, as the driver does."""
     data = data or make_data(seed)
     streams = Streams(seed)

@@ -12,15 +12,11 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 #: The package that a recipe needs beside scikit-learn, and how many rows it mixes.
 RECIPES = {
-    "plain_pytorch": ("torch", 10 * 400),
-    "lightning_module": ("lightning", 10 * 400),
-    "lightning_callback": ("lightning", 10 * 400),
-    "hugging_face": ("transformers", 10 * 160),
-    "hugging_face_masks": ("transformers", 20 * 320),
-    "keras_batches": ("keras", 32 * 400),
-    "skorch_net": ("skorch", 10 * (2 * 3 * 200 + 400)),
-    "fastai_callback": ("fastai", 10 * 400),
-}
+    "plain_pytorch": ("torch", 10 * 400), "lightning_module": ("lightning", 10 * 400),
+    "lightning_callback": ("lightning", 10 * 400), "hugging_face": ("transformers", 10 * 160),
+    "hugging_face_masks": ("transformers", 20 * 320), "keras_batches": ("keras", 32 * 400),
+    "skorch_net": ("skorch", 10 * (2 * 3 * 200 + 400)), "fastai_callback": ("fastai", 10 * 400),
+}  # fmt: skip
 #: Counts the rows that are mixed. torchvision, which some of these packages import, is helped beside a CPU torch.
 AROUND = """
 import runpy, sys

@@ -45,8 +45,7 @@ def long_short(x: Tensor) -> Tensor:
 
 #: Code that draws and takes no generator.
 DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
-    "uniform numbers": lambda _: torch.rand(3),
-    "normal numbers": lambda _: torch.randn(2, 3, dtype=torch.float64),
+    "uniform numbers": lambda _: torch.rand(3), "normal numbers": lambda _: torch.randn(2, 3, dtype=torch.float64),
     "those of a shape": lambda x: torch.rand_like(x) + torch.randn_like(x) + torch.randint_like(x, 2, 9),
     "whole numbers": lambda _: torch.randint(9, (5,)) + torch.randint(3, 9, (5,)) + torch.randperm(5),
     "in place": lambda x: x.clone().uniform_().normal_().random_(5).bernoulli_(0.5).exponential_(),
@@ -55,10 +54,9 @@ DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
     "dropout": lambda x: functional.dropout(functional.dropout1d(x[:, :, None], 0.5)[:, :, 0], 0.3),
     "dropout of this library": lambda x: dropout(x, 0.3, training=True),
     "weights": lambda _: torch.cat([p.flatten() for p in nn.TransformerEncoderLayer(4, 2, 8).parameters()]),
-    "a recurrent network": long_short,
-    "attention": lambda x: nn.MultiheadAttention(4, 2, 0.5)(x, x, x)[0],
+    "a recurrent network": long_short, "attention": lambda x: nn.MultiheadAttention(4, 2, 0.5)(x, x, x)[0],
     "a gradient": lambda x: torch.autograd.grad(functional.rrelu(x - 0.5, training=True).sum(), x)[0],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DRAWING)
@@ -105,17 +103,11 @@ class Declared(Foreign):
     ("model", "draws"),
     [
         (nn.Sequential(nn.Linear(2, 2), nn.ReLU()), False),
-        (nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(0.1))), True),
-        (nn.LSTM(2, 2, 2), False),
-        (nn.LSTM(2, 2, 2, dropout=0.1), True),
-        (nn.TransformerEncoderLayer(4, 2), True),
-        (FCN3((2,), 1), False),
-        (TabM((2,), 1), False),
-        (Foreign(), True),
-        (Declared(), False),
-        (type("Heir", (Declared,), {})(), True),
+        (nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Dropout(0.1))), True), (nn.LSTM(2, 2, 2), False),
+        (nn.LSTM(2, 2, 2, dropout=0.1), True), (nn.TransformerEncoderLayer(4, 2), True), (FCN3((2,), 1), False),
+        (TabM((2,), 1), False), (Foreign(), True), (Declared(), False), (type("Heir", (Declared,), {})(), True),
     ],
-)
+)  # fmt: skip
 def test_which_models_may_draw(model: nn.Module, draws: bool) -> None:
     assert may_draw(model) is draws
 

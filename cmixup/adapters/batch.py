@@ -76,19 +76,11 @@ class CMixup(nn.Module):
     """
 
     def __init__(
-        self,
-        bandwidth: Bandwidth = "auto",
-        alpha: float = 2.0,
-        *,
-        seed: int | None = None,
-        labels: Given | None = None,
-        space: LabelSpace | None = None,
-        lam_per: str = "example",
-        labels_getter: LabelsGetter = "default",
-        keep: tuple[Entry, ...] = (),
-        off_epoch: int | None = None,
+        self, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *, seed: int | None = None,
+        labels: Given | None = None, space: LabelSpace | None = None, lam_per: str = "example",
+        labels_getter: LabelsGetter = "default", keep: tuple[Entry, ...] = (), off_epoch: int | None = None,
         return_mix: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self._given_bandwidth = parse_bandwidth(bandwidth)
         self.lam = Beta(alpha, lam_per)

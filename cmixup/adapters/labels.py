@@ -142,15 +142,9 @@ def with_partners(where: str, values: Any, mixed: Mix, rows: int | None = None) 
 
 
 def mix_rows(
-    batch: Any,
-    labels: Any,
-    mixed: Mix,
-    *,
-    keep: tuple[Entry, ...] = (),
-    path: str = "batch",
-    done: Mapping[int, Any] | None = None,
-    rows: int | None = None,
-) -> Any:
+    batch: Any, labels: Any, mixed: Mix, *, keep: tuple[Entry, ...] = (), path: str = "batch",
+    done: Mapping[int, Any] | None = None, rows: int | None = None,
+) -> Any:  # fmt: skip
     """Return a batch in which every row is mixed with its partner, inputs and labels alike.
 
     Args:

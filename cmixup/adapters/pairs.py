@@ -56,18 +56,10 @@ class PairDataset(Dataset[Any]):
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        labels: Given,
-        bandwidth: Bandwidth = "auto",
-        alpha: float = 2.0,
-        *,
-        seed: int | None = None,
-        space: LabelSpace | None = None,
-        labels_getter: LabelsGetter = "default",
-        keep: tuple[Entry, ...] = (),
-        return_mix: bool = False,
-    ) -> None:
+        self, dataset: Any, labels: Given, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *,
+        seed: int | None = None, space: LabelSpace | None = None, labels_getter: LabelsGetter = "default",
+        keep: tuple[Entry, ...] = (), return_mix: bool = False,
+    ) -> None:  # fmt: skip
         if not (isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")):
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
@@ -153,17 +145,9 @@ class PairBatchSampler(Sampler[list[Pair]]):
     """
 
     def __init__(
-        self,
-        pairs: PairDataset,
-        batch_size: int,
-        *,
-        shuffle: bool = True,
-        drop_last: bool = False,
-        off_epoch: int | None = None,
-        seed: int | None = None,
-        rank: int | None = None,
-        world: int | None = None,
-    ) -> None:
+        self, pairs: PairDataset, batch_size: int, *, shuffle: bool = True, drop_last: bool = False,
+        off_epoch: int | None = None, seed: int | None = None, rank: int | None = None, world: int | None = None,
+    ) -> None:  # fmt: skip
         if not isinstance(pairs, PairDataset):
             raise InputError(f"pairs must be a PairDataset, got {type(pairs).__name__}")
         here, all_of_them = distributed_place()

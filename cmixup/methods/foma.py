@@ -45,15 +45,9 @@ class FOMA(ERM):
     gaps = False  # every label takes part in how all others change
 
     def __init__(
-        self,
-        a: float = 1.0,
-        rho: float = 0.95,
-        part: str = "trailing",
-        layer: str = "input",
-        *,
-        batches: str = "shuffled",
-        bandwidth: float | str | list = "auto",
-    ):
+        self, a: float = 1.0, rho: float = 0.95, part: str = "trailing", layer: str = "input", *,
+        batches: str = "shuffled", bandwidth: float | str | list = "auto",
+    ):  # fmt: skip
         super().__init__(layer=layer)
         self.lam, self.rho = Beta(check_positive("a", a), "batch"), check_between("rho", rho, 0, 1)
         self.part = check_choice("part", part, ("trailing", "leading"))

@@ -37,13 +37,9 @@ class Mix(Method):
     losses = tuple(LOSSES)
 
     def __init__(
-        self,
-        pairing: Pairing,
-        lam: Lam,
-        layer: str = "input",
-        mixing: Mixing | None = None,
+        self, pairing: Pairing, lam: Lam, layer: str = "input", mixing: Mixing | None = None,
         transform: Transform | None = None,
-    ):
+    ):  # fmt: skip
         super().__init__()
         self.pairing, self.lam, self.layer = pairing, lam, layer
         self.mixing, self.transform = mixing or Linear(), transform

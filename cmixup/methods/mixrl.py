@@ -73,15 +73,9 @@ class MixRL(Mix):
     losses = (SQUARED.name,)
 
     def __init__(
-        self,
-        pairing: Neighbours,
-        lam: Lam,
-        layer: str = "input",
-        mixing: Mixing | None = None,
-        *,
-        final: str = "sample",
-        search: Search | None = None,
-    ):
+        self, pairing: Neighbours, lam: Lam, layer: str = "input", mixing: Mixing | None = None, *,
+        final: str = "sample", search: Search | None = None,
+    ):  # fmt: skip
         super().__init__(pairing, lam, layer, mixing)
         self.final = check_choice("final", final, ("sample", "argmax"))
         self.search = search or Search()

@@ -59,18 +59,9 @@ class RCMixup(Mix):
     pairing: LabelDistance
 
     def __init__(
-        self,
-        pairing: LabelDistance,
-        lam: Lam,
-        layer: str = "input",
-        mixing: Mixing | None = None,
-        *,
-        noise: float = 0.2,
-        warm_up: int = 10,
-        bandwidths: list | None = None,
-        every: int = 10,
-        trial_epochs: int = 1,
-    ):
+        self, pairing: LabelDistance, lam: Lam, layer: str = "input", mixing: Mixing | None = None, *,
+        noise: float = 0.2, warm_up: int = 10, bandwidths: list | None = None, every: int = 10, trial_epochs: int = 1,
+    ):  # fmt: skip
         super().__init__(pairing, lam, layer, mixing)
         if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 0 <= noise < 1:
             raise InputError(f"noise must be a number, at least 0 and below 1, got {noise!r}")

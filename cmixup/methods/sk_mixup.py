@@ -37,15 +37,9 @@ class SKMixup(Mix):
     per_run = ("pairing", "lam", "tau_max", "tau_std")
 
     def __init__(
-        self,
-        pairing: Pairing,
-        lam: Lam,
-        layer: str = "input",
-        *,
-        tau_max: float = 1.0,
-        tau_std: float = 1.0,
+        self, pairing: Pairing, lam: Lam, layer: str = "input", *, tau_max: float = 1.0, tau_std: float = 1.0,
         distance: str = "labels",
-    ):
+    ):  # fmt: skip
         super().__init__(pairing, lam, layer)
         self.tau_max, self.tau_std = check_positive("tau_max", tau_max), tau_std
         if tau_std != float("inf"):

@@ -79,17 +79,9 @@ class AutoMix(KeepsState, Mixing):
     stackable = False
 
     def __init__(
-        self,
-        epochs: int,
-        features: str | None = None,
-        *,
-        mask_weight: float = 0.1,
-        margin: float = 0.1,
-        smallest: float = 0.08,
-        momentum: float = 0.999,
-        last_momentum: float = 0.999999,
-        block_lr: float = 1e-3,
-    ):
+        self, epochs: int, features: str | None = None, *, mask_weight: float = 0.1, margin: float = 0.1,
+        smallest: float = 0.08, momentum: float = 0.999, last_momentum: float = 0.999999, block_lr: float = 1e-3,
+    ):  # fmt: skip
         super().__init__()
         self.epochs, self.features = check_count("epochs", epochs, 1), features
         self.mask_weight = check_nonnegative("mask_weight", mask_weight)

@@ -60,15 +60,9 @@ class PuzzleMix(Mixing):
     inputs = True
 
     def __init__(
-        self,
-        levels: int = 3,
-        *,
-        beta: float = 1.2,
-        gamma: float = 0.5,
-        eta: float = 0.2,
-        transport: bool = True,
+        self, levels: int = 3, *, beta: float = 1.2, gamma: float = 0.5, eta: float = 0.2, transport: bool = True,
         t_eps: float = 0.8,
-    ):
+    ):  # fmt: skip
         super().__init__()
         self.levels = check_count("levels", levels, 2)
         self.beta, self.gamma = check_nonnegative("beta", beta), check_nonnegative("gamma", gamma)

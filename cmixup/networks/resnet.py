@@ -46,15 +46,9 @@ class ResNet(Staged):
     draws = False
 
     def __init__(
-        self,
-        in_shape: tuple[int, ...],
-        out_features: int,
-        depth: int = 18,
-        weights: str | None = None,
-        width: int = WIDTH,
-        *,
-        channels_last: bool = False,
-    ):
+        self, in_shape: tuple[int, ...], out_features: int, depth: int = 18, weights: str | None = None,
+        width: int = WIDTH, *, channels_last: bool = False,
+    ):  # fmt: skip
         super().__init__()
         if len(in_shape) != 3:
             raise InputError(f"in_shape must be (channels, height, width) for ResNet, got {tuple(in_shape)}")

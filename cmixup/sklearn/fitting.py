@@ -116,16 +116,9 @@ class Networks:
     """
 
     def __init__(
-        self,
-        rows: Rows,
-        parts: Sequence[Part],
-        nets: Sequence[tuple[float, int]],
-        settings: Settings,
-        *,
-        pieces: Floats,
-        effects: Floats,
-        seed: int,
-    ) -> None:
+        self, rows: Rows, parts: Sequence[Part], nets: Sequence[tuple[float, int]], settings: Settings, *,
+        pieces: Floats, effects: Floats, seed: int,
+    ) -> None:  # fmt: skip
         self.rows, self.nets, self.settings = rows, nets, settings
         self.mixed = any(bandwidth > 0 for bandwidth, _ in nets)
         inputs = joined(rows.x, effects)

@@ -119,21 +119,13 @@ def settings_of(estimator: Any) -> Settings:
     check_blend(estimator.blend, loss := check_loss(estimator.loss, estimator.quantiles))
     threads = estimator.n_threads
     return Settings(
-        hidden,
-        members=check_count("members", estimator.members, 1),
-        share=share,
-        validated=validated,
-        blend=estimator.blend is not None,
-        loss=loss,
-        epochs=check_count("epochs", estimator.epochs, 1),
-        batch_size=check_count("batch_size", estimator.batch_size, 1),
-        lr=check_positive("lr", estimator.lr),
+        hidden, members=check_count("members", estimator.members, 1), share=share, validated=validated,
+        blend=estimator.blend is not None, loss=loss, epochs=check_count("epochs", estimator.epochs, 1),
+        batch_size=check_count("batch_size", estimator.batch_size, 1), lr=check_positive("lr", estimator.lr),
         weight_decay=check_nonnegative("weight_decay", estimator.weight_decay),
-        alpha=check_positive("alpha", estimator.alpha),
-        layer=layer,
+        alpha=check_positive("alpha", estimator.alpha), layer=layer,
         early_stopping=check_flag("early_stopping", estimator.early_stopping),
-        patience=check_count("patience", estimator.patience, 1),
-        device=device_of(estimator.device),
+        patience=check_count("patience", estimator.patience, 1), device=device_of(estimator.device),
         threads=None if threads is None else check_count("n_threads", threads, 1),
         verbose=check_flag("verbose", estimator.verbose),
-    )
+    )  # fmt: skip

@@ -123,32 +123,14 @@ class TabularRegressor(MemberMean):
     """
 
     def __init__(
-        self,
-        hidden_layer_sizes: tuple[int, ...] = (128, 128),
-        *,
-        members: int = 5,
-        loss: str = "squared",
-        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
-        target_transform: Any = None,
-        bandwidth: Bandwidth = "validated",
-        alpha: float = 2.0,
-        layer: str = "input",
-        epochs: int = 200,
-        batch_size: int = 64,
-        lr: float = 1e-3,
-        weight_decay: float = 0.0,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        patience: int = 20,
-        n_pieces: int = 32,
-        categorical_features: Any = "from_dtype",
-        blend: Any = "trees",
-        cv: Any = None,
-        verbose: bool = False,
-        random_state: RandomState = None,
-        device: str = "cpu",
-        n_threads: int | None = 1,
-    ) -> None:
+        self, hidden_layer_sizes: tuple[int, ...] = (128, 128), *, members: int = 5, loss: str = "squared",
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95), target_transform: Any = None,
+        bandwidth: Bandwidth = "validated", alpha: float = 2.0, layer: str = "input", epochs: int = 200,
+        batch_size: int = 64, lr: float = 1e-3, weight_decay: float = 0.0, early_stopping: bool = True,
+        validation_fraction: float = 0.1, patience: int = 20, n_pieces: int = 32,
+        categorical_features: Any = "from_dtype", blend: Any = "trees", cv: Any = None, verbose: bool = False,
+        random_state: RandomState = None, device: str = "cpu", n_threads: int | None = 1,
+    ) -> None:  # fmt: skip
         self.hidden_layer_sizes = hidden_layer_sizes
         self.members = members
         self.loss = loss

@@ -55,14 +55,9 @@ def tree_levels(levels: Sequence[Levels], effects: int) -> list[Levels]:
 
 
 def fit_trees(
-    rows: Rows,
-    levels: Sequence[Levels],
-    parts: Sequence[Part],
-    threads: int | None,
-    effects: Floats,
-    *,
+    rows: Rows, levels: Sequence[Levels], parts: Sequence[Part], threads: int | None, effects: Floats, *,
     options: Sequence[Mapping[str, Any]],
-) -> Trees:
+) -> Trees:  # fmt: skip
     """Train the trees of every member on the rows that its network is trained on; members of equal rows share them.
 
     Rows have columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.

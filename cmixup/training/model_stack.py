@@ -26,15 +26,9 @@ class ModelStack:
     """
 
     def __init__(
-        self,
-        models: Sequence[nn.Module],
-        device: torch.device,
-        optimizer: str = "adam",
-        lr: Rate = 1e-3,
-        weight_decay: Rate = 0.0,
-        *,
-        labels: LabelScaling | None = None,
-    ):
+        self, models: Sequence[nn.Module], device: torch.device, optimizer: str = "adam", lr: Rate = 1e-3,
+        weight_decay: Rate = 0.0, *, labels: LabelScaling | None = None,
+    ):  # fmt: skip
         self.size, self.device, self.labels = len(models), device, labels or LabelScaling()
         if self.size > 1 and not getattr(models[0], "stackable", False):
             raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")

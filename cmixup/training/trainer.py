@@ -125,29 +125,19 @@ class Stack:
         failures = [state.failure(e, training.selection) for e in range(len(runs))]
         return [
             RunResult(
-                scores={} if failures[e] else _score_run(run.data, predictions[e]),
-                predictions=predictions[e],
-                best_epoch=int(state.best_epoch[e]),
-                history=state.history[e],
-                seconds=seconds,
-                stack=len(runs),
-                diagnostics=run.method.diagnostics(),
-                state_dict=whole.models.best_weights(e),
-                failure=failures[e],
+                scores={} if failures[e] else _score_run(run.data, predictions[e]), predictions=predictions[e],
+                best_epoch=int(state.best_epoch[e]), history=state.history[e], seconds=seconds, stack=len(runs),
+                diagnostics=run.method.diagnostics(), state_dict=whole.models.best_weights(e), failure=failures[e],
                 label_scaling=whole.models.labels.facts(e),
             )
             for e, run in enumerate(runs)
-        ]
+        ]  # fmt: skip
 
 
 def train(
-    runs: Sequence[Run],
-    settings: TrainSettings,
-    device: torch.device | str = "cpu",
-    *,
-    on_epoch: EpochCallback | None = None,
-    checkpoints: Any = None,
-) -> list[RunResult]:
+    runs: Sequence[Run], settings: TrainSettings, device: torch.device | str = "cpu", *,
+    on_epoch: EpochCallback | None = None, checkpoints: Any = None,
+) -> list[RunResult]:  # fmt: skip
     """Train every run, those that can as one stack, and return one result a run, in order; see `stacks`."""
     results: dict[int, RunResult] = {}
     for stack in stacks(runs, settings, device, checkpoints):

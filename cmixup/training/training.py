@@ -129,14 +129,9 @@ class Training:
     """
 
     def __init__(
-        self,
-        runs: Sequence[Run],
-        settings: TrainSettings,
-        device: torch.device,
-        *,
-        resumed: bool = False,
+        self, runs: Sequence[Run], settings: TrainSettings, device: torch.device, *, resumed: bool = False,
         on_search: SearchCallback | None = None,
-    ):
+    ):  # fmt: skip
         self.runs, self.settings, self.device = list(runs), settings, device
         self.resumed, self.on_search = resumed, on_search
         self.data, self.methods = [run.data for run in runs], [run.method for run in runs]

@@ -97,15 +97,9 @@ class Dataset(ABC):
         return Split(x, labels, torch.from_numpy(domains.astype(np.int64)), f"{self.name}/{part}")
 
     def assemble(
-        self,
-        seed: int,
-        splits: Iterable[Split],
-        checksums: Mapping[str, str],
-        notes: Sequence[str] = (),
-        *,
-        preprocessing: str = "",
-        **more: Any,
-    ) -> RegressionData:
+        self, seed: int, splits: Iterable[Split], checksums: Mapping[str, str], notes: Sequence[str] = (), *,
+        preprocessing: str = "", **more: Any,
+    ) -> RegressionData:  # fmt: skip
         """Return train, val and test with what this dataset says of itself, `notes`, and noise on labels.
 
         A run keeps `preprocessing`, and `more` are other fields of `RegressionData`.

@@ -108,13 +108,10 @@ def test_a_batch_comes_back_in_its_form(form: str) -> None:
     x, y = rows(4)
     named = namedtuple("named", "x y")
     batch = {
-        "tuple": (x, y),
-        "list": [x, y],
-        "named": named(x, y),
-        "ordered": OrderedDict(image=x, label=y),
+        "tuple": (x, y), "list": [x, y], "named": named(x, y), "ordered": OrderedDict(image=x, label=y),
         "samples": list(zip(x, y, strict=True)),
         "samples of dictionaries": [{"image": a, "label": b} for a, b in zip(x, y, strict=True)],
-    }[form]
+    }[form]  # fmt: skip
     mixed = CMixup(10.0, seed=0)(batch)
     kinds = {"tuple": tuple, "list": list, "named": named, "ordered": OrderedDict, "samples": list}
     assert type(mixed) is kinds.get(form, dict)

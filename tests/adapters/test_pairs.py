@@ -161,12 +161,10 @@ def test_the_rest_of_an_epoch_is_handed_out_after_its_state(done: int, drop_last
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch": 6}, r"at most 5 batches, got .*batch=6"),
-        ({"batch_size": 8}, r"batch_size=7.*got batch_size=8"),
-        ({"world": 2}, r"world=1.*got .*world=2"),
-        ({"epoch": -1}, r"epoch .*-1"),
+        ({"batch": 6}, r"at most 5 batches, got .*batch=6"), ({"batch_size": 8}, r"batch_size=7.*got batch_size=8"),
+        ({"world": 2}, r"world=1.*got .*world=2"), ({"epoch": -1}, r"epoch .*-1"),
     ],
-)
+)  # fmt: skip
 def test_a_state_of_other_batches_is_refused(change: dict[str, int], message: str) -> None:
     batches = batches_of()
     before = batches.state_dict()

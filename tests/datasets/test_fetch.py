@@ -116,16 +116,14 @@ WAYS: dict[str, tuple[list[str], str, list[str]]] = {
     "a mirror's address": (["{url}/canonical"], "{url}/copy/", ["/copy/toy/table.dat"]),
     "the canonical address": (["{url}/canonical", "{url}/second"], "", ["/canonical"]),
     "another address than a mirror of wrong bytes": (
-        ["{url}/canonical"],
-        "{url}/wrong",
-        ["/wrong/toy/table.dat", "/canonical"],
+        ["{url}/canonical"], "{url}/wrong", ["/wrong/toy/table.dat", "/canonical"],
     ),
     "another than an archive without it": (["{url}/all.zip#none", "{url}/second"], "", ["/all.zip", "/second"]),
     "the first that answers": (["{url}/none", "http://127.0.0.1:9/refused", "{url}/second"], "", ["/none", "/second"]),
     "a member of an archive": (["{url}/all.zip#folder/table.dat"], "", ["/all.zip"]),
     "the next of what breaks off": (["{url}/breaks", "{url}/second"], "", ["/breaks", "/second"]),
     "the next of what stalls": (["{url}/stalls", "{url}/second"], "", ["/stalls", "/second"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -109,9 +109,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no table": ({}, {"path": "{place}/text.csv"}, "text.csv holds no arrays .*: it is of another kind, or"),
     "objects": ({"y": np.array([{}] * 40)}, {}, "d.npz holds no arrays .*: it is of another kind, or an array in it"),
     "pair of .npz": (
-        {},
-        {"path": "", "x": "{place}/d.npz", "y": "{place}/d.npz"},
-        "x must be a .npy file, got .*d.npz",
+        {}, {"path": "", "x": "{place}/d.npz", "y": "{place}/d.npz"}, "x must be a .npy file, got .*d.npz",
     ),
     "one label": ({"y": np.ones(40)}, {}, "target 'y' of .*d.npz is 1 in every row: there is nothing to predict"),
     "wide domain": ({"domain": np.zeros((40, 2))}, {}, r"domain must be \(N,\), got \(40, 2\)"),
@@ -132,7 +130,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no test": ({"split": np.array(["train"] * 40)}, {}, "split: no row is of test"),
     "scaling": ({}, {"scaling": "minmax"}, "scaling must be one of standard, none, got 'minmax'"),
     "memory": ({}, {"memory": -1.0}, "memory must be a finite number, 0 or more, got -1.0"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -133,16 +133,12 @@ def test_rows_in_any_order_give_the_same_windows(tmp_path: Path) -> None:
     [
         ("h", "%d.%m.%Y %H:%M", "h", {"day": 24, "week": 168}),
         ("15min", "%Y-%m-%d %H:%M", "15min", {"day": 96, "week": 672}),
-        ("30min", "%Y/%m/%d %H:%M", "30min", {"day": 48, "week": 336}),
-        ("D", "%Y-%m-%d", "D", {"week": 7}),
-        ("B", "%d %b %Y", "B", {"week": 5}),
-        ("MS", "%b %Y", "1MS", {"year": 12}),
-        ("ME", "%Y-%m-%d", "1ME", {"year": 12}),
-        ("QS", "%Y-%m-%d", "3MS", {"year": 4}),
-        ("W-WED", "%m/%d/%Y", "7D", {}),
-        ("7h", "%Y-%m-%d %H:%M:%S", "7h", {"week": 24}),
+        ("30min", "%Y/%m/%d %H:%M", "30min", {"day": 48, "week": 336}), ("D", "%Y-%m-%d", "D", {"week": 7}),
+        ("B", "%d %b %Y", "B", {"week": 5}), ("MS", "%b %Y", "1MS", {"year": 12}),
+        ("ME", "%Y-%m-%d", "1ME", {"year": 12}), ("QS", "%Y-%m-%d", "3MS", {"year": 4}),
+        ("W-WED", "%m/%d/%Y", "7D", {}), ("7h", "%Y-%m-%d %H:%M:%S", "7h", {"week": 24}),
     ],
-)
+)  # fmt: skip
 def test_steps_and_periods(tmp_path: Path, freq: str, text: str, step: str, periods: Mapping[str, int]) -> None:
     times = pd.date_range("2024-01-03", periods=50, freq=freq)
     dataset = made_series(tmp_path, hourly(time=times.strftime(text)))

@@ -30,13 +30,10 @@ PLAIN = pd.DataFrame({"price": [1.5, 2.25], "size": [10, 20], "fuel": ["gas", "o
 @pytest.mark.parametrize(
     ("content", "form"),
     [
-        ("price,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}),
-        ("\ufeffprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}),
+        ("price,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}), ("\ufeffprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}),
         ("\r\nprice,size,fuel\r\n1.5,10,gas\r\n\r\n2.25,20,oil", {}),
-        ("price;size;fuel\n1,5;10;gas\n2,25;20;oil\n", {}),
-        ("price\tsize\tfuel\n1,5\t10\tgas\n2,25\t20\toil\n", {}),
-        ("price|size|fuel\n1.5|10|gas\n2.25|20|oil\n", {}),
-        ('"price", size ,fuel\n"1.5",10, gas\n2.25,"20",oil\n', {}),
+        ("price;size;fuel\n1,5;10;gas\n2,25;20;oil\n", {}), ("price\tsize\tfuel\n1,5\t10\tgas\n2,25\t20\toil\n", {}),
+        ("price|size|fuel\n1.5|10|gas\n2.25|20|oil\n", {}), ('"price", size ,fuel\n"1.5",10, gas\n2.25,"20",oil\n', {}),
         ('price;size;fuel\n"1,5";10;gas\n2,25;20;oil\n', {"decimal": "comma", "separator": "semicolon"}),
         ('price,size,fuel\n"1,5",10,gas\n"2,25",20,oil\n', {"decimal": ",", "separator": ","}),
         ("price,size,fuel\n1.5,10,gas\n2.25,20,oil\n".encode("utf-16"), {"encoding": "utf-16"}),
@@ -79,9 +76,7 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "t.csv is empty"),
-        ("\ufeff\n \n", "t.csv is empty"),
-        ("a,b\n", "t.csv has a header and no rows"),
+        ("", "t.csv is empty"), ("\ufeff\n \n", "t.csv is empty"), ("a,b\n", "t.csv has a header and no rows"),
         ("a,b, a\n1,2,3\n", "t.csv, header: column 'a' is there twice, as column 1 and column 3"),
         ("a,b\n1,2\n\n3,4,5\n", "t.csv, row 2: 3 cells, but the header names 2 columns"),
         ("a,b\n1,2,3\n4,5,6\n", "t.csv, row 1: 3 cells, but the header names 2 columns"),
@@ -91,13 +86,12 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
         (b"a;b\n1;x\n2;\xe9t\xe9\n", "t.csv, row 2, column 'b': byte 0xe9 is not utf-8"),
         (b"\xe9,b\n1,x\n", "t.csv, header: byte 0xe9 is not utf-8"),
         (b"PAR1\xe0\x8b" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file"),
-        (b"PK\x03\x04 and no more", "is an Excel file"),
-        (b"\x89HDF\r\n", "is an HDF5 file; what can be read is text"),
+        (b"PK\x03\x04 and no more", "is an Excel file"), (b"\x89HDF\r\n", "is an HDF5 file; what can be read is text"),
         (b"SQLite format 3\0", "is an SQLite data base"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv, header: byte 0xff is not utf-8; .* such as cp1252 or utf-16"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], r"t.csv cannot be unpacked \(gzip\): Compressed file ended"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_one_line(content: str | bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         table(tmp_path, content)

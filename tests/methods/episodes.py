@@ -29,15 +29,12 @@ def loop(inner_steps: int = 2, **changes: Any) -> InnerLoop:
 
 
 METHODS: dict[str, Callable[[], Method]] = {
-    "maml": lambda: MAML(loop(report_steps=3)),
-    "mr_maml": lambda: MRMAML(loop(report_steps=3), beta=1e-3),
-    "meta_aug": lambda: MetaAug(loop(report_steps=3)),
-    "metamix": lambda: composed("metamix"),
+    "maml": lambda: MAML(loop(report_steps=3)), "mr_maml": lambda: MRMAML(loop(report_steps=3), beta=1e-3),
+    "meta_aug": lambda: MetaAug(loop(report_steps=3)), "metamix": lambda: composed("metamix"),
     "metamix_random": lambda: composed("metamix", lam_per="task", layer="random", pairing="support_uniform"),
-    "k_metamix": lambda: composed("k_metamix", k=3),
-    "local_metamix": lambda: composed("local_metamix"),
+    "k_metamix": lambda: composed("k_metamix", k=3), "local_metamix": lambda: composed("local_metamix"),
     "cmixup_meta": lambda: composed("cmixup_meta", bandwidth=1.0),
-}
+}  # fmt: skip
 
 
 class Head(nn.Module):

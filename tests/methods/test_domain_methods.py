@@ -53,13 +53,9 @@ class Balanced(DomainBatchMethod):
 
 
 LIMITS: dict[str, Callable[[], Method]] = {
-    "irm": lambda: irm(2, 0.0, 0),
-    "ib_irm": lambda: ib_irm(2, 0.0, 0, ib_weight=0.0),
-    "vrex": lambda: vrex(2, 0.0, 0),
-    "coral": lambda: coral(2, 0.0),
-    "drnn": lambda: DRNN(2, 0.0),
-    "no terms": lambda: Penalised(2, []),
-}
+    "irm": lambda: irm(2, 0.0, 0), "ib_irm": lambda: ib_irm(2, 0.0, 0, ib_weight=0.0), "vrex": lambda: vrex(2, 0.0, 0),
+    "coral": lambda: coral(2, 0.0), "drnn": lambda: DRNN(2, 0.0), "no terms": lambda: Penalised(2, []),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -98,13 +94,11 @@ def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
 @pytest.mark.parametrize(
     ("method", "weights", "resets"),
     [
-        (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]),
-        (lambda: irm(2, 100.0, 0), [100] * 5, []),
-        (lambda: irm(2, 1.0, 3), [1] * 5, []),
-        (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
+        (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]), (lambda: irm(2, 100.0, 0), [100] * 5, []),
+        (lambda: irm(2, 1.0, 3), [1] * 5, []), (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
         (lambda: ib_irm(2, 100.0, 1, ib_anneal=3), [1, 100, 100, 100, 100], [1, 3]),
     ],
-)
+)  # fmt: skip
 def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
     method: Callable[[], Penalised], weights: list[float], resets: list[int]
 ) -> None:

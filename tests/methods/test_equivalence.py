@@ -50,10 +50,8 @@ EQUAL_TO_ERM: dict[str, Callable[[], Method]] = {
 }
 
 EQUAL_TO_MIXUP: dict[str, dict[str, Any]] = {
-    "eps = inf": {"quantile": 1.0},
-    "a = 0": {"form": "exponential", "a": 0.0},
-    "knn of all": {"form": "knn", "k": 47},
-}
+    "eps = inf": {"quantile": 1.0}, "a = 0": {"form": "exponential", "a": 0.0}, "knn of all": {"form": "knn", "k": 47},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layer", ["input", "hidden"])

@@ -169,13 +169,11 @@ def test_clusters_by_inputs_and_labels_read_both() -> None:
 
 test_bad_values_are_refused_of_ada = refuses(
     [
-        ({"a": 0.5}, "a must be 1 or more, got 0.5"),
-        ({"clusters": 0}, "clusters must be a whole number, 1 or more"),
-        ({"by": "x"}, "by must be one of labels, both"),
-        ({"clusters": 17}, "batch_size must be clusters = 17 or more"),
+        ({"a": 0.5}, "a must be 1 or more, got 0.5"), ({"clusters": 0}, "clusters must be a whole number, 1 or more"),
+        ({"by": "x"}, "by must be one of labels, both"), ({"clusters": 17}, "batch_size must be clusters = 17 or more"),
     ],
     lambda given: train_one(ADA(**given)),
-)
+)  # fmt: skip
 
 
 # ---- FOMA: hand-made singular values, its limits, gradients, and its batches

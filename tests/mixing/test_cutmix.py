@@ -100,11 +100,9 @@ def test_a_leading_axis_of_models_gives_the_same_as_one_by_one() -> None:
 @pytest.mark.parametrize("layer", ["input", "hidden"])
 def test_a_method_mixes_images_or_feature_maps_by_the_weight_kept(layer: str) -> None:
     run = make_run(
-        Mix(Permutation(), Beta(1.0), layer, CutMix()),
-        0,
-        picture_data(size=(HEIGHT, WIDTH), n=48),
+        Mix(Permutation(), Beta(1.0), layer, CutMix()), 0, picture_data(size=(HEIGHT, WIDTH), n=48),
         lambda *_: ConvNet(),
-    )
+    )  # fmt: skip
     _, batches = epoch_batches(run)
     batch, model = batches[0], run.model
     assert batch.partner is not None

@@ -42,13 +42,9 @@ def test_any_dtype_of_states_and_lambda(dtype: torch.dtype, kind: str) -> None:
     first, second = (torch.randn(6, 3, generator=generator, dtype=torch.float64).to(dtype) for _ in range(2))
     weight = torch.rand(6, generator=generator, dtype=torch.float64)
     lam = {
-        "float64": weight,
-        "float32": weight.float(),
-        "same": weight.to(dtype),
-        "numpy": weight.numpy(),
-        "number": 0.3,
+        "float64": weight, "float32": weight.float(), "same": weight.to(dtype), "numpy": weight.numpy(), "number": 0.3,
         "numpy number": np.float64(0.3),
-    }[kind]
+    }[kind]  # fmt: skip
     mixed = mix(first, second, lam)
     assert mixed.dtype == dtype
     exact = torch.as_tensor(lam, dtype=torch.float64).reshape(-1, 1)

@@ -47,14 +47,10 @@ def test_a_level_and_a_gap_have_a_column_each() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (None, []),
-        ("from_dtype", [1]),
-        (["zip", "fuel"], [1, 2]),
-        ([2], [2]),
-        ([False, True, False, True], [1, 3]),
+        (None, []), ("from_dtype", [1]), (["zip", "fuel"], [1, 2]), ([2], [2]), ([False, True, False, True], [1, 3]),
         ([], []),
     ],
-)
+)  # fmt: skip
 def test_categories_are_named_as_for_hist_gradient_boosting(given: Any, expected: list[int]) -> None:
     assert categorical_columns(given, FRAME) == expected
     plain = FRAME.assign(fuel=FRAME["fuel"].cat.codes.astype("category")) if given == "from_dtype" else FRAME.assign(

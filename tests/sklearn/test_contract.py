@@ -18,19 +18,11 @@ from tests.sklearn.test_regressor import X, Y, quick
 
 #: What is most easily broken; the slow test runs all of scikit-learn's checks, on the defaults.
 CHECKS = (
-    "check_dont_overwrite_parameters",
-    "check_estimator_sparse_array",
-    "check_estimators_pickle",
-    "check_fit2d_1sample",
-    "check_methods_subset_invariance",
-    "check_n_features_in_after_fitting",
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_readonly_memmap_input",
-    "check_regressor_data_not_an_array",
-    "check_requires_y_none",
-    "check_sample_weight_equivalence_on_dense_data",
-)
+    "check_dont_overwrite_parameters", "check_estimator_sparse_array", "check_estimators_pickle", "check_fit2d_1sample",
+    "check_methods_subset_invariance", "check_n_features_in_after_fitting", "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible", "check_readonly_memmap_input", "check_regressor_data_not_an_array",
+    "check_requires_y_none", "check_sample_weight_equivalence_on_dense_data",
+)  # fmt: skip
 
 
 QUICK_CHECKS = [

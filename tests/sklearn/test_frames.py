@@ -98,9 +98,7 @@ def test_labels_that_are_text_are_refused(labels: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda t: t.clone().requires_grad_(),
-        lambda t: t.to_sparse(),
-        lambda t: t.bfloat16(),
+        lambda t: t.clone().requires_grad_(), lambda t: t.to_sparse(), lambda t: t.bfloat16(),
     ],
     ids=["grad", "sparse", "bfloat16"],
 )  # fmt: skip

@@ -63,13 +63,11 @@ def test_one_row_of_weight_is_its_label(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("fitted", "new", "held", "holds"),
     [
-        (DAYS, DAYS.astype("int64") // 10**9, "dates", "numbers"),
-        (DAYS.dt.year, DAYS, "numbers", "dates"),
-        (DAYS, DAYS - DAYS[0], "dates", "durations"),
-        (DAYS.dt.date, DAYS.dt.year, "dates", "numbers"),
+        (DAYS, DAYS.astype("int64") // 10**9, "dates", "numbers"), (DAYS.dt.year, DAYS, "numbers", "dates"),
+        (DAYS, DAYS - DAYS[0], "dates", "durations"), (DAYS.dt.date, DAYS.dt.year, "dates", "numbers"),
         (DAYS.dt.time, DAYS, "times of day", "dates"),
     ],
-)
+)  # fmt: skip
 def test_times_for_numbers_and_numbers_for_times_are_refused(fitted: Any, new: Any, held: str, holds: str) -> None:
     frame = pd.DataFrame(X, columns=list("abcd")).assign(when=fitted)
     with warnings.catch_warnings():

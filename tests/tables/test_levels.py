@@ -17,21 +17,18 @@ from datasets.common.table.fitting import fit_category
 N = 60
 #: What training holds, and other spellings of it in new rows.
 SPELLINGS: dict[str, tuple[list[Any], list[Any]]] = {
-    "numbers for text": (["1", "2", "3"], [1, 2, 3]),
-    "floats for text": (["1", "2", "3"], [1.0, 2.0, 3.0]),
+    "numbers for text": (["1", "2", "3"], [1, 2, 3]), "floats for text": (["1", "2", "3"], [1.0, 2.0, 3.0]),
     "text for numbers": ([1, 2, 3], ["1", "2.0", "3.00"]),
     "decimals": ([1.5, 2.0, 3.0], [Decimal("1.50"), Decimal(2), "3"]),
-    "zeros before": (["1", "2", "3"], ["01", "002", "3"]),
-    "zeros gone": (["01", "02", "10"], [1, 2, 10]),
+    "zeros before": (["1", "2", "3"], ["01", "002", "3"]), "zeros gone": (["01", "02", "10"], [1, 2, 10]),
     "floats with zeros": (["1.0", "2.0", "3.0"], ["1", "2", "3"]),
     "text for booleans": ([True, False, True], ["True", "FALSE", "true"]),
     "booleans for text": (["TRUE", "FALSE", "TRUE"], [True, False, np.True_]),
     "blanks": (["gas", "oil", "wood"], ["gas ", " oil", "wood\u00a0"]),
     "accents": (["caf\u00e9", "oil", "wood"], ["cafe\u0301", "oil", "wood"]),
     "days": ([datetime.date(2020, 1, day) for day in (1, 2, 3)], list(pd.date_range("2020-01-01", periods=3))),
-    "gaps": ([None, "b", "c"], [np.nan, "b", "c"]),
-    "gaps of pandas": (["", "b", "c"], [pd.NA, "b", "c"]),
-}
+    "gaps": ([None, "b", "c"], [np.nan, "b", "c"]), "gaps of pandas": (["", "b", "c"], [pd.NA, "b", "c"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["category", object])

@@ -29,24 +29,21 @@ def dates(freq: str, n: int = 60, first: str = "2010-01-01") -> pd.DatetimeIndex
 
 #: Times, their step, and what follows the last one but one; with the rows of a day, week or year.
 STEPS: dict[str, tuple[Any, str, dict[str, int]]] = {
-    "the 15th": (in_months(15), "1M on 15", {"year": 12}),
-    "the 30th": (in_months(30), "1M on 30", {"year": 12}),
+    "the 15th": (in_months(15), "1M on 15", {"year": 12}), "the 30th": (in_months(30), "1M on 30", {"year": 12}),
     "quarters on the 3rd": (in_months(3, n=240)[::3], "3M on 3", {"year": 4}),
-    "last working day": (dates("BME"), "BME", {"year": 12}),
-    "first working day": (dates("BMS"), "BMS", {"year": 12}),
+    "last working day": (dates("BME"), "BME", {"year": 12}), "first working day": (dates("BMS"), "BMS", {"year": 12}),
     "years in July": (pd.DatetimeIndex([f"{y}-07-02" for y in range(1960, 2020)]), "12M on 2", {}),
     "half-months": (in_months(1, 16), "1M on 1,16", {"year": 24}),
     "the 15th and the last": (in_months(15, 31), "1M on 15,31", {"year": 24}),
     "ten days": (in_months(1, 11, 21), "1M on 1,11,21", {"year": 36}),
     "ends of ten days": (in_months(10, 20, 31), "1M on 10,20,31", {"year": 36}),
-    "four weeks": (dates("28D"), "28D", {}),
-    "weeks": (dates("7D"), "7D", {}),
+    "four weeks": (dates("28D"), "28D", {}), "weeks": (dates("7D"), "7D", {}),
     "months": (dates("MS"), "MS", {"year": 12}),
     "10 kHz": (dates("100us"), "100us", {"day": 864_000_000, "week": 6_048_000_000}),
     "years": (pd.Index(range(1960, 2020)), "1", {}),
     "seconds of a sensor": (pd.Index(np.arange(60) * 0.02 + 5), "0.02", {}),
     "thirds": (pd.Index(np.round(np.arange(60) / 3, 3)), "0.333", {}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -79,14 +76,12 @@ def test_the_middle_of_months_is_a_month_and_random_times_are_none() -> None:
 @pytest.mark.parametrize(
     ("numbers", "form", "last"),
     [
-        ([20240130, 20240131, 20240201], "%Y%m%d", "2024-02-01"),
-        ([202311, 202312, 202401], "%Y%m", "2024-01-01"),
+        ([20240130, 20240131, 20240201], "%Y%m%d", "2024-02-01"), ([202311, 202312, 202401], "%Y%m", "2024-01-01"),
         ([1.7e9, 1.7e9 + 3600, 1.7e9 + 7200], "s since 1970", "2023-11-15 00:13:20"),
-        ([1.7e12, 1.7e12 + 1, 1.7e12 + 2], "ms since 1970", "2023-11-14 22:13:20.002"),
-        ([1990, 1991, 1992], "", ""),
+        ([1.7e12, 1.7e12 + 1, 1.7e12 + 2], "ms since 1970", "2023-11-14 22:13:20.002"), ([1990, 1991, 1992], "", ""),
         ([200001, 200050, 200099], "", ""),
     ],
-)
+)  # fmt: skip
 def test_numbers_are_times_by_their_size(numbers: list[float], form: str, last: str) -> None:
     assert form_of_times(np.array(numbers, float)) == form
     if form:

@@ -122,12 +122,10 @@ def write(folder: Path, columns: dict[str, list[Any]], separator: str = ",") -> 
 
 A = np.random.default_rng(0).normal(50, 20, 90).round(2)
 SPELLINGS = {
-    "%": lambda v: f"{v:.2f}%",
-    " kg": lambda v: f"{v:.2f} kg",
-    "$": lambda v: f"${v:,.2f}" if v >= 0 else f"(${-v:,.2f})",
-    "thousands": lambda v: f"{1000 * v:,.2f}",
+    "%": lambda v: f"{v:.2f}%", " kg": lambda v: f"{v:.2f} kg",
+    "$": lambda v: f"${v:,.2f}" if v >= 0 else f"(${-v:,.2f})", "thousands": lambda v: f"{1000 * v:,.2f}",
     "time": lambda v: f"{int(abs(v)) % 24:02d}:{int(abs(60 * v)) % 60:02d}",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SPELLINGS)

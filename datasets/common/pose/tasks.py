@@ -46,17 +46,9 @@ class TaskDataset(Dataset):
     y_width: ClassVar[int] = SHOTS
 
     def __init__(
-        self,
-        train_tasks: int = 10000,
-        val_tasks: int = 200,
-        test_tasks: int = 6000,
-        *,
-        val_objects: int = 0,
-        side: int = SIDE,
-        split_seed: int = 1,
-        task_seed: int = 0,
-        synthetic: bool = False,
-    ):
+        self, train_tasks: int = 10000, val_tasks: int = 200, test_tasks: int = 6000, *, val_objects: int = 0,
+        side: int = SIDE, split_seed: int = 1, task_seed: int = 0, synthetic: bool = False,
+    ):  # fmt: skip
         super().__init__(synthetic)
         for name, value in (("train_tasks", train_tasks), ("val_tasks", val_tasks), ("test_tasks", test_tasks)):
             check_count(name, value, 1)

@@ -38,12 +38,9 @@ def split_groups(domain: np.ndarray, rng: np.random.Generator, source: str = "ta
 
 
 def split_own(
-    n: int,
-    rng: np.random.Generator,
-    source: str,
-    domain: np.ndarray | None = None,
+    n: int, rng: np.random.Generator, source: str, domain: np.ndarray | None = None,
     named: tuple[Sequence[object], str] | None = None,
-) -> Indices:
+) -> Indices:  # fmt: skip
     """Split n rows by the words of a column and how errors call it, if `named`; else by whole domains, or at random."""
     if named is not None:
         return split_named(named[0], rng, named[1])

@@ -31,18 +31,10 @@ class TextFile(Dataset):
     user_files: ClassVar[tuple[str, ...]] = ("path",)
 
     def __init__(
-        self,
-        path: str = "",
-        *,
-        separator: str = "auto",
-        decimal: str = "auto",
-        encoding: str = "utf-8",
-        missing: str | int | list | None = None,
-        thousands: str = "auto",
-        skip: str | int = "auto",
-        dayfirst: bool | str = "auto",
-        **options: Any,
-    ):
+        self, path: str = "", *, separator: str = "auto", decimal: str = "auto", encoding: str = "utf-8",
+        missing: str | int | list | None = None, thousands: str = "auto", skip: str | int = "auto",
+        dayfirst: bool | str = "auto", **options: Any,
+    ):  # fmt: skip
         super().__init__(**options)
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip, dayfirst)

@@ -75,22 +75,11 @@ class UserTable(Dataset):
     reads_text: ClassVar[bool] = False  # the study's tables were published with dates as categories
 
     def __init__(
-        self,
-        *,
-        target: str | int | list = "",
-        group: str | int = "",
-        categorical: str | int | list | None = None,
-        drop: str | int | list | None = None,
-        keep: str | int | list | None = None,
-        log_target: bool = False,
-        rare: float = 0.01,
-        scaling: str = "standard",
-        max_rows: int | None = None,
-        train_rows: int | None = None,
-        val_rows: int | None = None,
-        together: bool = False,
-        synthetic: bool = False,
-    ):
+        self, *, target: str | int | list = "", group: str | int = "", categorical: str | int | list | None = None,
+        drop: str | int | list | None = None, keep: str | int | list | None = None, log_target: bool = False,
+        rare: float = 0.01, scaling: str = "standard", max_rows: int | None = None, train_rows: int | None = None,
+        val_rows: int | None = None, together: bool = False, synthetic: bool = False,
+    ):  # fmt: skip
         super().__init__(synthetic)
         self.together = together
         limits = (("max_rows", max_rows, len(SPLITS)), ("train_rows", train_rows, 1), ("val_rows", val_rows, 1))

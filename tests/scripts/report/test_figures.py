@@ -138,5 +138,5 @@ def test_every_block_has_its_picture_and_draws_it() -> None:
     page = "".join((ROOT / "docs" / name).read_text() for name in DRAWN_PAGES)
     paths = [path for _, path in DRAWN.findall(page)]
     assert len(set(paths)) == page.count("figure, ") == 5
-    assert all((ROOT / "docs" / path).is_file() for path in paths)
+    assert all((ROOT / "results" / path).is_file() for path in paths)
     assert list(doc_figures()) == paths

@@ -23,14 +23,10 @@ from tests.scripts.sweeps import report
 ABLATION, GRID = load_experiment("ablation_ood"), load_experiment("ladder")
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
 SMALL = replace(
-    ABLATION,
-    datasets=["skillcraft"],
-    points=[
-        {"label": "preset paper", "options": {}},
-        {"label": "scaled on all rows", "options": {"dataset.scaling": "all"}},
-        {"grid": {"method.bandwidth": [0.5, 30.0]}, "methods": ["cmixup"]},
-    ],
-)
+    ABLATION, datasets=["skillcraft"], points=[{"label": "preset paper", "options": {}},
+    {"label": "scaled on all rows", "options": {"dataset.scaling": "all"}},
+    {"grid": {"method.bandwidth": [0.5, 30.0]}, "methods": ["cmixup"]}],
+)  # fmt: skip
 
 
 def rows_of(text: str) -> dict[tuple[str, str], list[str]]:

@@ -226,15 +226,10 @@ def test_words_are_read_by_key_and_the_first_ones_by_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--dataset", "a"], "did you mean dataset=?"),
-        (["--dry-run", "1"], "did you mean dry_run=?"),
-        (["datset=a"], "did you mean dataset?"),
-        (["a"], "option must be one of"),
-        (["out=a", "out=b"], "out must be given once"),
-    ],
-)
+    ("words", "message"), [(["--dataset", "a"], "did you mean dataset=?"),
+    (["--dry-run", "1"], "did you mean dry_run=?"), (["datset=a"], "did you mean dataset?"),
+    (["a"], "option must be one of"), (["out=a", "out=b"], "out must be given once")],
+)  # fmt: skip
 def test_a_word_that_is_none_is_refused_with_a_hint(words: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message.replace("?", r"\?")):
         parse_args(words, OPTIONS, None)

@@ -16,7 +16,7 @@ import torch
 
 from cmixup.errors import InputError
 from cmixup.saved_run import load_run
-from scripts import bandwidth, collect, predict, tune
+from scripts import bandwidth, predict, tune
 from scripts.config.compose import compose_train, tuned_path
 from scripts.config.words import hydra_words
 from scripts.driver.job import Job, plan_job
@@ -245,13 +245,6 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     bandwidth.main(words_of(place))
     assert set(seen[0][:, 0]) <= {float(digit.sum()) for digit in DIGITS}
     assert seen[0].shape == (14, 1)
-
-
-def test_a_sweep_over_own_images_is_collected(place: Path, tmp_path: Path) -> None:
-    for epochs in (1, 2):
-        execute_job(job_of(tmp_path, *words_of(place), *SMALL, "method=erm", f"train.epochs={epochs}"))
-    collect.main([str(tmp_path / "runs"), "over=train.epochs", f"out={tmp_path}"])
-    assert pd.read_csv(tmp_path / "collected/images-erm-train.epochs.csv")["value"].tolist() == [1, 2]
 
 
 ROOT = Path(bandwidth.__file__).parents[1]

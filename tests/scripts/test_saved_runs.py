@@ -44,24 +44,20 @@ def saved(weights: dict[str, torch.Tensor]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("DONE", None, "it holds no DONE"),
-        ("model.json", None, "an earlier version made it; train it again with rerun=true"),
-        ("model.json", "{", "does not hold what a run keeps there"),
-        ("model.json", "[" * 10**5 + "]" * 10**5, "does not hold what a run keeps there"),
-        ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
-        ("model.json", {"label_scaling": {"mean": [math.inf], "std": [1.0]}}, "holds numbers that are not finite"),
-        ("checkpoint.pt", None, "weights=false"),
-        ("checkpoint.pt", b"no weights", "does not hold the weights"),
-        ("checkpoint.pt", b"", "does not hold the weights"),
-        ("checkpoint.pt", saved({"linear1.weight": torch.ones(2)}), "does not hold the weights"),
-        ("checkpoint.pt", math.nan, "holds numbers that are not finite"),
-        ("preprocessing.json", "{}", "does not hold what a run keeps there"),
-        ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
-        ("preprocessing.json", {"targets": ["one", "two"]}, "is of other data than model.json"),
-    ],
-)
+    ("name", "content", "message"), [("DONE", None, "it holds no DONE"),
+    ("model.json", None, "an earlier version made it; train it again with rerun=true"),
+    ("model.json", "{", "does not hold what a run keeps there"),
+    ("model.json", "[" * 10**5 + "]" * 10**5, "does not hold what a run keeps there"),
+    ("model.json", {"label_scaling": {"mean": [0.0, 1.0], "std": [1.0]}}, "label_scaling must be numbers of every"),
+    ("model.json", {"label_scaling": {"mean": [math.inf], "std": [1.0]}}, "holds numbers that are not finite"),
+    ("checkpoint.pt", None, "weights=false"), ("checkpoint.pt", b"no weights", "does not hold the weights"),
+    ("checkpoint.pt", b"", "does not hold the weights"),
+    ("checkpoint.pt", saved({"linear1.weight": torch.ones(2)}), "does not hold the weights"),
+    ("checkpoint.pt", math.nan, "holds numbers that are not finite"),
+    ("preprocessing.json", "{}", "does not hold what a run keeps there"),
+    ("preprocessing.json", b"\xff", "does not hold what a run keeps there"),
+    ("preprocessing.json", {"targets": ["one", "two"]}, "is of other data than model.json")],
+)  # fmt: skip
 def test_a_damaged_run_is_one_line(
     no2: tuple[Job, Path], tmp_path: Path, name: str, content: Any, message: str
 ) -> None:
@@ -96,14 +92,12 @@ def test_a_flipped_bit_is_refused_by_whoever_reads_the_file(
     table = [f"run={folder}", f"table={path}", f"out={tmp_path / 'new.csv'}"]
     report = {**RunFolder(job.run_folder(0)).report(), "run": "adhoc/copy"}
     refused = {
-        "checkpoint.pt": [lambda: load_run(folder), table],
-        "model.json": [lambda: load_run(folder), table],
-        "preprocessing.json": [lambda: load_run(folder), table],
-        "config.yaml": [table],
+        "checkpoint.pt": [lambda: load_run(folder), table], "model.json": [lambda: load_run(folder), table],
+        "preprocessing.json": [lambda: load_run(folder), table], "config.yaml": [table],
         "predictions.h5": [lambda: RunFolder(folder).predictions()],
         "report.json": [lambda: RunFolder(folder).report()],
         "history.csv": [lambda: read_curves([report], tmp_path / "runs")],
-    }
+    }  # fmt: skip
     for read in refused[name]:
         if callable(read):
             with pytest.raises(InputError, match=f"{folder / name} is damaged: "):

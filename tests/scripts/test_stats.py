@@ -76,12 +76,9 @@ def test_holm_by_hand() -> None:
 
 def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
     values = {
-        "erm": {0: 3.0, 1: 3.2},
-        "mixup": {},
-        "cmixup": {0: 2.8, 1: 2.6, 2: 9.0},
-        "noise": {0: 4.0, 1: 5.0, 2: 4.5},
+        "erm": {0: 3.0, 1: 3.2}, "mixup": {}, "cmixup": {0: 2.8, 1: 2.6, 2: 9.0}, "noise": {0: 4.0, 1: 5.0, 2: 4.5},
         "failed": {0: 1.0, 1: 1.0, 2: math.nan},
-    }
+    }  # fmt: skip
     comparison = compare_methods(values, "cmixup")
     assert comparison.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
     assert compare_methods(values, "cmixup", lower_is_better=False).best == "cmixup"

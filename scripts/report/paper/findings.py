@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.report.evidence import (
     Evidence,
     Query,
-    Sample,
     experiment_of,
     minus,
     published_evidence,
@@ -23,7 +22,7 @@ from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_page, markdown_table, summary_text
-from scripts.stats.intervals import LEVEL, Interval, interval_text
+from scripts.stats.intervals import LEVEL, Interval, Summary, interval_text
 
 Row = tuple[str, Interval, int]  # what is subtracted from what, the difference, decimals
 PAGE = "results/findings.md"
@@ -83,8 +82,8 @@ def expected_by_chance(e: Evidence) -> str:
 @sentence("results/README.md")
 def authors_agree(e: Evidence) -> str:
     """How many intervals of ours minus the authors' code hold 0."""
-    every = [cell for dataset in AUTHORS_DATASETS for cell in authors_cells(dataset, e)]
-    same = sum(verdict(cell.difference) == "inconclusive" for cell in every)
+    every = [difference for dataset in AUTHORS_DATASETS for *_, difference in authors_cells(dataset, e)]
+    same = sum(verdict(one) == "inconclusive" for one in every)
     require(same == len(every), "ours is like the authors' code")
     return (
         "Our code and the authors', run by us on the same seeds, are not significantly different: all "
@@ -153,42 +152,25 @@ AUTHORS_DATASETS = ("airfoil", "no2", "exchange_rate", *DOMAINS)  # of which the
 WIDTHS = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}
 
 
-class AuthorsCell(NamedTuple):
-    """Scores of the authors' code, run by us, and ours of the same seeds minus them.
+def authors_cells(dataset: str, e: Evidence) -> Iterator[tuple[str, str, Summary, Interval]]:
+    """Yield what both codes have of a dataset: method with bandwidth, score, theirs, and ours minus theirs.
 
-    `title` is the method's, with its bandwidth where several were run.
+    The difference is of the same seeds.
     """
-
-    title: str
-    method: str
-    metric: str
-    theirs: Sample
-    difference: Interval
-
-    def texts(self, decimals: int) -> list[str]:
-        """Return their mean and the difference as text."""
-        theirs = f"{summary_text(self.theirs.summary, decimals)}, n = {self.theirs.summary.n}"
-        return [theirs, interval_text(self.difference, decimals, bold=True)]
-
-
-def authors_cells(dataset: str, e: Evidence) -> Iterator[AuthorsCell]:
-    """Yield the cells of a dataset that both codes have, over methods, bandwidths and scores."""
     published = part_file("dataset", dataset)["presets"][PRESET]["bandwidth"]
-    experiment = "table3" if dataset in DOMAINS else "table1"
-    methods = [m for m in experiment_of(experiment).methods if m != "cmixup"]
+    table, metrics = ("table3", ("rmse", "worst_rmse")) if dataset in DOMAINS else ("table1", ("rmse",))
+    methods = [m for m in experiment_of(table).methods if m != "cmixup"]
     cells = [*((m, None) for m in methods), *(("cmixup", width) for width in WIDTHS.get(dataset, (None,)))]
-    for (method, bandwidth), metric in itertools.product(
-        cells, ("rmse", "worst_rmse") if dataset in DOMAINS else ("rmse",)
-    ):
+    for (method, bandwidth), metric in itertools.product(cells, metrics):
         same = {"dataset": dataset, "method": method, "metric": metric}
-        ours: dict[str, Any] = {"experiment": experiment, "preset": PRESET, **same}
+        ours: dict[str, Any] = {"experiment": table, "preset": PRESET, **same}
         if bandwidth not in (None, published):
             ours |= {"experiment": ABLATION, "options": {"method.bandwidth": bandwidth}}
         theirs, mine = e.find({**same, "from": "authors", "bandwidth": bandwidth}), e.find(ours)
         if theirs and mine:
             shared = sample_of({s: v for s, v in mine.values.items() if s in theirs.values}, mine.units)
             title = names.method_title(method) + ("" if bandwidth is None else f", bandwidth {bandwidth:g}")
-            yield AuthorsCell(title, method, metric, theirs, minus(shared, theirs))
+            yield title, metric, theirs.summary, minus(shared, theirs)
 
 
 @writes
@@ -196,8 +178,12 @@ def authors_page() -> dict[str, str]:
     """Return the page: a table a dataset, a row for each method, bandwidth and score that both codes have."""
     e, tables = published_evidence(), []
     for dataset in AUTHORS_DATASETS:
-        cells, decimals = list(authors_cells(dataset, e)), 4 if dataset == "exchange_rate" else 3
-        body = [[one.title, names.metric_title(one.metric), *one.texts(decimals)] for one in cells]
+        decimals = 4 if dataset == "exchange_rate" else 3
+        body = [
+            [title, names.metric_title(metric), f"{summary_text(theirs, decimals)}, n = {theirs.n}",
+             interval_text(difference, decimals, bold=True)]
+            for title, metric, theirs, difference in authors_cells(dataset, e)
+        ]  # fmt: skip
         head = [names.dataset_title(dataset), "score", "authors' code", "ours minus theirs"]
         tables.append(markdown_table(head, body))
     end = "`python -m scripts.reproduce table1 preset=released` and `table3` train these runs; `make publish` renders."

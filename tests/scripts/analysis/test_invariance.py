@@ -53,11 +53,9 @@ def reference(data: Rows, bins: int, r: int, min_points: int) -> tuple[float, in
     edges = np.quantile(y, np.arange(1, bins) / bins)
     bin_of = np.array([sum(value >= edge for edge in edges) for value in y])
     cells = {
-        (c, e): z[(bin_of == c) & (domain == e)]
-        for c in range(bins)
-        for e in np.unique(domain)
+        (c, e): z[(bin_of == c) & (domain == e)] for c in range(bins) for e in np.unique(domain)
         if ((bin_of == c) & (domain == e)).sum() >= min_points
-    }
+    }  # fmt: skip
     points = sum(map(len, cells.values()))
     spread = np.sqrt(sum(((p - p.mean(axis=0)) ** 2).sum(axis=0) for p in cells.values()) / points)
     cells = {key: p / spread for key, p in cells.items()}

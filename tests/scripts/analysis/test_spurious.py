@@ -36,11 +36,9 @@ def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: 
                 "notes": "a; b", "run": "r"}  # fmt: skip
 
     rows = [
-        row(0.8, 10, 0, 0.11, 0.17),
-        row(0.8, 10, 1, 0.13, 0.19),
-        row(0.8, 30, 0, 0.1, 0.2),
+        row(0.8, 10, 0, 0.11, 0.17), row(0.8, 10, 1, 0.13, 0.19), row(0.8, 30, 0, 0.1, 0.2),
         row(0.5, 30, 0, 0.3, 0.31),
-    ]
+    ]  # fmt: skip
     (tmp_path / "spurious.csv").write_text(to_csv(rows, SPURIOUS_COLUMNS))
     texts = render_tables(tmp_path)
     assert list(texts) == ["tables/table_spurious_paper.md"]

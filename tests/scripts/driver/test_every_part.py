@@ -79,10 +79,8 @@ def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_
         report = report_of(folder)
         assert (report["dataset"], report["method"], report["preset"]) == (dataset, method, preset)
         assert (report["seed"], report["stack"], report["epochs"]) == (
-            seed,
-            len(seeds) if method_kind(method).stackable else 1,
-            2,
-        )
+            seed, len(seeds) if method_kind(method).stackable else 1, 2,
+        )  # fmt: skip
         for split in ("val", "test"):
             assert set(report["scores"][split]) >= (
                 {"mse", "mse_ci95"} if dataset in TASKS else set(job.dataset.metrics)

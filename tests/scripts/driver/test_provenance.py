@@ -94,14 +94,11 @@ def test_runs_of_a_commit_of_this_checkout_may_be_published(checkout: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"dirty": True}, "made with uncommitted changes"),
-        ({"commit": ""}, "made with uncommitted changes or by code of unknown commit"),
-        ({"commit": "c0ffee" * 6 + "c0ff"}, "of a commit that is not in this checkout"),
-        ({"commit": "--all"}, "of a commit that is not in this checkout"),
-    ],
-)
+    ("changes", "reason"), [({"dirty": True}, "made with uncommitted changes"),
+    ({"commit": ""}, "made with uncommitted changes or by code of unknown commit"),
+    ({"commit": "c0ffee" * 6 + "c0ff"}, "of a commit that is not in this checkout"),
+    ({"commit": "--all"}, "of a commit that is not in this checkout")],
+)  # fmt: skip
 def test_others_are_refused_by_name(changes: dict[str, Any], reason: str, checkout: Path) -> None:
     clean = run_environment(CPU, checkout)
     runs = {"clean": clean, **{f"run {k}": clean | changes for k in range(5)}}

@@ -63,13 +63,10 @@ def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
 def test_predictions_read_back_as_written(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     given = {
-        part: Scored(
-            {name: rng.normal(size=(rows, 2)).astype(np.float32) for name in names},
-            rng.normal(size=(rows, 2)).astype(np.float32),
-            rng.integers(-3, 300, size=rows),
-        )
+        part: Scored({name: rng.normal(size=(rows, 2)).astype(np.float32) for name in names},
+        rng.normal(size=(rows, 2)).astype(np.float32), rng.integers(-3, 300, size=rows))
         for part, rows, names in (("val", 3, [""]), ("test", 5, ["", "20_steps"]))
-    }
+    }  # fmt: skip
     RunFolder(tmp_path).write({}, report(), [{"epoch": 1}], predictions=given)
     back = RunFolder(tmp_path).predictions()
     assert set(back) == {"val", "test"}

@@ -1,13 +1,11 @@
 """Reports as tidy rows, and what tells one row from another."""
 
-from pathlib import Path
 from typing import Any
 
 from scripts.records.records import (
     RECORD_COLUMNS,
     by_seed,
     choose_variants,
-    read_csv,
     records_csv,
     records_frame,
     report_rows,
@@ -29,29 +27,15 @@ def test_rows_of_a_report() -> None:
     assert {(row["seed"], row["layer"], row["run"]) for row in tidy} == {(3, "hidden", "table1/airfoil/seed=3")}
 
 
-def test_csv_round_trip(tmp_path: Path) -> None:
-    reports = [report(options={}, preset="paper, as printed"), report(seed=4, run='a "quoted"\nrun')]
-    tidy = [row for r in reports for row in report_rows(r)]
-    (tmp_path / "records.csv").write_text(records_csv(records_frame(reports)))
-    back = read_csv(tmp_path / "records.csv")
-    assert len(back) == len(tidy)
-    for ours, theirs in zip(tidy, back, strict=True):
-        assert list(theirs) == list(RECORD_COLUMNS)
-        assert float(theirs["value"]) == ours["value"]
-        assert theirs["alpha"] == ""
-        for name in ("preset", "run", "metric"):
-            assert theirs[name] == ours[name]
-    assert {row["options"] for row in back} == {"", "method.bandwidth=1.75 train.lr=0.1"}
-
-
 def test_csv_leaves_out_other_keys() -> None:
     assert to_csv([{"a": 1, "b": None, "c": 3}], ["b", "a"]) == "b,a\n,1\n"
 
 
 def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:
     given = report(scores={"val": {"rmse": 0.1 + 0.2}, "test": {"r": float("nan"), "rmse": 1e-17}}, facts={})
-    values = [line.split(",")[-2] for line in records_csv(records_frame([given])).splitlines()[1:]]
-    assert values == ["0.30000000000000004", "nan", "1e-17", "1.5", "80"]
+    lines = records_csv(records_frame([given])).splitlines()[1:]
+    assert all(",method.bandwidth=1.75 train.lr=0.1," in line for line in lines)
+    assert [line.split(",")[-2] for line in lines] == ["0.30000000000000004", "nan", "1e-17", "1.5", "80"]
 
 
 def test_records_are_selected_by_typed_options() -> None:

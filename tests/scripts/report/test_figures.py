@@ -39,11 +39,9 @@ def marks(axis: Axes, marker: str, column: int = 0) -> list[float]:
 def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
     """Ends of all error bars."""
     return [
-        (float(segment[0][vertical]), float(segment[1][vertical]))
-        for container in axis.containers
-        for collection in container[2]
-        for segment in collection.get_segments()
-    ]
+        (float(segment[0][vertical]), float(segment[1][vertical])) for container in axis.containers
+        for collection in container[2] for segment in collection.get_segments()
+    ]  # fmt: skip
 
 
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:

@@ -106,12 +106,6 @@ def test_every_command_of_the_map_is_a_target():
     assert {a.command for a in load_artefacts()} <= targets | {f"reproduce-{name}" for name in experiments}
 
 
-def test_links_of_the_map_are_files():
-    for artefact in load_artefacts():
-        for link in artefact.links.values():
-            assert (RESULTS / link.partition("#")[0]).is_file(), link
-
-
 def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
     rows = [one for one in published_statements() if one.finding.direction != IDLE]
     (axis,) = differences_picture()["figures/differences.png"].axes

@@ -34,7 +34,7 @@ def found_table(e: Evidence) -> str:
     assert mix
     assert five
     held = [one for one in published_statements() if one.established and one.finding.direction != IDLE]
-    full, small = (outcome_counts((one for one in held if (one.network == PAPER) == own), short=True) for own in (1, 0))
+    full, small = (outcome_counts(one for one in held if (one.network == PAPER) == own) for own in (True, False))
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
         ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
@@ -50,7 +50,7 @@ def found_table(e: Evidence) -> str:
 def _answer(d: Estimate | None) -> str:
     assert d
     word = "yes" if d.high < 0 else "no, worse" if d.low > 0 else "not shown"
-    return f"{word}: {interval_text(d, 1)}"
+    return f"{word}: {interval_text(d, 1 if round(abs(d.low), 1) else 2)}"
 
 
 def in_percent(d: Estimate) -> Estimate:

@@ -8,11 +8,12 @@ from typing import Any
 from scripts.config.compose import part_file
 from scripts.records import names
 from scripts.report.evidence import Evidence, Query, Sample, published_evidence, sample_difference
+from scripts.report.paper.findings import enough_decimals
 from scripts.report.paper.statements import published_statements
 from scripts.report.paper.verdicts import recorded_query
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import interval_text
+from scripts.stats.intervals import Interval, interval_text
 
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
@@ -54,16 +55,16 @@ def difference_parts() -> dict[str, dict[str, str]]:
     e, body = published_evidence(), []
     for one in published_statements():
         f = one.finding
-        if not (one.established and f.ours and f.paper and f.metric and f.label == ""):
+        if not (one.established and f.ours and f.paper):
             continue
+        gain = "minus ERM" in one.comparison
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
-        low, high = one.interval
-        d = f.decimals
-        body.append([
-            f"{one.name}, preset {f.preset}", f"{f.paper.mean:+.{d}f} [{low:+.{d}f}, {high:+.{d}f}]", theirs,
-            f"{interval_text(f.ours, d)}, n = {f.n}", f.outcome,
-        ])  # fmt: skip
-    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours", "outcome")
+        paper = Interval(f.paper.mean, *one.interval, 3)
+        ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
+        where = one.name if gain else f"{one.name}: {'partners' if f.label else 'C-Mixup minus MAML'}"
+        preset = f", preset {f.preset}" if f.preset else ""
+        body.append([where + preset, published, theirs, ours, str(f.n), f.outcome])
+    head = ("established difference", "the paper, n = 3", "its code, run by us", "ours", "n", "outcome")
     return {
         "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
@@ -75,7 +76,7 @@ def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
     same: Query = {"from": "authors", "dataset": dataset, "metric": metric}
     ours, erm = e.find({**same, "method": "cmixup", "bandwidth": width}), e.find({**same, "method": "erm"})
     d = sample_difference(ours, erm) if ours and erm else None
-    return f"{interval_text(d, 3)}, n = {d.n}" if d else "—"
+    return f"{interval_text(d, enough_decimals(d, 3))}, n = {d.n}" if d else "—"
 
 
 def airfoil_table(e: Evidence) -> str:

@@ -74,7 +74,7 @@ def expected_by_chance(e: Evidence) -> str:
         n += sum(row.get(side, 0) for side in ("for", "against", "undecided"))
         differ += row.get("for", 0) + row.get("against", 0)
     return (
-        f"No interval is corrected for how many there are. [Statements, claims and findings](findings.md) have {n}. "
+        f"No interval is corrected for how many there are: [{n} of statements, claims and others](findings.md). "
         f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance; {differ} do"
     )
 
@@ -86,8 +86,8 @@ def authors_agree(e: Evidence) -> str:
     same = sum(verdict(one) == "inconclusive" for one in every)
     require(same == len(every), "ours is like the authors' code")
     return (
-        "Our code and the authors', run by us on the same seeds, are not significantly different: all "
-        f"{same} differences on {len(AUTHORS_DATASETS)} datasets have a 95 % interval that holds 0"
+        f"None of the {same} intervals of our code minus the authors', on {len(AUTHORS_DATASETS)} datasets and the "
+        "same seeds, excludes 0, which does not prove them equal"
     )
 
 

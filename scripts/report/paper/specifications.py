@@ -92,6 +92,6 @@ def specification_counts(_: Evidence) -> str:
         reached = sum(one.difference.mean <= (one.published or 0) for one in every)
         parts.append(f"{names.dataset_title(dataset)} {below}, {above} and {reached} of {len(every)}")
     return (
-        "C-Mixup's interval lies below ERM's, above it, and its mean reaches the published gain in this many "
-        f"specifications: {'; '.join(parts)}"
+        "In this many specifications the difference's interval lies below 0 (C-Mixup is better), above 0, and its mean "
+        f"reaches the published gain: {'; '.join(parts)}"
     )

@@ -112,8 +112,8 @@ def test_the_picture_has_a_row_for_every_difference_that_the_sentence_counts():
     names = [label.get_text() for label in axis.get_yticklabels()]
     assert len(set(names)) == len(axis.containers) == len(rows) > 20
     exact = Counter(bar.get_label() for bar in axis.containers)[LOOKS[REPRODUCES][0]]
-    assert f"of {len(rows)} results {exact} in direction and size" in outcome_counts(rows)
-    groups = [int(count) for count in re.findall(r"of (\d+) results", paper_counts(published_evidence()))]
+    assert f"{len(rows)} results: {exact} reproduce," in outcome_counts(rows)
+    groups = [int(count) for count in re.findall(r"(\d+) results:", paper_counts(published_evidence()))]
     assert sum(groups) == len(rows)
     for place, (statement, bar) in enumerate(zip(rows, axis.containers, strict=True)):
         one = statement.finding

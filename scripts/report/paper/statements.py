@@ -181,8 +181,8 @@ def paper_counts(_: Evidence) -> str:
     count, total, own = (len({(one.title, one.name) for one in some}) for some in (held, every, full))
     return (
         f"The paper's own three seeds establish {count} of the {total} differences that we could test: their 95 % "
-        f"interval excludes 0. {own} of these ran at the paper's networks, each with two sets of hyperparameters. Their "
-        f"{outcome_counts(full)}. The others ran at smaller networks or on objects that we rendered. Their "
+        f"interval excludes 0. {own} of these ran at the paper's networks, each with two sets of hyperparameters. "
+        f"Their {outcome_counts(full)}. The others ran at smaller networks or on objects that we rendered. Their "
         f"{outcome_counts(small)}. Differences that are not established have "
         f"{outcome_counts(one for one in every if not one.established)}"
     )

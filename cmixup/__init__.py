@@ -14,18 +14,7 @@ from cmixup.sampling import BatchPartnerSampler, LabelSpace, PartnerSampler, ban
 from cmixup.saved_run import load_run
 
 __all__ = [
-    "BatchPartnerSampler",
-    "Beta",
-    "CMixup",
-    "InputError",
-    "LabelSpace",
-    "PairBatchSampler",
-    "PairDataset",
-    "PartnerSampler",
-    "bandwidth_for_fraction",
-    "diagnose",
-    "load_run",
-    "mix",
-    "mixing_at",
-]
+    "BatchPartnerSampler", "Beta", "CMixup", "InputError", "LabelSpace", "PairBatchSampler", "PairDataset",
+    "PartnerSampler", "bandwidth_for_fraction", "diagnose", "load_run", "mix", "mixing_at",
+]  # fmt: skip
 __version__ = "0.1.0"

@@ -16,7 +16,7 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
-from cmixup.sampling.inputs import Floats, Ints
+from cmixup.sampling.inputs import Floats
 from cmixup.seeding import Streams, torch_seed
 from cmixup.sklearn.effects import joined
 from cmixup.sklearn.held_out import Part
@@ -128,7 +128,9 @@ class Networks:
         self.trained_on = [parts[member].train for _, member in nets]
         held = [parts[member].held for _, member in nets]
         self.held_rows = [len(index) for index in held]
-        self.scored, self.shares = torch.from_numpy(padded(held)), torch.from_numpy(_shares(rows.weight, held))
+        scored = padded(held)
+        share = rows.weight[scored] * padded([np.ones(len(index)) for index in held])
+        self.scored, self.shares = torch.from_numpy(scored), torch.from_numpy(share / share.sum(axis=1, keepdims=True))
         encoding = Pieces(pieces, settings.device, torch.float32)
         error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
         sizes = (inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs)
@@ -231,13 +233,6 @@ class Networks:
         self.places, self.method = places, stack_modules([self.methods[place] for place in places])
         self.stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
         self.loader = BatchLoader([self.data[place].train for place in places], settings.device)
-
-
-def _shares(weights: Floats, held: Sequence[Ints]) -> Floats:
-    """Return what each member's held-out rows count for, with sum 1, as `padded` rows."""
-    scored, counted = padded(held), padded([np.ones(len(index)) for index in held])
-    weight = weights[scored] * counted
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
 def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

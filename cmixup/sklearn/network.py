@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import relu
 
-from cmixup.backbone import Backbone, StackLinear
+from cmixup.backbone import Blockwise, StackLinear
 from cmixup.sampling.inputs import Floats
 
 
@@ -34,7 +34,7 @@ class Pieces:
         return len(self.column)
 
 
-class MLP(Backbone):
+class MLP(Blockwise):
     """Fully connected layers with ReLU between them, initialised as PyTorch does.
 
     Args:
@@ -55,28 +55,17 @@ class MLP(Backbone):
         self.layers = mix_points(len(sizes) - 2)  # type: ignore[misc]  # of its own, where other backbones share theirs
         self.default_layer = "block1" if len(sizes) > 2 else None  # type: ignore[misc]
 
-    def encode(self, x: Tensor, layer: str) -> Tensor:
-        """Run inputs `(..., B, d)` to the mix point `layer`."""
-        depth = self._depth(layer)
-        x = self.pieces(x) if depth else x
-        for linear in list(self.linears)[:depth]:
-            x = relu(linear(x))
-        return x
-
-    def decode(self, state: Tensor, layer: str) -> Tensor:
-        """Run from the mix point `layer` to predictions `(..., B, d_y)`."""
-        first = self._depth(layer)
-        state = state if first else self.pieces(state)
-        for number, linear in enumerate(list(self.linears)[first:], first):
-            state = linear(relu(state) if number > first else state)
+    def run(self, state: Tensor, first: int, last: int) -> Tensor:
+        state = self.pieces(state) if first == 0 < last else state
+        for linear in list(self.linears)[first:last]:
+            state = relu(linear(state))
         return state
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return predictions `(..., B, d_y)` for inputs `(..., B, d)`."""
-        return self.decode(x, "input")
+    def pool(self, state: Tensor) -> Tensor:
+        return state if len(self.linears) > 1 else self.pieces(state)  # a linear model has no block to add them in
 
-    def _depth(self, layer: str) -> int:
-        return self.layers.index(layer)
+    def head(self, features: Tensor) -> Tensor:
+        return self.linears[-1](features)
 
 
 def mix_points(hidden: int) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     content = {
         "format": FORMAT,
-        "params": {name: _param(name, value) for name, value in estimator.get_params(deep=False).items()},
+        "params": {name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()},
         "numbers": {name: attrgetter(name)(estimator) for name in NUMBERS},
         "feature_names": None if names is None else names.tolist(),
         "layers": len(estimator.coefs_),
@@ -150,13 +150,10 @@ def _check(estimator: Any) -> None:
         check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
 
 
-def _param(name: str, value: Any) -> Any:
-    """Return an argument as JSON holds it; of `cv` a number alone, since a splitter may be any object."""
-    return (value if isinstance(value, int) else None) if name == "cv" else _plain(name, value)
-
-
 def _plain(name: str, value: Any) -> Any:
-    """Return an argument as JSON holds it; a tuple becomes {"tuple": [...]}."""
+    """Return an argument as JSON holds it; a tuple becomes {"tuple": [...]}, and a `cv` that is no number None."""
+    if name == "cv" and not isinstance(value, int):  # a splitter may be any object
+        return None
     if isinstance(value, np.ndarray | np.generic):
         value = tuple(value.tolist()) if value.ndim else value.item()
     if isinstance(value, tuple):

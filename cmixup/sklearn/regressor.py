@@ -131,29 +131,14 @@ class TabularRegressor(MemberMean):
         categorical_features: Any = "from_dtype", blend: Any = "trees", cv: Any = None, verbose: bool = False,
         random_state: RandomState = None, device: str = "cpu", n_threads: int | None = 1,
     ) -> None:  # fmt: skip
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.members = members
-        self.loss = loss
-        self.quantiles = quantiles
-        self.target_transform = target_transform
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.layer = layer
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.n_pieces = n_pieces
-        self.categorical_features = categorical_features
-        self.blend = blend
-        self.cv = cv
-        self.verbose = verbose
-        self.random_state = random_state
-        self.device = device
-        self.n_threads = n_threads
+        self.hidden_layer_sizes, self.members = hidden_layer_sizes, members
+        self.loss, self.quantiles, self.target_transform = loss, quantiles, target_transform
+        self.bandwidth, self.alpha, self.layer = bandwidth, alpha, layer
+        self.epochs, self.batch_size, self.lr, self.weight_decay = epochs, batch_size, lr, weight_decay
+        self.early_stopping, self.validation_fraction, self.patience = early_stopping, validation_fraction, patience
+        self.n_pieces, self.categorical_features = n_pieces, categorical_features
+        self.blend, self.cv, self.verbose = blend, cv, verbose
+        self.random_state, self.device, self.n_threads = random_state, device, n_threads
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None, groups: Any = None

@@ -220,7 +220,7 @@ def test_the_seed_decides_and_nothing_global_is_touched() -> None:
 
 def test_one_thread_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(MLP, "decode", lambda self, *args: seen.append(torch.get_num_threads()) or decode(self, *args))
+    monkeypatch.setattr(MLP, "run", lambda self, *args: seen.append(torch.get_num_threads()) or run(self, *args))
     torch.set_num_threads(2)
     try:
         quick(epochs=1).fit(X, Y)
@@ -231,7 +231,7 @@ def test_one_thread_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(seen[len(seen) // 2 :]) == {2}
 
 
-decode = MLP.decode
+run = MLP.run
 
 
 def test_weights_count_rows() -> None:

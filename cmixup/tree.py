@@ -27,7 +27,7 @@ def map_leaves(
         return function(path, first, *others)
 
     def inside(key: Any, *values: Any) -> Any:
-        if key in keep or (*place, key) in keep:
+        if keep and (key in keep or (*place, key) in keep):
             return values[0]
         return map_leaves(function, f"{path}[{key!r}]", *values, keep=keep, place=(*place, key))
 
@@ -78,6 +78,8 @@ def unbind(tree: Any, rows: Sequence[Any], *, keep: tuple[Entry, ...] = (), plac
 
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of a tree in order."""
+    if isinstance(tree, Tensor):
+        return [tree]
     collected: list[Any] = []
     map_leaves(lambda _, leaf: collected.append(leaf), "tree", tree)
     return collected

@@ -38,7 +38,7 @@ class Beta(Lam):
 
     def draw(self, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.lam_per == self.per[0]:
-            return rng.beta(self.alpha, self.alpha, int(sizes.sum())).astype(np.float32)
+            return rng.beta(self.alpha, self.alpha, sum(sizes.tolist())).astype(np.float32)
         return np.repeat(rng.beta(self.alpha, self.alpha, len(sizes)).astype(np.float32), sizes)
 
     def sample(self, n: int, rng: Rng | None = None) -> Tensor:

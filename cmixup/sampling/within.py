@@ -28,10 +28,10 @@ def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator, peri
     all refused take their exact one. How many are played says nothing on who is accepted: the law stays the same.
     """
     n, d = labels.shape
-    points = np.asarray(labels[:, 0] if d == 1 else labels, dtype=np.float64)
+    points = labels[:, 0] if d == 1 else labels
     if d == 1 and period is None and n >= SORTED_FROM:
         return Cells(points, Kernel(bandwidth), DEFAULT_BUDGET_BYTES).draw(np.arange(n), rng)
-    exponents = _exponents(points, bandwidth, period)
+    exponents = _exponents(labels, bandwidth, period)
     if n < REJECTION_FROM:
         return _chosen(exponents(slice(None)), rng)
     proposing = UniformRejection(points, Kernel(bandwidth), period)
@@ -46,10 +46,10 @@ def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator, peri
     return partners
 
 
-def _exponents(points: Floats, bandwidth: float, period: Floats | None) -> Callable[[Ints | slice], Floats]:
-    """Return the function from A of the B points, (B,) or (B, d), to their negative energies (A, B); 0 is the most."""
-    if points.ndim == 2 and period is None and bandwidth > 0:
-        scaled = (points - points[0]) / bandwidth
+def _exponents(labels: Labels, bandwidth: float, period: Floats | None) -> Callable[[Ints | slice], Floats]:
+    """Return the function from A of the B labels (B, d) to their negative energies (A, B); 0 is the most."""
+    if period is None and bandwidth > 0:
+        scaled = (labels - labels[0]) / bandwidth
         energy = 0.5 * np.einsum("nd,nd->n", scaled, scaled)
 
         def by_product(anchors: Ints | slice) -> Floats:
@@ -60,7 +60,7 @@ def _exponents(points: Floats, bandwidth: float, period: Floats | None) -> Calla
 
         if energy.max() < MAX_PRODUCT_ENERGY:  # there are neither outliers nor gaps
             return by_product
-    gaps = has_gaps(points)
+    points, gaps = np.asarray(labels[:, 0] if labels.shape[1] == 1 else labels, dtype=np.float64), has_gaps(labels)
     kernel = Kernel(min(bandwidth, WIDEST) if gaps else bandwidth)
     return lambda anchors: (
         -kernel.excess(pair_distance(points[anchors, None], points, points[0].size, period, gaps=gaps), 0.0)
@@ -73,6 +73,6 @@ def _chosen(exponent: Floats, rng: np.random.Generator) -> Ints:
     level = 1 - rng.random((len(weight), 1))  # never 0, so that no partner of probability 0 is drawn
     if weight.size <= SMALL:
         cumulative = weight.cumsum(axis=1)
-        return (cumulative < level * cumulative[:, -1:]).sum(axis=1, dtype=np.int64)
+        return (cumulative >= level * cumulative[:, -1:]).argmax(axis=1)
     sums = torch.from_numpy(weight).cumsum_(1)  # in place: `weight`, too
     return torch.searchsorted(sums, torch.from_numpy(level * weight[:, -1:])).numpy()[:, 0]

@@ -186,11 +186,9 @@ def look_at(given: Args) -> None:
         for r, source in rows
     ]  # fmt: skip
     print_table(SHORT_HEAD, body, heading, left=len(SHORT_HEAD), styles=styles)
-    print(
-        "partners: share of all rows that are partners in effect. itself: pairs of a row\n"
-        f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
-        f"* {textwrap.fill(range_sentence(low, high), 77)}"
-    )
+    print("partners: share of all rows that are partners in effect. itself: pairs of a row\n"
+          f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
+          f"* {textwrap.fill(range_sentence(low, high), 77)}")  # fmt: skip
     marked = [report for report, source in rows if source != "grid"]
     grid = [report for report, source in rows if source == "grid"]
     figure = bandwidth_figure({Path(title).name: (grid, marked, 1.0)}, "label unit", "asked for or published")

@@ -95,10 +95,8 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
             known = np.isfinite(truth)
             residual = truth[known] - predicted[name].to_numpy()[known]
             if known.any():
-                lines.append(
-                    f"{name}: rmse {np.sqrt(np.mean(residual**2)):.4f}, mean absolute error "
-                    f"{np.abs(residual).mean():.4f}, over {int(known.sum())} rows with a value"
-                )
+                lines.append(f"{name}: rmse {np.sqrt(np.mean(residual**2)):.4f}, mean absolute error "
+                             f"{np.abs(residual).mean():.4f}, over {int(known.sum())} rows with a value")  # fmt: skip
     return lines
 
 

@@ -51,13 +51,10 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
     small = pick_device(device).type == "cpu" and experiment.cpu_preset
     choice = Choice(
         datasets=given.listed("datasets", known) if "datasets" in given else list(experiment.datasets),
-        methods=given.listed("methods", experiment.methods),
-        seeds=given.seeds(experiment.seeds),
-        preset=given.get("preset") or small or "paper",
-        out=str(given.out),
-        device=device,
+        methods=given.listed("methods", experiment.methods), seeds=given.seeds(experiment.seeds),
+        preset=given.get("preset") or small or "paper", out=str(given.out), device=device,
         rerun=given.switch("rerun"),
-    )
+    )  # fmt: skip
     if changes_preset(experiment) and choice.preset != "paper":
         raise InputError(f"preset must be paper, which {experiment.name} changes, got {choice.preset!r}")
     return choice

@@ -169,10 +169,8 @@ def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
         for method in methods_of(frame):
             errors, objects, seeds = task_means(frame, method)
             means[method] = errors.groupby(objects, sort=False).mean()
-        title = (
-            f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
-            f"mean over {seeds} seeds"
-        )
+        title = (f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
+                 f"mean over {seeds} seeds")  # fmt: skip
         figures[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(pd.DataFrame(means), title)
     return figures
 

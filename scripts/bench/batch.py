@@ -92,11 +92,9 @@ def batch_figure() -> dict[str, Figure]:
                 (handles[f"{labels}, bandwidth {bandwidth:g}"],) = axes.plot(x, y, style, color=colour)
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set(
-            xscale="log",
-            yscale="log",
-            xlabel="rows of a batch",
+            xscale="log", yscale="log", xlabel="rows of a batch",
             title=f"{outputs} outputs" if outputs > 1 else "1 output",
-        )
+        )  # fmt: skip
         axes.grid(visible=True, alpha=0.3)
     panels[0].set_ylabel("CMixup / four lines, process time")
     legend_below(figure, handles)

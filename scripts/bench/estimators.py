@@ -184,14 +184,8 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
         ratios = group.set_index(["table", "split"])["seconds"] / of_base
         ratio = f"{ratios.median():.1f}" if ratios.notna().any() else ""
         times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
-        body.append(
-            [
-                f"{PART_TITLES[part]}, {len(gaps)} datasets: {model}",
-                f"{mean} [{low}, {high}]",
-                str((gaps < 0).sum()),
-                *times,
-            ]
-        )
+        title = f"{PART_TITLES[part]}, {len(gaps)} datasets: {model}"
+        body.append([title, f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
     error, multiple = f"log error minus {BASE}'s, x 100", f"median multiple of {BASE}'s"
     head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
     return markdown_table(head, sorted(body, key=lambda row: [*PART_TITLES.values()].index(row[0].partition(",")[0])))

@@ -133,14 +133,9 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def check_part(
-    path: str,
-    node: dict[str, Any],
-    reserved: Sequence[str] = (),
-    function: Callable[..., Any] | None = None,
-    *,
-    names: Mapping[str, str] = MappingProxyType({}),
-    hint: Any = None,
-) -> Part:
+    path: str, node: dict[str, Any], reserved: Sequence[str] = (), function: Callable[..., Any] | None = None, *,
+    names: Mapping[str, str] = MappingProxyType({}), hint: Any = None,
+) -> Part:  # fmt: skip
     """Check every key of a node, and of the nodes below it, by name and type.
 
     A key that the function does not take, but a node below does, is that node's: `method.bandwidth` is the bandwidth of

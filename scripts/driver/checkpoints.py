@@ -65,10 +65,8 @@ class Checkpoints:
         differ = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
         if differ and not self.any_origin:
             words = ", ".join(f"{name} {before.get(name) or 'not recorded'}, now {now.get(name)}" for name in differ)
-            raise InputError(
-                f"{path} was saved after epoch {state['train']['epoch']} with another origin ({words}): "
-                "resume=any goes on from it, rerun=true trains from the start"
-            )
+            raise InputError(f"{path} was saved after epoch {state['train']['epoch']} with another origin ({words}): "
+                             "resume=any goes on from it, rerun=true trains from the start")  # fmt: skip
         return state
 
     def _origin(self, data: Mapping[str, str] | None) -> dict[str, str]:

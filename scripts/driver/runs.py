@@ -72,15 +72,10 @@ class RunFolder:
         write_atomically(self.path / CONFIG, yaml.safe_dump(dict(config), sort_keys=False))
 
     def write(
-        self,
-        config: Mapping[str, Any],
-        report: Mapping[str, Any],
-        history: Sequence[Mapping[str, float]],
-        *,
-        state: Mapping[str, Tensor] | None = None,
-        predictions: Parts | None = None,
+        self, config: Mapping[str, Any], report: Mapping[str, Any], history: Sequence[Mapping[str, float]], *,
+        state: Mapping[str, Tensor] | None = None, predictions: Parts | None = None,
         texts: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write the results; a run that has failed has no weights `state`, no predictions and no `texts` by file name.
 
         Predictions are as `scripts.stats.scored.write_parts` lays them out.

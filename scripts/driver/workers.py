@@ -63,12 +63,9 @@ class Worker:
 
 
 def work_off(
-    tasks: Mapping[str, Any],
-    work: Work,
-    count: int,
-    report: Callable[[str, bool, Any], None],
+    tasks: Mapping[str, Any], work: Work, count: int, report: Callable[[str, bool, Any], None],
     choose: Callable[[], str | None],
-) -> None:
+) -> None:  # fmt: skip
     """Give tasks to `count` workers until all have ended; one that dies costs its task alone, and another follows it.
 
     `choose` returns the next task's name, None where no more is begun; `report` gets its name, whether it has ended,

@@ -132,13 +132,9 @@ def train_item(item: Item, report: Report) -> Problem | None:
 
 
 def train_items(
-    items: Sequence[Item],
-    title: str,
-    *,
-    workers: int = 0,
-    unit: str = "epochs",
+    items: Sequence[Item], title: str, *, workers: int = 0, unit: str = "epochs",
     on_finish: Callable[[Item, Problem | None], str] = lambda *_: "",
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Train what is not done of all items, showing progress.
 
     Where data cannot be fetched the other items of that dataset are not begun, and none on a full disk. `workers` are

@@ -20,14 +20,9 @@ from scripts.report.result_table import ResultTable, make_block, markdown_table,
 
 
 def make_table(
-    experiment: Experiment,
-    records: pd.DataFrame,
-    preset: str,
-    methods: Sequence[str] | None = None,
-    missing: Sequence[str] = (),
-    *,
-    more: Sequence[str] = (),
-) -> ResultTable:
+    experiment: Experiment, records: pd.DataFrame, preset: str, methods: Sequence[str] | None = None,
+    missing: Sequence[str] = (), *, more: Sequence[str] = (),
+) -> ResultTable:  # fmt: skip
     """Return the table of one preset: a block for every dataset that has records, which may be of any experiment.
 
     `methods` are its rows, all of the experiment by default, and `more` metrics that its CSV has beside the page's.

@@ -87,10 +87,8 @@ class StepRandom:
 _ATEN = torch.ops.aten
 #: What PyTorch itself fills an empty tensor with, for the operations that draw numbers of a tensor's shape.
 FILLS: dict[Any, Callable[..., Tensor]] = {
-    _ATEN.rand_like: Tensor.uniform_,
-    _ATEN.randn_like: Tensor.normal_,
-    _ATEN.randint_like: Tensor.random_,
-}
+    _ATEN.rand_like: Tensor.uniform_, _ATEN.randn_like: Tensor.normal_, _ATEN.randint_like: Tensor.random_,
+}  # fmt: skip
 
 
 class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]

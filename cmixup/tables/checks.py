@@ -79,20 +79,19 @@ def rank_correlation(first: Floats, second: Floats) -> float:
     return float(one @ other) / size if size > 0 else 0.0
 
 
-def looks_like_id(values: Floats, *, named: bool = False) -> bool:
+def looks_like_id(values: Floats, *, named: bool = False, rows: int = MIN_ROWS, different: float = DIFFERENT) -> bool:
     """Return whether a column of numbers looks as if it numbered the rows, though some rows may be given twice.
 
-    It holds whole numbers, nearly all different, which rise or fall from row to row or fill their range at least by
-    half; any whole numbers, nearly all different, where the column is `named` like an ID.
+    It holds so many `rows` or more of whole numbers, a share of which is `different`, which rise or fall from row to
+    row or fill their range at least by half; any such numbers where the column is `named` like an ID.
     """
     known = values[~np.isnan(values)]
-    if len(known) < MIN_ROWS or not (known == np.floor(known)).all():
+    if len(known) < rows or not (known == np.floor(known)).all():
         return False
-    different = len(np.unique(known))
-    if different < DIFFERENT * len(values):
+    steps, count = np.diff(known), len(np.unique(known))
+    if count < different * len(values):
         return False
-    steps = np.diff(known)
-    dense = known.max() - known.min() < 2 * different
+    dense = known.max() - known.min() < 2 * count
     return bool(named or dense or (steps >= 0).all() or (steps <= 0).all())
 
 

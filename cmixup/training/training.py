@@ -222,12 +222,10 @@ class Training:
     def state_dict(self) -> dict[str, Any]:
         """Return what a run needs to go on, beside the trainer's state."""
         return {
-            "models": self.models.state_dict(),
-            "streams": [streams.state_dict() for streams in self.streams],
-            "methods": [method.state_dict() for method in self.methods],
-            "stacked_method": self.method.state_dict(),
+            "models": self.models.state_dict(), "streams": [streams.state_dict() for streams in self.streams],
+            "methods": [method.state_dict() for method in self.methods], "stacked_method": self.method.state_dict(),
             "random": self._random.state_dict(),
-        }
+        }  # fmt: skip
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Load what `state_dict` returned."""

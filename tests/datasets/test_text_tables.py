@@ -104,16 +104,13 @@ COMMENTS = "# exported by hand, 2024\n\n# units: CHF\n"
 @pytest.mark.parametrize(
     ("content", "form", "line"),
     [
-        (
-            COMMENTS + "price,size,fuel\n1.5,10,gas\n2.25,20,oil\n",
-            {},
-            "the header is line 4, 'price,size,fuel'; dataset.skip=",
-        ),
+        (COMMENTS + "price,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {},
+         "the header is line 4, 'price,size,fuel'; dataset.skip="),
         ("# a, b, c\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {}, "the header is line 2, "),
         ("Exported by hand\n\nprice,size,fuel\n1.5,10,gas\n2.25,20,oil\n", {"skip": 1}, ""),
         ("# made\nprice;size;fuel\n1,5;10;gas\n2,25;20;oil\n", {}, "the header is line 2, "),
     ],
-)
+)  # fmt: skip
 def test_lines_before_the_header(content: str, form: dict[str, Any], line: str, tmp_path: Path) -> None:
     read = table(tmp_path, content, **form)
     pd.testing.assert_frame_equal(read, PLAIN)

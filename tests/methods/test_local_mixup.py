@@ -121,9 +121,7 @@ test_bad_values_are_refused_by_name = refuses(
         (lambda: Threshold(1.5), r"quantile must lie in \[0, 1\], got 1.5"),
         (lambda: Exponential(-1.0), "a must be a finite number, 0 or more, got -1.0"),
         (lambda: Knn(-1), "k must be a whole number, 0 or more, got -1"),
-        (
-            lambda: fitted(make_run(composed("local_mixup", form="knn", k=48))),
-            "k must be less than the number of training rows, got k 48 for 48 rows",
-        ),
+        (lambda: fitted(make_run(composed("local_mixup", form="knn", k=48))),
+         "k must be less than the number of training rows, got k 48 for 48 rows"),
     ]
-)
+)  # fmt: skip

@@ -64,19 +64,15 @@ class Draws(Mixing):
 
 test_a_draw_of_two_parts_is_refused_by_their_names = refuses(
     [
-        (
-            lambda: Mix(RepresentationDistance(0.3), Beta(0.5), mixing=Draws("level")),
-            "draw 'level' must have one source, got pairing RepresentationDistance and mixing Draws",
-        ),
+        (lambda: Mix(RepresentationDistance(0.3), Beta(0.5), mixing=Draws("level")),
+         "draw 'level' must have one source, got pairing RepresentationDistance and mixing Draws"),
         (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("partner")), "'partner' .* pairing Uniform and mixing Draws"),
         (lambda: Mix(Uniform(), Beta(0.5), mixing=Draws("lam")), "'lam' must have one source, got lam Beta and mixing"),
-        (
-            lambda: LocalMixup(Threshold(), Uniform(), Beta(0.5), mixing=Draws("weight")),
-            "'weight' must have one source, got the parts of Mix and method LocalMixup",
-        ),
+        (lambda: LocalMixup(Threshold(), Uniform(), Beta(0.5), mixing=Draws("weight")),
+         "'weight' must have one source, got the parts of Mix and method LocalMixup"),
     ],
     lambda method: epoch_batches(make_run(method())),
-)
+)  # fmt: skip
 
 
 def test_a_permutation_stays_inside_its_batch() -> None:
@@ -107,16 +103,12 @@ test_bad_values_are_refused_by_name = refuses(
         (lambda: composed("cmixup", bandwidth="wide"), r"bandwidth must be a number.*got 'wide'"),
         (lambda: composed("cmixup", bandwidth=1.0, alpha=0.0), "alpha must be a finite number above 0, got 0.0"),
         (lambda: composed("mixup", lam_per="epoch"), "lam_per must be one of example, batch, got 'epoch'"),
-        (
-            lambda: fitted(make_run(composed("manifold_mixup", layer="block9"))),
-            r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block9'",
-        ),
-        (
-            lambda: Method().loss(FCN3((3,), 1), Batch(torch.zeros(1, 3), torch.zeros(1, 1), torch.zeros(1))),
-            "method Method defines no loss",
-        ),
+        (lambda: fitted(make_run(composed("manifold_mixup", layer="block9"))),
+         r"layer must be a mix point of FCN3 \(input, block1, block2\), got 'block9'"),
+        (lambda: Method().loss(FCN3((3,), 1), Batch(torch.zeros(1, 3), torch.zeros(1, 1), torch.zeros(1))),
+         "method Method defines no loss"),
     ]
-)
+)  # fmt: skip
 
 
 #: The others have no loss before the step, in which their pairing chooses the partners.

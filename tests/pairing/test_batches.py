@@ -165,12 +165,10 @@ def test_inputs_read_on_demand_give_the_same_pairs(room: int, monkeypatch: pytes
 test_bad_values_are_refused_by_name_of_blocks = refuses(
     [
         (lambda: Blocks(0), "k must be a whole number, 1 or more, got 0"),
-        (
-            lambda: drawn_blocks(Blocks(17), make_split(N)),
-            "k must be at most the batch size, got k 17 for batches of 16 rows",
-        ),
+        (lambda: drawn_blocks(Blocks(17), make_split(N)),
+         "k must be at most the batch size, got k 17 for batches of 16 rows"),
     ]
-)
+)  # fmt: skip
 
 
 # ---- Distances between standardised inputs

@@ -204,11 +204,8 @@ def test_a_transformer_cannot_be_saved(tmp_path: Path) -> None:
     ("options", "y", "message"),
     [
         ({"loss": "mse"}, None, "loss must be one of squared, absolute, huber, quantile, got 'mse'"),
-        (
-            {"loss": "quantile", "quantiles": (0.5, 0.5)},
-            None,
-            "quantiles must be numbers that rise between 0 and 1, got",
-        ),
+        ({"loss": "quantile", "quantiles": (0.5, 0.5)}, None,
+         "quantiles must be numbers that rise between 0 and 1, got"),
         ({"loss": "quantile", "quantiles": (0, 0.5)}, None, r"quantiles must be numbers that rise .* got \(0, 0.5\)"),
         ({"loss": "quantile", "quantiles": 0.5}, None, "quantiles must be numbers that rise between 0 and 1, got 0.5"),
         ({"loss": "quantile", "quantiles": ["a"]}, None, "quantiles must be a number, got 'a'"),
@@ -216,7 +213,7 @@ def test_a_transformer_cannot_be_saved(tmp_path: Path) -> None:
         ({"target_transform": "log"}, Y - 100, 'target_transform="log" must have labels above 0, got -.* in y'),
         ({"target_transform": FunctionTransformer(np.sqrt)}, Y - 100, "target_transform must give a finite number for"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments(options: dict[str, Any], y: Any, message: str) -> None:
     with pytest.raises(InputError, match=message), np.errstate(invalid="ignore"):
         quick(**options).fit(X if y is not None else None, y)

@@ -68,18 +68,6 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     assert start == 50
 
 
-def test_lazy_inputs_are_read_a_batch_at_a_time() -> None:
-    (split,), orders, draws = epoch(1)
-    assert isinstance(split.x, torch.Tensor)
-    x = Lazy(split.x)
-    lazy = Split(x, split.y, split.domain)
-    batches = list(BatchLoader([lazy], CPU).batches(orders, draws))
-    whole = list(BatchLoader([split], CPU).batches(orders, draws))
-    assert max(x.asked) == 8
-    for one, other in zip(batches, whole, strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(flat(one), flat(other), strict=True))
-
-
 def test_batches_of_different_sizes_are_refused() -> None:
     splits, orders, draws = epoch(2)
     orders[1] = shuffled(50, 9, np.random.default_rng(0))

@@ -81,9 +81,7 @@ def camera(azimuth: float) -> np.ndarray:
     angle = 2 * np.pi * azimuth
     cos_a, sin_a, cos_e, sin_e = np.cos(angle), np.sin(angle), np.cos(ELEVATION), np.sin(ELEVATION)
     return np.array([
-        [-sin_a, cos_a, 0.0],
-        [-cos_a * sin_e, -sin_a * sin_e, cos_e],
-        [cos_a * cos_e, sin_a * cos_e, sin_e],
+        [-sin_a, cos_a, 0.0], [-cos_a * sin_e, -sin_a * sin_e, cos_e], [cos_a * cos_e, sin_a * cos_e, sin_e],
     ])  # fmt: skip
 
 

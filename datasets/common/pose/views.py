@@ -31,11 +31,9 @@ def _latin1(text: str, encoding: str) -> bytes:
 ALLOWED: dict[str, Any] = {
     "numpy.core.multiarray._reconstruct": np.empty(1).__reduce__()[0],
     "numpy.core.multiarray.scalar": np.float64(0).__reduce__()[0],
-    "numpy.core.numeric._frombuffer": np.empty(1).__reduce_ex__(5)[0],
-    "numpy.ndarray": np.ndarray,
-    "numpy.dtype": np.dtype,
-    "_codecs.encode": _latin1,
-}
+    "numpy.core.numeric._frombuffer": np.empty(1).__reduce_ex__(5)[0], "numpy.ndarray": np.ndarray,
+    "numpy.dtype": np.dtype, "_codecs.encode": _latin1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

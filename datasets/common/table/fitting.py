@@ -7,6 +7,7 @@ import pandas as pd
 
 from cmixup.errors import InputError, shortened
 from cmixup.spread import VANISH, varies
+from cmixup.tables.checks import looks_like_id
 from cmixup.tables.columns import (
     Category,
     Constant,
@@ -90,12 +91,7 @@ def fit_number(values: pd.Series, scaling: str, keep: bool, source: str, form: s
 
 def numbers_rows(known: np.ndarray) -> bool:
     """Return whether 20 or more whole numbers are all different, and in order or within a span of twice their count."""
-    if len(known) < MIN_ID_ROWS or not (known == np.floor(known)).all():
-        return False
-    steps = np.diff(known)
-    if (steps > 0).all() or (steps < 0).all():
-        return True
-    return bool(known.max() - known.min() < 2 * len(known) and len(np.unique(known)) == len(known))
+    return looks_like_id(known, rows=MIN_ID_ROWS, different=1.0)
 
 
 def fit_category(values: pd.Series, rare: float) -> Category | Constant | str:

@@ -114,7 +114,8 @@ def table_files() -> dict[str, str]:
     for experiment, preset, table in list_tables(published_records()):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
         of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
-        if of is not experiment or not experiment.paper_table or preset not in ("paper", "released", "cpu"):
+        presets = ("paper", "cpu") if experiment.overrides else ("paper", "released", "cpu")  # not the authors' code
+        if of is not experiment or not experiment.paper_table or preset not in presets:
             continue
         there = {block.dataset for one in shown for block in one.blocks}
         blocks = [block for block in table.blocks if preset != "cpu" or block.dataset not in there]

@@ -80,7 +80,7 @@ def logarithms_of_labels(e: Evidence) -> str:
     taken, (rmse, mae, width) = fits["log"]["auto"].sum(), map(percent, changes)
     return (
         f"on the {changes[0].n} datasets that the default was chosen on it takes logarithms in {taken:.0f} of "
-        f"{len(fits)} fits; RMSE changes by {rmse}, MAE by {mae}, the width of 90 % intervals by {width}"
+        f"{len(fits)} fits; RMSE changes by {rmse}, MAE by {mae}; the width of 90 % intervals changes by {width}"
     )
 
 
@@ -92,10 +92,11 @@ def blended_with(e: Evidence) -> str:
     changes = (fits["3"] - fits["alone"]).dropna()
     chosen, held = changes.loc["chosen_on"], changes.loc["reserved", "catboost"]
     names = {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "a ridge regression"}
-    beside = [f"{percent(over_tables(chosen[m]))} beside {name} ({len(chosen[m])})" for m, name in names.items()]
+    beside = [f"Beside {name} ({len(chosen[m])}): {percent(over_tables(chosen[m]))}" for m, name in names.items()]
     return (
-        f"On datasets that the defaults were chosen on (so many, one split) RMSE changes by {', '.join(beside)}; on "
-        f"{len(held)} held-out ones by {percent(over_tables(held))} beside CatBoost, lower on {(held < 0).sum()}"
+        f"On datasets that the defaults were chosen on (so many, one split) RMSE changes. {'. '.join(beside)}. On "
+        f"{len(held)} held-out ones it changes by {percent(over_tables(held))} beside CatBoost, and is lower on "
+        f"{(held < 0).sum()}"
     )
 
 

@@ -243,6 +243,6 @@ def test_front_pages_are_read_in_short_cells_and_sentences(page: str) -> None:
     cells = [cell for line in text.splitlines() if line.startswith("|") for cell in line.strip("|").split("|")]
     prose = [re.sub(r"^\s*(?:- |\d+\. )", "", line) for line in text.splitlines() if not line.startswith(("|", "#"))]
     blocks = re.split(r"\n\s*\n|\n(?=\s*- )", "\n".join(prose))
-    sentences = [one for block in blocks for one in re.split(r"(?<=[.!?:;])\s+(?=[A-Za-z`*(])", " ".join(block.split()))]
+    sentences = [one for block in blocks for one in re.split(r"(?<=[.!?:;])\s+(?=[\w`*(])", " ".join(block.split()))]
     assert {cell for cell in cells if len(cell.split()) > 15} == set()
     assert {one for one in sentences if len(one.split()) > 25} == set()

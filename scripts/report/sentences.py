@@ -115,7 +115,7 @@ def regressor_intervals(e: Evidence) -> str:
     low, high = min(fifth.mean for fifth in fifths), max(fifth.mean for fifth in fifths)
     require(0.88 < cover.mean < 0.92 and low > 0.84 and high < 0.96, "coverage is near nine tenths in every fifth")
     return (f"Its 90 % prediction intervals cover {cover.mean:.1%} of new labels, the mean over {cover.summary.n} "
-            f"datasets, and {low:.1%} to {high:.1%} in each fifth of its predictions")  # fmt: skip
+            f"datasets; in each fifth of its predictions they cover {low:.1%} to {high:.1%}")  # fmt: skip
 
 
 @sentence(SCIKIT_LEARN)

@@ -92,12 +92,6 @@ def bandwidth_grid(labels: np.ndarray) -> list[float]:
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
-def range_sentence(low: float, high: float) -> str:
-    """Return the bandwidths between which C-Mixup is neither ERM nor mixup as a sentence."""
-    shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
-    return f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
-
-
 def check_bandwidths(results: Path = RESULTS) -> str:
     """Measure the published bandwidths of all datasets at hand, into results/bandwidth.csv, its page and its figure.
 
@@ -186,9 +180,11 @@ def look_at(given: Args) -> None:
         for r, source in rows
     ]  # fmt: skip
     print_table(SHORT_HEAD, body, heading, left=len(SHORT_HEAD), styles=styles)
+    shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
+    worth = f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
     print("partners: share of all rows that are partners in effect. itself: pairs of a row\n"
           f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
-          f"* {textwrap.fill(range_sentence(low, high), 77)}")  # fmt: skip
+          f"* {textwrap.fill(worth, 77)}")  # fmt: skip
     marked = [report for report, source in rows if source != "grid"]
     grid = [report for report, source in rows if source == "grid"]
     figure = bandwidth_figure({Path(title).name: (grid, marked, 1.0)}, "label unit", "asked for or published")

@@ -16,6 +16,8 @@ from cmixup.tables.levels import Level, distinct, level_of, level_places
 Levels = list[Level] | None
 #: A column of more levels has effects (`cmixup.sklearn.effects`) for a column a level; trees split so many by sets.
 MOST_LEVELS = 255
+#: Columns of more than so many levels have effects, too, where these have more than `MOST_TOGETHER` levels in all.
+FEW_LEVELS, MOST_TOGETHER = 50, 1000
 
 
 def categorical_columns(given: Any, X: Any) -> list[int]:
@@ -50,8 +52,10 @@ def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
 
 
 def many_levels(levels: Sequence[Levels]) -> list[int]:
-    """Return the positions of the columns of more than `MOST_LEVELS` levels."""
-    return [place for place, names in enumerate(levels) if names is not None and len(names) > MOST_LEVELS]
+    """Return the positions of the columns that have too many levels for a column of each."""
+    counts = np.array([len(names or ()) for names in levels], dtype=np.int64)
+    dense = counts[(counts > FEW_LEVELS) & (counts <= MOST_LEVELS)]
+    return np.flatnonzero(counts > (FEW_LEVELS if dense.sum() > MOST_TOGETHER else MOST_LEVELS)).tolist()
 
 
 def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
@@ -95,9 +99,11 @@ def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
 def widened(x: Floats, levels: Sequence[Levels], indicators: Floats) -> Floats:
     """Return the columns of numbers (n, .), NaN where one is missing, then a column for each indicator."""
     numbers = x[:, [column_levels is None for column_levels in levels]]
-    place, value = indicators[:, 0].astype(np.int64), indicators[:, 1]
-    chosen = x[:, place]
-    return np.concatenate([numbers, (chosen == value) | (np.isnan(chosen) & np.isnan(value))], axis=1)
+    wide = np.empty((len(x), numbers.shape[1] + len(indicators)))
+    wide[:, : numbers.shape[1]] = numbers
+    for column, (place, value) in zip(wide.T[numbers.shape[1] :], indicators, strict=True):
+        column[:] = np.isnan(x[:, int(place)]) if np.isnan(value) else x[:, int(place)] == value
+    return wide
 
 
 def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:

@@ -18,6 +18,8 @@ from cmixup.training.batch import EpochBatches, shuffled
 
 #: So often partners are drawn and refused by weight; the rest is drawn from exact rows, each in time O(N d).
 REFUSALS = 64
+#: Moments of more numbers are computed of half of the columns after the other: they take the memory five times.
+AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
     NaN is left out, and a column of nothing else has mean and deviation 0.
     """
+    if values.size > AT_ONCE and values.shape[1] > 3:  # a column alone would be summed in another order
+        halves = [moments(half, weight) for half in np.array_split(values, 2, axis=1)]
+        return np.concatenate([mean for mean, _ in halves]), np.concatenate([deviation for _, deviation in halves])
     low, high = extremes(values)
     narrow = high - low < NARROW * np.maximum(abs(low), abs(high))
     values = np.where(narrow, values - low, values)  # whose sums would lose the digits that differ
@@ -90,7 +95,9 @@ def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
 
     NaN stays.
     """
-    return (values - mean) / np.where(deviation > 0, deviation, np.inf)
+    centred = values - mean
+    centred /= np.where(deviation > 0, deviation, np.inf)
+    return centred
 
 
 def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, length: int | None = None) -> EpochBatches:

@@ -130,7 +130,7 @@ class Table:
     def columns_of(self, x: Floats) -> Floats:
         """Return the standardised numbers of columns (n, d), and a column for each level and gap."""
         wide = widened(x, self.levels, self.indicators)
-        return np.nan_to_num(standardised(wide, self.x_mean, self.x_scale))
+        return np.nan_to_num(standardised(wide, self.x_mean, self.x_scale), copy=False)
 
     def by_label(self, values: Any) -> Any:
         """Return outputs `(..., d_y q)` as `(..., d_y, q)`."""
@@ -173,8 +173,9 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     rows = replace(rows, y=transform.apply(rows.y))
     indicators = indicators_of(rows.x, levels)
     wide = widened(rows.x, levels, indicators)
-    of_x, of_y = moments(wide, rows.weight), moments(rows.y, rows.weight)
-    numbers, most = standardised(wide, *of_x)[:, : levels.count(None)], check_count("n_pieces", estimator.n_pieces)
+    of_x, of_y, count = moments(wide, rows.weight), moments(rows.y, rows.weight), levels.count(None)
+    numbers = standardised(wide[:, :count], of_x[0][:count], of_x[1][:count])
+    most = check_count("n_pieces", estimator.n_pieces)
     pieces, no_effects = pieces_of(numbers, rows.weight, most), np.empty((0, 0, 0))
     table = Table(levels, y.ndim == 1, transform, indicators, *of_x, *of_y, pieces, no_effects, kinds, constant)
     return table, rows, place

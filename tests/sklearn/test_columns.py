@@ -168,13 +168,17 @@ def test_equal_rows_become_one() -> None:
     assert np.array_equal(rows.weight, again.weight)
 
 
-def test_moments_are_those_of_repeated_rows() -> None:
+def test_moments_are_those_of_repeated_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.normal(3, 2, (20, 2)), rng.integers(1, 5, 20)
     mean, deviation = moments(values, weight.astype(float))
     repeated = np.repeat(values, weight, axis=0)
     np.testing.assert_allclose(mean, repeated.mean(axis=0))
     np.testing.assert_allclose(deviation, repeated.std(axis=0))
+    values, weight = rng.normal(3, 2, (999, 7)), rng.random(999)
+    whole = moments(values, weight)
+    monkeypatch.setattr(rows_module, "AT_ONCE", 10)
+    np.testing.assert_array_equal(moments(values, weight), whole)  # of halves
 
 
 def test_rows_come_by_their_share() -> None:

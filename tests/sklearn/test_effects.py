@@ -9,6 +9,7 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 from cmixup.sklearn import TabularRegressor, effects
+from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.effects import fit_effects, looked_up, places_of_levels
 from cmixup.sklearn.held_out import Part, parts_by_chance
 from cmixup.sklearn.rows import Rows, merged
@@ -82,6 +83,11 @@ def many(n: int, count: int, outputs: int | None = None) -> tuple[pd.DataFrame, 
 def test_more_than_255_levels_are_two_columns_for_each_output(count: int, outputs: int, columns: int) -> None:
     X, y = many(600, count, outputs)
     assert quick(epochs=1, n_pieces=0).fit(X, y).coefs_[0].shape[1] == columns
+
+
+@pytest.mark.parametrize(("counts", "many"), [([250, 50, 250, 250, 250], []), ([250, 50, 251, 250, 250], [0, 2, 3, 4])])
+def test_columns_of_many_levels_together_have_effects(counts: list[int], many: list[int]) -> None:
+    assert many_levels([None, *(list(map(str, range(count))) for count in counts)]) == [place + 1 for place in many]
 
 
 @pytest.mark.parametrize("options", [{"blend": "trees"}, {}, {"cv": GroupKFold(4)}])

@@ -20,14 +20,6 @@ def flat(batches: PairBatchSampler) -> list[Pair]:
     return [pair for batch in batches for pair in batch]
 
 
-def test_a_pair_is_the_closed_form() -> None:
-    data = pairs()
-    x, y = data[Pair(3, 7, 0.25)]
-    assert x.nonzero().flatten().tolist() == [3, 7]
-    assert x[[3, 7]].tolist() == [0.25, 0.75]
-    torch.testing.assert_close(y, 0.25 * data.dataset[3][1] + 0.75 * data.dataset[7][1])
-
-
 def test_rows_keep_their_form() -> None:
     """Arrays and numbers become tensors, kept entries are the row's own."""
     rows = [{"x": np.full(3, float(i)), "y": i, "name": f"row {i}"} for i in range(10)]

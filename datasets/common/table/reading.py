@@ -113,8 +113,8 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
 def column_named(name: str, known: Sequence[str]) -> str:
     """Return the column that a name means: as headers are read, and with quotes or brackets that may be its own."""
     plain = " ".join(name.split())
-    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1])
-    return next((spelling for spelling in spellings if spelling in known), alike(plain, known))
+    spellings = (name, plain, f"[{plain}]", f"'{plain}'", f'"{plain}"', plain[1:-1], alike(plain, known))
+    return next((spelling for spelling in spellings if spelling in known), name)
 
 
 def columns_named(

@@ -44,8 +44,13 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
     alike = [r for r in _published_cpu(results, dataset) if r["epochs"] >= SHORTEST * epochs]
-    # An option that a backbone got later is not in older records: its default is what they had.
-    runs = [r for r in alike if r["method"] == method and r["config"]["model"].items() <= job.config["model"].items()]
+    # An option that a backbone got later is not in older records: its default is what they had. Classes have moved.
+    model = {**job.config["model"], "_target_": None}
+    runs = [
+        r
+        for r in alike
+        if r["method"] == method and {**r["config"]["model"], "_target_": None}.items() <= model.items()
+    ]
     runs = [r for r in runs if (r["preset"], r["options"]) == (preset, job.options)] or runs
     if runs:
         return statistics.median(r["seconds"] * epochs / r["epochs"] for r in runs) / 60

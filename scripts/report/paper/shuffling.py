@@ -113,6 +113,6 @@ def shuffling_decided(e: Evidence) -> str:
     require(bool(parts), "both orders are published")
     worst = [interval_text(gains(d, "worst_rmse", e=e)[1], n) for d, n in (("skillcraft", 2), ("crime", 4))]
     return (
-        f"The released code never reshuffles rows where domains are held out. {'. '.join(parts)}. In the worst domains a "
-        f"gain is left once rows are reshuffled: {worst[0]} on SkillCraft, {worst[1]} on Crime"
+        f"The released code never reshuffles rows where domains are held out. {'. '.join(parts)}. In the worst domains "
+        f"a gain is left once rows are reshuffled: {worst[0]} on SkillCraft, {worst[1]} on Crime"
     )

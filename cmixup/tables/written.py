@@ -10,6 +10,7 @@ A form is a text of its own, and kept with a run:
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -165,7 +166,7 @@ def parsed(words: Sequence[str], form: str) -> Floats:
         lengths = pd.to_timedelta(pd.Series(texts, dtype=object), errors="coerce")
         return (lengths / pd.Timedelta(days=1)).to_numpy(np.float64)
     if form in (WEEK, QUARTER):
-        words, form = [_first_day(word, form) for word in words], "%G-W%V-%u" if form == WEEK else "%Y-%m-%d"
+        words, form = [_first_day(word, form) for word in words], "%Y-%m-%d"
     if form == ISO:
         words, form = [word if re.match(r"\d{4}-\d|\d{8}T", word) else "" for word in words], "ISO8601"
     dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
@@ -256,4 +257,7 @@ def _first_day(word: str, form: str) -> str:
         match = QUARTERS.fullmatch(word)
         return f"{match[1] or match[4]}-{3 * int(match[2] or match[3]) - 2:02d}-01" if match else ""
     match = WEEKS.fullmatch(word)
-    return f"{match[1]}-W{match[2]}-{match[3] or 1}" if match else ""
+    try:  # not all versions of pandas refuse a week that the year does not have
+        return str(date.fromisocalendar(int(match[1]), int(match[2]), int(match[3] or 1))) if match else ""
+    except ValueError:
+        return ""

@@ -52,7 +52,7 @@ def triples_picture() -> dict[str, Figure]:
 @draws
 def specification_picture() -> dict[str, Figure]:
     """Return the specification curves: sorted differences from ERM with intervals, and which choice each is."""
-    figure, axes = new_subplots(2, len(DATASETS), (3.6 * len(DATASETS), 6.4), sharex="col",
+    figure, axes = new_subplots(2, len(DATASETS), (3.1 * len(DATASETS), 6.4), sharex="col",
                                 gridspec_kw={"height_ratios": [1, 1.6]})  # fmt: skip
     for (top, strip), dataset in zip(axes.T, DATASETS, strict=True):
         every = sorted(specifications(dataset), key=lambda one: one.difference.mean)

@@ -1,6 +1,7 @@
 """Arrays of your own: inputs x, labels y, and domains or parts if there are any."""
 
 import math
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,7 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
     Those of .npy and .h5 files stay in the file until rows are asked for; an .npz file is read whole.
     """
     if not path.is_file():
-        raise InputError(f"{word}: no such file {path}")
+        raise InputError(f"{word}: {'a folder, not a file:' if path.is_dir() else 'no such file'} {path}")
     with path.open("rb") as stream:
         hdf5 = stream.read(8) == HDF5
     what = None if hdf5 or path.suffix.lower() in (".h5", ".hdf5") else by_start(path, OTHERS)
@@ -202,14 +203,20 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
 def _by_usual_names(arrays: dict[str, Any]) -> dict[str, Any]:
     """Return arrays as x and y where they are X and Y, arr_0 and arr_1, or of training and test in x_train, y_test.
 
-    The latter become one, with their parts as `split`.
+    The latter, also called train_x or in a group train/x, become one, with their parts as `split`. A group that has a
+    name alone is left out of it.
     """
-    lower = {name.lower(): name for name in arrays}
-    parts = [part for part in dict.fromkeys(PARTS) if {f"x_{part}", f"y_{part}"} <= {*lower}]
-    if parts and "x" not in lower:
-        each = {part: tuple(np.asarray(arrays[lower[f"{name}_{part}"]]) for name in "xy") for part in parts}
+    lasts, named = [name.rpartition("/")[2] for name in arrays], dict[str, Any]()
+    for name, last in zip(arrays, lasts, strict=True):
+        words = re.split("[/_]", name.lower())
+        of = [word for word in words if word in ("x", "y", *PARTS)]
+        key = "_".join(sorted(of, key=PARTS.__contains__)) if len(of) > 1 else last if lasts.count(last) == 1 else name
+        named[name if key in named else key] = arrays[name]
+    parts = [part for part in dict.fromkeys(PARTS) if {f"x_{part}", f"y_{part}"} <= {*named}]
+    if parts and "x" not in map(str.lower, named):
+        each = {part: tuple(np.asarray(named[f"{name}_{part}"]) for name in "xy") for part in parts}
         x, y = (np.concatenate(of) for of in zip(*each.values(), strict=True))
         return {"x": x, "y": y, "split": np.repeat(parts, [len(one[0]) for one in each.values()])}
     usual = {"x": ("x", "X", "arr_0"), "y": ("y", "Y", "arr_1")}
-    named = {new: next((name for name in names if name in arrays), "") for new, names in usual.items()}
-    return {**arrays, **{new: arrays[name] for new, name in named.items() if name}}
+    found = {new: next((name for name in names if name in named), "") for new, names in usual.items()}
+    return {**named, **{new: named[name] for new, name in found.items() if name}}

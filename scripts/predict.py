@@ -24,7 +24,9 @@ from cmixup.errors import InputError, check_choice, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
 from cmixup.saved_run import SavedRun, load_run
 from cmixup.tables.columns import as_numbers, read_column
+from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.series import FILLS, SeriesPreprocessing
+from cmixup.tables.written import DAY_FIRST, month_first
 from datasets.arrays import read_arrays
 from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
@@ -45,12 +47,12 @@ KEYS = {
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",
     "dataset.": "how the new file is written, if not as the run's own: encoding, separator, decimal, thousands, skip, "
-    "missing; and for series fill, for images skip_broken; with or without the word dataset",
+    "missing, dayfirst; and for series fill, for images skip_broken; with or without the word dataset",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
 }
 
 
-FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing")
+FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing", "dayfirst")
 READING = (*FORMAT, "fill", "skip_broken")  # options of datasets that say how new data are read
 
 
@@ -98,6 +100,20 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
                 lines.append(f"{name}: rmse {np.sqrt(np.mean(residual**2)):.4f}, mean absolute error "
                              f"{np.abs(residual).mean():.4f}, over {int(known.sum())} rows with a value")  # fmt: skip
     return lines
+
+
+def in_order(made: Any, dayfirst: bool) -> Any:
+    """Return the preprocessing of a run for a file whose dates of numbers begin with the day, or with the month."""
+    known = {form: True for form in DAY_FIRST} | {month_first(form): False for form in DAY_FIRST}
+
+    def of(form: str) -> str:
+        return form if known.get(form, dayfirst) == dayfirst else month_first(form)
+
+    if isinstance(made, SeriesPreprocessing):
+        return replace(made, form=of(made.form), forms=tuple(map(of, made.forms)))
+    if not isinstance(made, TablePreprocessing):
+        return made
+    return replace(made, columns=tuple(replace(c, form=of(c.form)) if hasattr(c, "form") else c for c in made.columns))
 
 
 def columns_of_id(given: Args) -> list[str]:
@@ -189,10 +205,13 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     new, out = given.path(word), given.path("out") if "out" in given else Path("predictions.csv")
     if out.exists() and new.exists() and out.samefile(new):
         raise InputError(f"out must be another file than {word}, got {out}")
-    frame, rows = kind.read(run, given)
+    options = run_options(run, given)
+    if {"dayfirst", "dataset.dayfirst"} & set(given) and options["dayfirst"] != "auto":
+        run = replace(run, preprocessing=in_order(made, options["dayfirst"]))
     if isinstance(made, SeriesPreprocessing):
-        fill = check_choice("fill", run_options(run, given)["fill"], FILLS)
-        run = replace(run, preprocessing=replace(made, fill=fill))
+        fill = check_choice("fill", options["fill"], FILLS)
+        run = replace(run, preprocessing=replace(run.preprocessing, fill=fill))
+    frame, rows = kind.read(run, given)
     known = [] if frame is None else list(frame)
     ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
     for name in ids:

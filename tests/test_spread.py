@@ -1,5 +1,6 @@
 """What does not vary in training changes nothing, whatever it is and wherever it stands; what varies little does."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image
 
 from cmixup.data import Split
 from cmixup.inputs.arrays import ArrayPreprocessing
+from cmixup.inputs.images import ImagePreprocessing
 from cmixup.pairing.flat import Standardised
 from cmixup.sklearn.rows import moments as weighted_moments
 from cmixup.spread import VANISH, is_new, moments, varies
@@ -154,7 +156,16 @@ def test_images_of_few_photons_are_scaled_and_constant_ones_are_zero(tmp_path: P
     for path in folder.glob("*.png"):
         Image.fromarray(np.full((8, 8), 4321, np.uint16)).save(path)
     same = Images(str(folder), labels=str(tmp_path / "l.csv"), target="y", size=8)
-    assert (same.load(0).train.x[torch.arange(7)] == 0).all()
+    data = same.load(0)
+    assert (data.train.x[torch.arange(7)] == 0).all()
+    made = ImagePreprocessing.from_json(data.extras["preprocessing.json"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.apply(folder)
+    Image.fromarray(np.full((8, 8), 4322, np.uint16)).save(folder / "3.png")
+    with pytest.warns(UserWarning, match="photos: blue, green, red: constant in training, and now with another value"):
+        changed = made.apply(folder, "photos")
+    assert (changed[torch.arange(12)] == 0).all()
 
 
 def test_labels_and_distances_take_rounding_for_no_spread() -> None:

@@ -21,9 +21,10 @@ from cmixup.data import WORKERS, in_threads
 from cmixup.errors import InputError, shortened
 from cmixup.files import IMAGES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
+from cmixup.spread import VANISH, is_new, warn_of_new
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
-CHANNELS = 3
+CHANNELS, COLOURS = 3, ("red", "green", "blue")
 #: Mean and standard deviation of red, green and blue, 0 to 1, with which torchvision's weights were trained.
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 DEEP_MODES = ("I;16", "I;16B", "I;16L", "I")  # of Pillow: grey of 16 bits
@@ -166,7 +167,16 @@ class ImagePreprocessing(Preprocessing):
         files = self.files(new)
         if missing := [str(path) for path in files if not path.is_file()]:
             raise InputError(f"{source}: {len(missing)} of {len(files)} files are not there: {shortened(missing, 3)}")
-        return ImageRows(ImageFiles(files, self.size, deep=self.deep), torch.arange(len(files)), self.mean, self.std)
+        rows = ImageRows(ImageFiles(files, self.size, deep=self.deep), torch.arange(len(files)), self.mean, self.std)
+        new = set[str]()
+        for index in rows.rows.split(rows.batch_size) if max(self.std) >= VANISH else ():
+            pixels = rows.files[index].numpy() / (65535 if self.deep else 255)
+            new |= {
+                colour for colour, mean, std, values in zip(COLOURS, self.mean, self.std, pixels.swapaxes(0, 1), strict=True)
+                if std >= VANISH and is_new(values.ravel(), mean)
+            }  # fmt: skip
+        warn_of_new(sorted(new), source)
+        return rows
 
     def files(self, new: Any) -> list[Path]:
         """Return the files that `new` names."""

@@ -115,11 +115,13 @@ def check_coverage(coverage: float, residuals: Floats) -> float:
 def residual_quantile(residuals: Floats, weights: Floats, share: float) -> Floats:
     """Return the smallest residuals (d_y,) at or below which lies a share of `share (k + 1) / k` of the weights (k,).
 
-    Residuals (k, d_y) are NaN where the label is missing.
+    Residuals (k, d_y) are NaN where the label is missing; so is the quantile where all are.
     """
     quantiles = []
     for column in residuals.T:
-        known = ~np.isnan(column)
+        if not (known := ~np.isnan(column)).any():
+            quantiles.append(np.nan)
+            continue
         size, weight = column[known], weights[known]
         order = np.argsort(size, kind="stable")
         reached = np.cumsum(weight[order]) / weight.sum()

@@ -13,6 +13,7 @@ from cmixup.sampling.inputs import Floats
 
 #: Halvings of the way to where a transformer ends. If labels still grow by `GROWTH` after so many, they have no end.
 HALVINGS, EARLIER, GROWTH = 60, 40, 1.1
+ROUNDED = 1e-6  # of the largest label
 
 
 def check_transform(given: Any) -> None:
@@ -57,6 +58,12 @@ class Transform:
                 raise InputError(f"target_transform must rise or fall over the labels, got {what}")
             transform.sign[output] = -1.0 if (steps < 0).any() else 1.0
         values = values * transform.sign
+        off = np.abs((returned := transform._inverse(values)) - labels)
+        far = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2 + ROUNDED * np.nanmax(abs(labels))
+        for output in np.flatnonzero(~(np.nanmedian(off, axis=0) <= far)):  # NaN is far, too
+            row = np.nanargmax(np.where(np.isnan(off), -1.0, off)[:, output])
+            what = f"{format_value(given)}, which comes back from {labels[row, output]:g} as {returned[row, output]:g}"
+            raise InputError(f"target_transform must have an inverse, got {what}")
         transform.low, transform.high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
         return transform
 
@@ -107,7 +114,10 @@ class Transform:
         """Return fitted values (n, d_y) as labels, NaN where the transformer has none."""
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return np.array(self.given.inverse_transform(rows * self.sign), dtype=np.float64)
+            try:
+                return np.array(self.given.inverse_transform(rows * self.sign), dtype=np.float64)
+            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+                raise InputError(f"target_transform must have an inverse, got {format_value(error)}") from None
 
 
 def _goes_on(labels: Floats, last: Floats, way: Floats) -> Any:

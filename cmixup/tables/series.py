@@ -12,8 +12,9 @@ from cmixup.errors import InputError, format_value
 from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.spread import VANISH, is_new, warn_of_new
-from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes
+from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes, read_column
 from cmixup.tables.steps import MONTHLY, grid, places, step_of, text_of
+from cmixup.tables.written import TIME
 
 FILLS = ("none", "previous", "linear")
 ROW = "row"  # the column of times where there is none
@@ -265,7 +266,12 @@ def _of_clock(times: pd.Index, name: str, frame: pd.DataFrame | None = None) -> 
         return f": an hour of summer time, it seems; times are taken with their offset, as by {read}.dt.{zone}"
     if frame is not None and (times == times.normalize()).all():
         for column in map(str, frame):
-            values = pd.to_numeric(frame[column], errors="coerce") if column != name else pd.Series(dtype=float)
+            if column == name:
+                continue
+            if read_column(frame[column]).form == TIME:
+                clock = f"pd.to_timedelta(frame[{column!r}] + ':00')"
+                return f": {column} is the time of day, it seems; both become one column by {read} + {clock}"
+            values = pd.to_numeric(frame[column], errors="coerce")
             if 12 <= values.nunique() <= 25 and values.isin(range(25)).all():
                 less = " - 1" if values.max() == 24 and values.min() == 1 else ""
                 hours = f"pd.to_timedelta(frame[{column!r}]{less}, unit='h')"

@@ -170,7 +170,12 @@ def parsed(words: Sequence[str], form: str) -> Floats:
     if form == ISO:
         words, form = [word if re.match(r"\d{4}-\d|\d{8}T", word) else "" for word in words], "ISO8601"
     dates = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
-    days: Floats = ((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(np.float64)
+    epoch = pd.Timestamp(0, tz="UTC")
+    try:
+        lengths = dates - epoch
+    except pd.errors.OutOfBoundsDatetime:  # nanoseconds hold 1677 to 2262
+        lengths = dates - epoch.as_unit("s")
+    days: Floats = (lengths / pd.Timedelta(days=1)).to_numpy(np.float64)
     return days
 
 

@@ -118,14 +118,23 @@ def test_arrays_are_found_by_their_usual_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "2.npz", X, Y)
     with h5py.File(tmp_path / "3.mat", "w") as file:  # whatever its ending is
         file["X"], file["y"] = X, Y
+    with h5py.File(tmp_path / "5.h5", "w") as file:  # in groups
+        file["data/a/x"], file["data/y"], file["other/y2"] = X, Y, Y
     expected = Arrays(str(tmp_path / "0.npz")).load(0)
-    for name in ("1.npz", "2.npz", "3.mat"):
+    for name in ("1.npz", "2.npz", "3.mat", "5.h5"):
         data = Arrays(str(tmp_path / name)).load(0)
         assert torch.equal(data.train.x[torch.arange(18)], expected.train.x[torch.arange(18)])
     np.savez(tmp_path / "4.npz", x_train=X[:20], y_train=Y[:20], X_test=X[20:], y_test=Y[20:])
-    data = Arrays(str(tmp_path / "4.npz")).load(0)
-    assert data.test.y[:, 0].tolist() == Y[20:].tolist()
-    assert len(data.train) + len(data.val) == 20
+    with h5py.File(tmp_path / "6.h5", "w") as file:
+        file["train/x"], file["train/y"], file["test/x"], file["test/y"] = X[:20], Y[:20], X[20:], Y[20:]
+    for name in ("4.npz", "6.h5"):
+        data = Arrays(str(tmp_path / name)).load(0)
+        assert data.test.y[:, 0].tolist() == Y[20:].tolist()
+        assert len(data.train) + len(data.val) == 20
+    with h5py.File(tmp_path / "7.h5", "w") as file:
+        file["a/x"], file["b/x"], file["b/y"] = X, X, Y
+    with pytest.raises(InputError, match="has no array x; there are a/x, b/x, y"):
+        Arrays(str(tmp_path / "7.h5")).load(0)
 
 
 def test_labels_of_arrays_may_have_gaps(tmp_path: Path) -> None:

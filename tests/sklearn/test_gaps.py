@@ -27,6 +27,16 @@ def test_every_bandwidth_trains_and_says_finite_numbers(bandwidth: Any) -> None:
     np.testing.assert_allclose(model.y_scale_, np.nanstd(GAPS, axis=0))
 
 
+@pytest.mark.parametrize("options", [{}, {"loss": "quantile"}])
+def test_an_output_with_one_label_has_predictions_and_no_interval(options: dict[str, Any]) -> None:
+    y = PAIR.copy()
+    y[1:, 1] = np.nan
+    model = quick(blend="trees", **options).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X)[:, 1], np.full(len(X), y[0, 1]))
+    with pytest.raises(InputError, match="coverage=0.8 needs a fit that held rows out"):
+        model.predict_interval(X, 0.8)
+
+
 def test_an_output_learns_from_its_own_labels_alone() -> None:
     """Of a linear model without mixing the two outputs share nothing, so the other one's gaps change nothing."""
     line = X @ [1.0, -2.0, 3.0, 0.0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import FunctionTransformer, PowerTransformer, QuantileTransformer
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, PowerTransformer, QuantileTransformer
 
 from cmixup import InputError
 from cmixup.sklearn.transforms import Transform
@@ -79,6 +79,15 @@ def test_a_transform_that_turns_is_refused(function: Any) -> None:
         InputError, match=f"target_transform must rise or fall over the labels, got .*{function.__name__}"
     ):
         quick(target_transform=FunctionTransformer(function)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [FunctionTransformer(np.log), FunctionTransformer(lambda y: 0 * y + 1), KBinsDiscretizer(4, encode="ordinal")],
+)
+def test_a_transform_that_does_not_come_back_is_refused(transform: Any) -> None:
+    with pytest.raises(InputError, match="target_transform must have an inverse, got "):
+        quick(target_transform=transform).fit(X, Y - Y.min() + 0.1).predict_interval(X, 0.9)
 
 
 def test_predict_is_the_median_of_two_quantiles() -> None:

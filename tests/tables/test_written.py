@@ -102,6 +102,10 @@ def test_a_doubt_names_both_readings_and_the_option(
     assert doubt == expected
 
 
+def test_times_before_the_first_nanosecond_do_not_stop_the_others() -> None:
+    assert parsed(["1445-01-15", "2000-01-01"], "%Y-%m-%d")[1] == 10957
+
+
 @pytest.mark.parametrize(
     ("others", "line"),
     [

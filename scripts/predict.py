@@ -23,7 +23,7 @@ import yaml
 from cmixup.errors import InputError, check_choice, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
 from cmixup.saved_run import SavedRun, load_run
-from cmixup.tables.columns import as_numbers, read_column
+from cmixup.tables.columns import Category, as_numbers, read_column
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.series import FILLS, SeriesPreprocessing
 from cmixup.tables.written import DAY_FIRST, month_first
@@ -104,7 +104,7 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
 
 def in_order(made: Any, dayfirst: bool) -> Any:
     """Return the preprocessing of a run for a file whose dates of numbers begin with the day, or with the month."""
-    known = {form: True for form in DAY_FIRST} | {month_first(form): False for form in DAY_FIRST}
+    known = dict.fromkeys(DAY_FIRST, True) | {month_first(form): False for form in DAY_FIRST}
 
     def of(form: str) -> str:
         return form if known.get(form, dayfirst) == dayfirst else month_first(form)
@@ -113,7 +113,8 @@ def in_order(made: Any, dayfirst: bool) -> Any:
         return replace(made, form=of(made.form), forms=tuple(map(of, made.forms)))
     if not isinstance(made, TablePreprocessing):
         return made
-    return replace(made, columns=tuple(replace(c, form=of(c.form)) if hasattr(c, "form") else c for c in made.columns))
+    columns = (c if isinstance(c, Category) else replace(c, form=of(c.form)) for c in made.columns)
+    return replace(made, columns=tuple(columns))
 
 
 def columns_of_id(given: Args) -> list[str]:

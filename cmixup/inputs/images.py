@@ -168,13 +168,10 @@ class ImagePreprocessing(Preprocessing):
         if missing := [str(path) for path in files if not path.is_file()]:
             raise InputError(f"{source}: {len(missing)} of {len(files)} files are not there: {shortened(missing, 3)}")
         rows = ImageRows(ImageFiles(files, self.size, deep=self.deep), torch.arange(len(files)), self.mean, self.std)
-        new = set[str]()
-        for index in rows.rows.split(rows.batch_size) if max(self.std) >= VANISH else ():
+        constant, new = [k for k, std in enumerate(self.std) if std >= VANISH], set[str]()
+        for index in torch.split(rows.rows, rows.batch_size) if constant else ():
             pixels = rows.files[index].numpy() / (65535 if self.deep else 255)
-            new |= {
-                colour for colour, mean, std, values in zip(COLOURS, self.mean, self.std, pixels.swapaxes(0, 1), strict=True)
-                if std >= VANISH and is_new(values.ravel(), mean)
-            }  # fmt: skip
+            new |= {COLOURS[k] for k in constant if is_new(pixels[:, k].ravel(), self.mean[k])}
         warn_of_new(sorted(new), source)
         return rows
 

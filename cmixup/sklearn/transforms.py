@@ -60,9 +60,9 @@ class Transform:
         values = values * transform.sign
         off = np.abs((returned := transform._inverse(values)) - labels)
         far = np.nanmedian(np.abs(labels - np.nanmedian(labels, axis=0)), axis=0) / 2 + ROUNDED * np.nanmax(abs(labels))
-        for output in np.flatnonzero(~(np.nanmedian(off, axis=0) <= far)):  # NaN is far, too
-            row = np.nanargmax(np.where(np.isnan(off), -1.0, off)[:, output])
-            what = f"{format_value(given)}, which comes back from {labels[row, output]:g} as {returned[row, output]:g}"
+        for place in np.flatnonzero(~(np.nanmedian(off, axis=0) <= far)):  # NaN is far, too
+            row = np.nanargmax(np.where(np.isnan(off), -1.0, off)[:, place])
+            what = f"{format_value(given)}, which comes back from {labels[row, place]:g} as {returned[row, place]:g}"
             raise InputError(f"target_transform must have an inverse, got {what}")
         transform.low, transform.high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
         return transform

@@ -33,7 +33,7 @@ def test_an_output_with_one_label_has_predictions_and_no_interval(options: dict[
     y[1:, 1] = np.nan
     model = quick(blend="trees", **options).fit(X, y)
     np.testing.assert_array_equal(model.predict(X)[:, 1], np.full(len(X), y[0, 1]))
-    with pytest.raises(InputError, match="coverage=0.8 needs a fit that held rows out"):
+    with pytest.raises(InputError, match=r"coverage=0\.8 needs a fit that held rows out"):
         model.predict_interval(X, 0.8)
 
 

@@ -1,34 +1,34 @@
 """A fitted `TabularRegressor` as a file of arrays and JSON that runs no code when it is read."""
 
+import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sklearn.columns import many_levels
-from cmixup.sklearn.intervals import SHARES, Intervals
-from cmixup.sklearn.network import predict_networks
+from cmixup.sklearn.columns import Levels, many_levels
+from cmixup.sklearn.intervals import Intervals
 from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.TabularRegressor/8"
+FORMAT = "cmixup.sklearn.TabularRegressor/9"
 NUMBERS = (
     "bandwidth_", "best_epoch_", "n_epochs_", "loss_curve_", "n_features_in_", "quantiles_",
     "_table.one_dimensional", "_table.levels", "_table.transform.given", "_table.kinds",
 )  # fmt: skip
-MOMENTS = ("_table.x_mean", "_table.x_scale", "_table.y_mean", "_table.y_scale")
 ARRAYS = (
-    "bandwidths_", "validation_scores_", *MOMENTS, "_table.indicators", "_table.pieces", "_intervals.residuals",
-    "_intervals.weights", "blend_weight_", "_table.effects", "_table.constant", "_intervals.shares",
+    "bandwidths_", "validation_scores_", "blend_weight_", "_table.x_mean", "_table.x_scale", "_table.y_mean",
+    "_table.y_scale", "_table.indicators", "_table.pieces", "_table.effects", "_table.constant",
+    "_intervals.residuals", "_intervals.weights", "_intervals.shares",
 )  # fmt: skip
 #: The trees of members and those of the spread, and how their arrays' names begin.
 TREES = {"_trees": "tree_", "_intervals.trees": "spread_"}
@@ -54,8 +54,9 @@ def write_estimator(estimator: Any, path: str | PathLike[str]) -> None:
             arrays |= {start + field: array for field, array in trees._asdict().items()}
     if (importances := vars(estimator)["_importances"]) is not None:
         arrays["importances"] = importances
+    arrays["json"] = np.array(json.dumps(content))
     file = io.BytesIO()
-    np.savez(file, json=np.array(json.dumps(content)), **arrays)
+    np.savez(file, digest=np.array(_digest(arrays)), **arrays)
     write_atomically(Path(path), file.getvalue())
 
 
@@ -69,6 +70,8 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             content, arrays = json.loads(str(file["json"])), dict(file)
             if content["format"] != FORMAT:
                 raise InputError(f"path must be a file of the format {FORMAT}, got {content['format']!r}")
+            if str(arrays.pop("digest")) != _digest(arrays):
+                raise ValueError("it was changed after it was saved")
             estimator = kind(**{name: _tuples(value) for name, value in content["params"].items()})
             values = {name: content["numbers"][name] for name in NUMBERS} | {name: arrays[name] for name in ARRAYS}
             for name, start in TREES.items():
@@ -85,7 +88,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
             estimator.intercepts_ = [arrays[f"intercept{k}"] for k in range(content["layers"])]
         if content["feature_names"] is not None:
             estimator.feature_names_in_ = np.array(content["feature_names"], dtype=object)
-        _check(estimator)
+        _check_trees(estimator, estimator._table.levels, estimator._table.effects.shape[2])  # noqa: SLF001
     except (InputError, FileNotFoundError):
         raise
     except Exception as error:  # a damaged file can raise anything
@@ -94,60 +97,24 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
     return estimator
 
 
-def _check(estimator: Any) -> None:
-    """Raise `ValueError` for what `fit` never leaves: numbers that are not finite, and parts that do not fit."""
-    table, intervals, trees, importances = (
-        vars(estimator)[n] for n in ("_table", "_intervals", "_trees", "_importances")
-    )
-    levels, indicators, pieces = table.levels, table.indicators, table.pieces
-    columns = estimator.coefs_[0].shape[1] - len(pieces)
-    one_row = torch.zeros(1, columns, dtype=torch.float64)
-    fitted = predict_networks(estimator.coefs_, estimator.intercepts_, pieces, one_row).shape[2]  # refuses other shapes
-    outputs = len(table.y_mean)
-    features, numbers, members = len(levels), levels.count(None), len(estimator.coefs_[0])
-    many = many_levels(levels)
-    in_effects, in_tables = 2 * outputs * len(many), sum(len(levels[place]) + 2 for place in many)
-    of_trees = tree_levels(levels, in_effects)
-    names = getattr(estimator, "feature_names_in_", np.full(features, ""))
-    plain = columns - in_effects
-    tried, held, weight = len(estimator.bandwidths_), len(intervals.residuals), estimator.blend_weight_
-    shapes = dict(zip(ARRAYS, (
-        (tried,), (tried,), (plain,), (plain,), (outputs,), (outputs,), (len(indicators), 2), (len(pieces), 5),
-        (held, outputs), (held,), (fitted,), (members, in_tables, 2 * outputs), (features,), (outputs,),
-    ), strict=True))  # fmt: skip
-    for name, shape in shapes.items():
-        value = attrgetter(name)(estimator)
-        if value.dtype != np.float64 or value.shape != shape:
-            raise ValueError(f"{name} must be float64 {shape}, got {value.dtype} {value.shape}")
-    sizes = intervals.residuals
-    finite = [attrgetter(name)(estimator) for name in (*MOMENTS, "_table.effects")]
-    finite += [pieces, *estimator.coefs_, *estimator.intercepts_]
-    rules = {
-        "features must be those of its networks": (estimator.n_features_in_, *names.shape, len(table.kinds))
-        == (features,) * 3
-        and all(isinstance(name, str) for name in names)
-        and plain == numbers + len(indicators),
-        "outputs must be those of its labels": fitted == outputs * (len(estimator.quantiles_) or 1)
-        and table.one_dimensional in (False, outputs == 1)
-        and table.transform.given in (None, "log"),
-        "trees must be those that have a weight in [0, 1]": (trees is not None) == weight.any()
-        and ((weight >= 0) & (weight <= 1)).all(),
-        "weights and scales must be finite": all(np.isfinite(value).all() for value in finite),
-        "residuals must be 0 or more": ((sizes >= 0) | np.isnan(sizes) | bool(estimator.quantiles_)).all()
-        and (intervals.weights > 0).all()
-        and np.isin(intervals.shares, SHARES).all(),
-        "importances must be a number for each feature": importances is None or importances.shape == (features,),
-        "columns must be those of the features": np.isin(indicators[:, 0], np.arange(features)).all()
-        and np.isin(pieces[:, 0], np.arange(numbers)).all(),
-        "pieces must have a width and a scale above 0": (pieces[:, [2, 4]] > 0).all(),
-    }
-    for rule, holds in rules.items():
-        if not holds:
-            raise ValueError(f"its {rule}")
+def _check_trees(estimator: Any, levels: Sequence[Levels], effects: int) -> None:
+    """Raise `ValueError` for trees with which predicting would leave its arrays; of a column are so many effects."""
+    if estimator.n_features_in_ != len(levels):
+        raise ValueError("its features must be those of its levels")
+    members, _, fitted = estimator.coefs_[-1].shape
+    trees, spread = (attrgetter(name)(estimator) for name in TREES)
     if trees is not None:
-        check_trees(trees, of_trees, members, fitted)
-    if (spread := intervals.trees) is not None:
-        check_trees(spread, tree_levels(levels, fitted), len(spread.starts), outputs)
+        check_trees(trees, tree_levels(levels, effects * len(many_levels(levels))), members, fitted)
+    if spread is not None:
+        check_trees(spread, tree_levels(levels, fitted), len(spread.starts), spread.starts.shape[1])
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 of names, kinds, shapes and values of arrays."""
+    whole = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        whole.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return whole.hexdigest()
 
 
 def _plain(name: str, value: Any) -> Any:

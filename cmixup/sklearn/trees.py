@@ -22,23 +22,16 @@ from cmixup.sklearn.held_out import Part
 from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
 
-#: A node's fields, in the order of the columns of `Trees.nodes`.
-FIELDS = ("value", "is_leaf", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "bitset_idx")
-LEAF, COLUMN, THRESHOLD, LEFT, RIGHT, MISSING, SET = 1, 2, 3, 4, 5, 6, 7
 #: A leaf has so many rows, so a column of fewer known values is never split; of many rows the trees look at a sample.
 LEAF_ROWS, SAMPLED = 20, 10_000
-#: So many rows, at most, go through all trees at once: a call a tree takes longer than its walk.
-FEW_ROWS = 8
 
 
 class Trees(NamedTuple):
     """The trees of all members and outputs, in standard deviations of the labels; of d_y labels there are D outputs."""
 
-    #: (n, 8) `FIELDS` of the nodes, tree after tree, each from its root; the last is the set of levels that go left, -1
-    #: where a threshold decides.
-    nodes: Floats
-    sets: Floats  # (s, 8) the sets as 8 words of 32 bits, tree after tree
-    sizes: Floats  # (T, 4) member, output, nodes and sets of each tree
+    nodes: np.ndarray  # (n,) scikit-learn's records of nodes, tree after tree, each from its root
+    sets: np.ndarray  # (s, 8) uint32, the sets of levels that go left as 256 bits, tree after tree
+    sizes: Ints  # (T, 4) member, output, nodes and sets of each tree
     starts: Floats  # (M, D) to which the trees of a member and output are added
     codes: Floats  # (M, L) number of each level among those that a member is trained on, NaN for one that is not
 
@@ -80,52 +73,19 @@ def fit_trees(
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
     """Return what trees predict for rows (n, d) or (members, n, d) of columns and effects: `(members, n, D)`."""
-    sizes, sets = trees.sizes.astype(np.int64), trees.sets.astype(np.uint32)
+    sizes = trees.sizes
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     x = np.broadcast_to(x, (len(members), *x.shape[-2:]))
     predicted = np.repeat(trees.starts[list(members), None], x.shape[1], axis=1)
-    if x.shape[1] <= FEW_ROWS:
-        chosen = np.flatnonzero(np.isin(sizes[:, 0], members))
-        place = np.searchsorted(members, sizes[chosen, 0])
-        inputs = _in_codes(x, levels, trees.codes[list(members)])
-        values = _walked(trees, inputs[place], first_node[chosen], first_set[chosen], sets)
-        np.add.at(predicted, (place[:, None], np.arange(x.shape[1]), sizes[chosen, 1:2]), values)  # in order
-        return predicted
-    records = np.zeros(len(trees.nodes), dtype=PREDICTOR_RECORD_DTYPE)
-    for name, column in zip(FIELDS, trees.nodes.T, strict=True):
-        records[name] = np.maximum(column, 0) if name == "bitset_idx" else column
-    records["is_categorical"] = trees.nodes[:, SET] >= 0
     known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
     for out, rows, member in zip(predicted, x, members, strict=True):
         inputs = _in_codes(rows[None], levels, trees.codes[[member]])[0]
         for tree in np.flatnonzero(sizes[:, 0] == member):
-            nodes = records[first_node[tree] : first_node[tree] + sizes[tree, 2]]
-            tree_sets = sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
-            out[:, sizes[tree, 1]] += TreePredictor(nodes, tree_sets, tree_sets).predict(inputs, known, places, threads)
+            nodes = trees.nodes[first_node[tree] : first_node[tree] + sizes[tree, 2]]
+            sets = trees.sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
+            out[:, sizes[tree, 1]] += TreePredictor(nodes, sets, sets).predict(inputs, known, places, threads)
     return predicted
-
-
-def _walked(trees: Trees, inputs: Floats, first_node: Ints, first_set: Ints, sets: np.ndarray) -> Floats:
-    """Return the values (T, n) of the leaves that inputs (T, n, d) come to, all walking at once."""
-    start = np.repeat(first_node, inputs.shape[1])
-    at, walking, rows = start.copy(), np.arange(len(start)), inputs.reshape(len(start), -1)
-    first_set = np.repeat(first_set, inputs.shape[1])
-    while True:
-        nodes = trees.nodes[at[walking]]
-        inner = nodes[:, LEAF] != 1
-        walking, nodes = walking[inner], nodes[inner]
-        if not len(walking):
-            return trees.nodes[at, 0].reshape(inputs.shape[:2])
-        value = rows[walking, nodes[:, COLUMN].astype(np.int64)]
-        missing = np.isnan(value)
-        left = np.where(missing, nodes[:, MISSING] == 1, value <= nodes[:, THRESHOLD])
-        if len(sets):
-            by_set = np.flatnonzero((nodes[:, SET] >= 0) & ~missing)
-            code = value[by_set].astype(np.uint32)
-            words = sets[first_set[walking[by_set]] + nodes[by_set, SET].astype(np.int64), code // 32]
-            left[by_set] = words >> code % 32 & 1
-        at[walking] = start[walking] + np.where(left, nodes[:, LEFT], nodes[:, RIGHT]).astype(np.int64)
 
 
 def weigh_trees(
@@ -150,31 +110,26 @@ def weigh_trees(
 
 def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: int) -> None:
     """Raise `ValueError` for trees that are not of these levels, members and outputs, or that a walk never ends in."""
-    nodes, sets, sizes = trees.nodes, trees.sets, trees.sizes
-    in_sets = sum(len(levels[place] or ()) for place in level_sets(levels))
-    shapes = ((len(nodes), 8), (len(sets), 8), (len(sizes), 4), (members, outputs), (members, in_sets))
-    if not all(v.dtype == np.float64 and v.shape == shape for v, shape in zip(trees, shapes, strict=True)):
+    nodes, sizes, sets = trees.nodes, trees.sizes, level_sets(levels)
+    kinds = (PREDICTOR_RECORD_DTYPE, np.uint32, np.int64, np.float64, np.float64)
+    in_sets = sum(len(levels[place] or ()) for place in sets)
+    shapes = ((len(nodes),), (len(trees.sets), 8), (len(sizes), 4), (members, outputs), (members, in_sets))
+    of_trees = [(array.dtype, array.shape) for array in trees]
+    if of_trees != list(zip(kinds, shapes, strict=True)):
         raise ValueError("its trees must have the shapes of its features, members and outputs")
-    counts = sizes.astype(np.int64)
-    if not (np.isfinite(sizes).all() and (counts == sizes).all() and (counts >= 0).all() and (counts[:, 2] > 0).all()):
-        raise ValueError("its trees must have whole numbers of nodes")
-    if counts[:, 2].sum() != len(nodes) or counts[:, 3].sum() != len(sets):
-        raise ValueError("its trees must hold all nodes")
-    if not ((counts[:, 0] < members) & (counts[:, 1] < outputs)).all():
-        raise ValueError("its trees must be of its members and outputs")
-    tree = np.repeat(np.arange(len(counts)), counts[:, 2])
-    place = np.arange(len(nodes)) - (np.cumsum(counts[:, 2]) - counts[:, 2])[tree]
-    inner = nodes[nodes[:, LEAF] != 1]
-    size, set_count = counts[tree, 2], counts[tree, 3]
-    at = nodes[:, LEAF] != 1
-    whole = inner[:, [COLUMN, LEFT, RIGHT, SET]]
-    ahead = all(((inner[:, side] > place[at]) & (inner[:, side] < size[at])).all() for side in (LEFT, RIGHT))
-    if not (ahead and (whole == np.floor(whole)).all() and not np.isnan(nodes).any()):
-        raise ValueError("its trees must lead from the root to leaves")
-    if not ((inner[:, COLUMN] >= 0) & (inner[:, COLUMN] < len(levels)) & (inner[:, SET] < set_count[at])).all():
-        raise ValueError("its trees must split the columns of the features")
-    if not (((sets >= 0) & (sets < 2**32)).all() and np.isfinite(trees.starts).all()):
-        raise ValueError("its trees must have sets of levels and finite starts")
+    ends = [members, outputs, len(nodes) + 1, len(trees.sets) + 1]
+    whole = (sizes[:, 2:].sum(axis=0) == [len(nodes), len(trees.sets)]).all()
+    if not (whole and ((sizes >= [0, 0, 1, 0]) & (sizes < ends)).all()):
+        raise ValueError("its trees must hold all nodes, and be of its members and outputs")
+    place = np.arange(len(nodes)) - np.repeat(np.cumsum(sizes[:, 2]) - sizes[:, 2], sizes[:, 2])
+    size, set_count = (np.repeat(sizes[:, column], sizes[:, 2]) for column in (2, 3))
+    ahead = [(nodes[side] > place) & (nodes[side] < size) for side in ("left", "right")]
+    by_set, column = nodes["is_categorical"] != 0, nodes["feature_idx"]
+    of_features = (column >= 0) & (column < np.where(by_set, len(sets), len(levels)))
+    if not (
+        (nodes["is_leaf"] != 0) | ahead[0] & ahead[1] & of_features & (~by_set | (nodes["bitset_idx"] < set_count))
+    ).all():
+        raise ValueError("its trees must lead from the root to leaves, by columns of the features")
 
 
 def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
@@ -199,9 +154,8 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
         codes.append(column_codes)
     all_codes = np.concatenate([np.empty(0), *codes])
     inputs, even = _in_codes(x[None], levels, all_codes[None])[0], bool((weight == weight[0]).all())
-    nodes: list[Floats] = [np.empty((0, 8))]
-    sets: list[Floats] = [np.empty((0, 8))]
-    sizes: list[Floats] = [np.empty((0, 4))]
+    nodes, sets = [np.empty(0, PREDICTOR_RECORD_DTYPE)], [np.empty((0, 8), np.uint32)]
+    sizes: list[Ints] = [np.empty((0, 4), np.int64)]
     starts = np.zeros((1, len(options)))
     for output, further in enumerate(options):
         labels = y[:, output * y.shape[1] // len(options)]
@@ -217,9 +171,7 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
         model.fit(seen, labels[known], sample_weight=share)
         starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
         for (tree,) in model._predictors:  # noqa: SLF001
-            tree_nodes = np.column_stack([tree.nodes[name].astype(np.float64) for name in FIELDS])
-            tree_nodes[tree.nodes["is_categorical"] == 0, SET] = -1
-            nodes.append(tree_nodes)
-            sets.append(tree.raw_left_cat_bitsets.astype(np.float64).reshape(-1, 8))
-            sizes.append(np.array([[0.0, output, len(tree_nodes), len(sets[-1])]]))
+            nodes.append(tree.nodes)
+            sets.append(tree.raw_left_cat_bitsets.reshape(-1, 8))
+            sizes.append(np.array([[0, output, len(nodes[-1]), len(sets[-1])]]))
     return Trees(np.concatenate(nodes), np.concatenate(sets), np.concatenate(sizes), starts, all_codes[None])

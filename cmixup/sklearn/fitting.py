@@ -29,6 +29,8 @@ from cmixup.training.method import Method
 from cmixup.training.model_stack import ModelStack, stack_modules
 
 EVAL_BATCH = 4096
+#: What the learning rate of a network is multiplied by that has waited, where it goes on with its best weights.
+FALL = 0.3
 #: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
 #: What "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
@@ -146,6 +148,7 @@ class Networks:
             method.error = error
             method.fit(run_data, self.models[-1], streams)
             self.methods.append(method)
+        self.rates = [settings.lr] * len(nets)
         self._build(list(range(len(nets))))
         self.whole = self.stack
 
@@ -157,7 +160,8 @@ class Networks:
             for place, (_, member) in enumerate(self.nets)
         ]
         score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
-        best_epoch, stopped = torch.zeros(size, dtype=torch.int64), torch.zeros(size, dtype=torch.bool)
+        best_epoch, fell, falls = torch.zeros((3, size), dtype=torch.int64)
+        stopped = torch.zeros(size, dtype=torch.bool)
         losses: list[Tensor] = []
 
         with threads(settings.threads), torch.enable_grad():
@@ -177,8 +181,15 @@ class Networks:
                     self.stack.keep_best(better.to(settings.device))
                     improved = torch.tensor(places)[better]
                     score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
-                    stopped |= epoch - best_epoch >= ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
+                    patience = ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
+                    waited = epoch - torch.maximum(best_epoch, fell) >= torch.where(falls > 0, 1, patience)
+                    stopped |= waited & (falls == settings.falls)
                     stopped |= stopped[rivals] & (score >= score[rivals])
+                    if settings.falls:
+                        fell[waited] = epoch
+                        falls += waited
+                        self.stack.load_best(waited[places].to(settings.device))
+                        self.rates = (settings.lr * FALL**falls).tolist()
                 if settings.verbose:
                     mean = losses[-1].nanmean()
                     print(f"epoch {epoch}: {settings.loss.name} error {mean:.4f}{score_text}", flush=True)  # noqa: T201 - asked
@@ -201,6 +212,8 @@ class Networks:
             draws.append(drawn | ({"partner": index[drawn["partner"]]} if self.mixed else {}))
             orders.append(EpochBatches(index[order.index], order.sizes))
         self.stack.model.train()
+        if self.settings.falls:
+            self.stack.optimizer.lr = [self.rates[place] for place in self.places]
         steps = [self.method.step(self.stack, batch) for batch in self.loader.batches(orders, draws)]
         return torch.stack(steps).reshape(len(steps), -1).double().mean(dim=0).cpu()
 

@@ -1,7 +1,7 @@
 """The arguments of `TabularRegressor`, checked."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from cmixup.sklearn.losses import Loss, check_loss
 from cmixup.sklearn.network import mix_points
 from cmixup.sklearn.transforms import check_transform
 
+#: `patience` where it is left out, below so many different rows.
+PATIENCE, MANY_ROWS = 20, 20_000
 #: What sets the random numbers of the estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
@@ -94,10 +96,19 @@ class Settings:
     alpha: float
     layer: str
     early_stopping: bool
-    patience: int
+    patience: int  # 0 for None
     device: torch.device
     threads: int | None
     verbose: bool
+    falls: int = 0  # how often a network that has waited goes on at a lower learning rate before it stops
+
+    def of_rows(self, count: int) -> Self:
+        """Return the settings for so many different rows: of many, fewer passes by larger steps that become smaller."""
+        if self.patience:
+            return self
+        if count < MANY_ROWS:
+            return replace(self, patience=PATIENCE)
+        return replace(self, patience=2, falls=2, batch_size=4 * self.batch_size, lr=2 * self.lr)
 
 
 def settings_of(estimator: Any) -> Settings:
@@ -125,7 +136,8 @@ def settings_of(estimator: Any) -> Settings:
         weight_decay=check_nonnegative("weight_decay", estimator.weight_decay),
         alpha=check_positive("alpha", estimator.alpha), layer=layer,
         early_stopping=check_flag("early_stopping", estimator.early_stopping),
-        patience=check_count("patience", estimator.patience, 1), device=device_of(estimator.device),
+        patience=0 if estimator.patience is None else check_count("patience", estimator.patience, 1),
+        device=device_of(estimator.device),
         threads=None if threads is None else check_count("n_threads", threads, 1),
         verbose=check_flag("verbose", estimator.verbose),
     )  # fmt: skip

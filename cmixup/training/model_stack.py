@@ -52,9 +52,13 @@ class ModelStack:
             else:
                 self._best[name][better] = value[better]
 
-    def load_best(self) -> None:
-        """Load the remembered weights into the model; the optimiser stays as it is."""
-        self.model.load_state_dict(self._best)
+    def load_best(self, which: Tensor | None = None) -> None:
+        """Load the remembered weights into the models where `which: (E,)` is true, or all; the optimiser stays."""
+        if which is None or (self.size == 1 and bool(which)):
+            self.model.load_state_dict(self._best)
+        elif self.size > 1:
+            for name, value in self.model.state_dict().items():
+                value[which] = self._best[name][which]
 
     def take(self, other: "ModelStack", places: Sequence[int]) -> None:
         """Go on with the weights, the remembered ones and the optimiser's state of E > 1 models of a larger stack."""

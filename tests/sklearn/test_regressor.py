@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn import TabularRegressor, fitting
+from cmixup.sklearn import TabularRegressor, fitting, options
 from cmixup.sklearn.fitting import BANDWIDTHS, choose
 from cmixup.sklearn.network import MLP, arrays_of, predict_networks
 
@@ -178,6 +178,31 @@ def test_networks_that_have_stopped_leave_the_stack(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(smaller.predict(X), whole.predict(X), rtol=1e-4)
     assert smaller.loss_curve_[:3] == pytest.approx(whole.loss_curve_[:3])
     assert smaller.loss_curve_[-1] != pytest.approx(whole.loss_curve_[-1])
+
+
+def test_of_many_rows_networks_that_wait_go_on_with_their_best_weights_at_a_lower_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Errors are scripted: no epoch is better than the first."""
+    few = (quick(patience=patience, epochs=25).fit(X, Y).predict(X) for patience in (None, 20))
+    np.testing.assert_array_equal(*few)
+    epochs: list[tuple[torch.Tensor, Any]] = []
+    original = fitting.Networks.run_epoch
+
+    def spied(networks: fitting.Networks) -> torch.Tensor:
+        begun = next(networks.stack.model.parameters()).detach().clone()
+        loss = original(networks)
+        epochs.append((begun, networks.stack.optimizer.lr))
+        return loss
+
+    monkeypatch.setattr(fitting.Networks, "run_epoch", spied)
+    monkeypatch.setattr(fitting.Networks, "errors", lambda nets: torch.ones(nets.scored.shape, dtype=torch.float64))
+    monkeypatch.setattr(options, "MANY_ROWS", len(X))
+    assert quick(patience=None, epochs=9, lr=0.02).fit(X, Y).n_epochs_ == 5
+    rates = [[0.04] * 2] * 3 + [[0.04 * 0.3] * 2, [0.04 * 0.09] * 2]
+    np.testing.assert_allclose([rate for _, rate in epochs], rates)
+    after_first = epochs[1][0]
+    assert [torch.equal(begun, after_first) for begun, _ in epochs] == [False, True, False, True, True]
 
 
 def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

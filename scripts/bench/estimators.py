@@ -47,6 +47,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "catboost_5": ("catboost", "CatBoostRegressor", {}),
     "catboost_tuned": ("catboost", "CatBoostRegressor", {}),
     "networks": ("cmixup.sklearn", "TabularRegressor", {"blend": None}),
+    "cmixup": ("cmixup.sklearn", "CMixupRegressor", {}),
     "lightgbm": ("lightgbm", "LGBMRegressor", {"n_jobs": 1, "verbose": -1}),
     "xgboost": ("xgboost", "XGBRegressor", {"n_jobs": 1, "enable_categorical": True}),
     "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingRegressor", {}),

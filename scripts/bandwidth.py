@@ -20,7 +20,7 @@ from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, bandwidth_for_fractio
 from datasets.common.fetch import FetchError
 from datasets.common.table.text_file import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
-from scripts.config.compose import compose_train, part_file
+from scripts.config.compose import compose_train
 from scripts.config.parts import check_part, resolve_config
 from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
@@ -52,9 +52,8 @@ gap: mean label distance of drawn pairs; uniform gap: that of uniform pairs. Wor
 60 % of the data as effective partners.
 """
 PAGE_MIDDLE = "\n![Effective fraction over the bandwidth](../figures/bandwidth.png)\n"
-PAGE_END = """
-`python -m scripts.data status` says what the absent ones need. `make reproduce-bandwidth-check` makes this page.
-"""
+ABSENT = "Not here: {} ([why](../../docs/data.md#what-is-missing)). "
+PAGE_END = "{}`make reproduce-bandwidth-check` makes this page.\n"
 HEAD = (
     "dataset", "label std", "bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict",
     "where from", "worth searching",
@@ -134,19 +133,17 @@ def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
     lines = dict[tuple[str, str], list[str]]()
     for r in rows:
         if line := lines.get((r["dataset"], r["bandwidth"])):
-            line[-2] += f", {r['source']}"
+            line[-2] += f", {r['source'].partition(' tab:')[0]}"
             continue
         digits = [f"{float(r[key]):.4g}" for key in ("label_std", "bandwidth", "pair_gap", "uniform_gap")]
         shares = [percent_text(float(r[key])) for key in ("effective_fraction", "self_probability")]
         searched = f"{float(r['suggested_low']):.3g} to {float(r['suggested_high']):.3g}"
         begin = [names.dataset_title(r["dataset"]), *digits[:2], *shares, *digits[2:]]
-        lines[r["dataset"], r["bandwidth"]] = [*begin, r["verdict"], r["source"], searched]
+        lines[r["dataset"], r["bandwidth"]] = [*begin, r["verdict"], r["source"].partition(" tab:")[0], searched]
     there = {r["dataset"] for r in rows}
-    absent = [
-        f"- Not here: {names.dataset_title(name)}: {part_file('dataset', name).get('absent', 'not at hand')}."
-        for name in published_bandwidths() if name not in there
-    ]  # fmt: skip
-    return "\n".join([PAGE_HEAD, markdown_table(HEAD, list(lines.values())), PAGE_MIDDLE, *absent, PAGE_END])
+    absent = ", ".join(names.dataset_title(name) for name in published_bandwidths() if name not in there)
+    end = PAGE_END.format(ABSENT.format(absent) if absent else "")
+    return "\n".join([PAGE_HEAD, markdown_table(HEAD, list(lines.values())), PAGE_MIDDLE, end])
 
 
 def look_at(given: Args) -> None:

@@ -27,7 +27,7 @@ MODULES = {
     ".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__"): path
     for package in PACKAGES for path in sorted((REPO / package).rglob("*.py"))
 }  # fmt: skip
-PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/*.md"), *REPO.glob("results/**/*.md"), *REPO.glob("tests/*.md")])
+PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/*.md"), *REPO.glob("results/**/*.md")])
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
 
 

@@ -79,10 +79,10 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
     paper = {r["setting"]: Summary(float(r["mean"]), math.nan, 3) for r in printed}
     epochs_of_paper = compose_train([f"dataset={DATASET}", "preset=paper"]).train.epochs
     legend = (
-        "Test RMSE of one model a seed on the same images and angles, coloured as in training (w/o shift) and reversed "
-        "(w/ shift). Ours: mean ± standard deviation over n seeds, checkpoint of the best validation score; the paper "
-        f"trained for {epochs_of_paper} epochs. Ratio: share of training images whose colour tells the angle; at 0.5 "
-        "colour says nothing, and both columns must agree but for noise."
+        "Test RMSE on the same images, coloured as in training (w/o shift) and reversed (w/ shift): mean ± standard "
+        f"deviation over n seeds, weights of the best validation score; the paper trained for {epochs_of_paper} "
+        "epochs. Ratio: share of training images whose colour tells the angle. At 0.5 it says nothing, and both "
+        "columns must agree but for noise."
     )
     head = ["ratio", "epochs", "n", *(c for side in ("w/o", "w/") for c in (f"{side} shift, ours", "paper", "diff"))]
     body = []

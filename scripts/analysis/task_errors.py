@@ -105,11 +105,11 @@ def paired_table(frame: pd.DataFrame, dataset: str, preset: str) -> str:
     head = ["method", "seeds", "MSE", f"{names.method_title(compare)} minus it", "95 % over objects", "95 % over tasks"]
     _, objects, _ = task_means(frame, CONSTANT)
     legend = (
-        f"MSE of 10 x azimuth on the query of {len(objects)} test tasks of {objects.nunique()} objects, mean over "
-        "seeds, with its 95 % interval over objects; then paired differences on the same tasks. Over objects: t "
-        "interval, tasks of one object taken as dependent (cluster-robust), which is what holds for new objects. Over "
-        "tasks: as if every task had its own object, like the paper's ±. Neither knows how much another seed would "
-        "change."
+        f"MSE of 10 x azimuth on the query of {len(objects)} test tasks of {objects.nunique()} objects after 5 inner "
+        "steps, mean over seeds, with its 95 % interval over objects. Then paired differences on the same tasks, with "
+        "two intervals. Over objects, tasks of one object are dependent (cluster-robust), as new objects need. Over "
+        "tasks, every task counts as an object of its own, like the paper's ± over 6000 tasks. Neither knows how much "
+        "another seed would change."
     )
     made_by = f"`make reproduce-table2-paired PRESET={preset}` makes this page."
     return markdown_page(f"## {title}: paired over test tasks", legend, markdown_table(head, body), made_by)

@@ -170,26 +170,26 @@ def run(given: Args) -> None:
             store_rows(given, "estimators", rows.values(), COLUMNS)
 
 
-#: The tables of estimators.csv by their column `part`, in the order of the page.
-PART_TITLES = {"fresh": "fresh", "reserved": "held out", "chosen_on": "used to choose the default"}
+#: The tables of estimators.csv by their column `part`; seconds are of those held out.
+PART_TITLES = {"reserved": "held out", "fresh": "fresh", "chosen_on": "used to choose the default"}
 
 
 def error_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of test errors beside the base's."""
-    frame = pd.DataFrame(rows).astype({"behind": float, "seconds": float})
-    of_base = frame[frame["model"] == BASE].set_index(["table", "split"])["seconds"]
-    body = []
-    for (part, model), group in frame.groupby(["part", "model"], sort=False):
-        gaps = group.groupby("table")["behind"].mean()
-        mean, low, high = (f"{100 * v:+.1f}" for v in _mean_interval(gaps))
-        ratios = group.set_index(["table", "split"])["seconds"] / of_base
-        ratio = f"{ratios.median():.1f}" if ratios.notna().any() else ""
-        times = [f"{group['seconds'].median():.1f}", f"{group['seconds'].max():.1f}", ratio]
-        title = f"{PART_TITLES[part]}, {len(gaps)} datasets: {model}"
-        body.append([title, f"{mean} [{low}, {high}]", str((gaps < 0).sum()), *times])
-    error, multiple = f"log error minus {BASE}'s, x 100", f"median multiple of {BASE}'s"
-    head = ["", error, "tables below it", "median fit, s", "longest, s", multiple]
-    return markdown_table(head, sorted(body, key=lambda row: [*PART_TITLES.values()].index(row[0].partition(",")[0])))
+    """Return the table of test errors beside the base's, a row a model, and of the seconds of fits."""
+    frame, body = pd.DataFrame(rows).astype({"behind": float, "seconds": float}), []
+    parts = [part for part in PART_TITLES if part in set(frame["part"])]
+    timed = frame[frame["part"] == parts[0]].set_index(["model", "table", "split"])["seconds"]
+    for model, group in frame.groupby("model", sort=False):
+        line = [str(model)]
+        for part in parts:
+            gaps = group[group["part"] == part].groupby("table")["behind"].mean()
+            mean, low, high = _mean_interval(100 * gaps) if len(gaps) else (math.nan,) * 3
+            below = f"{mean:+.1f} [{low:+.1f}, {high:+.1f}], {(gaps < 0).sum()} of {len(gaps)}"
+            line.append(below if len(gaps) else "—")
+        ratio = (timed[model] / timed[BASE]).median()
+        body.append([*line, f"{timed[model].median():.1f}", f"{timed[model].max():.1f}", f"{ratio:.1f}"])
+    titles = [f"{PART_TITLES[part]}: log error, tables below" for part in parts]
+    return markdown_table(["", *titles, "median fit, s", "longest, s", f"multiple of {BASE}'s"], body)
 
 
 def interval_table(rows: Sequence[Mapping[str, str]]) -> str:

@@ -33,7 +33,7 @@ class Experiment:
         choose_layer: methods trained at both layers; the layer with the better validation score is reported.
         paper_methods: for names of the paper's rows that are no method's title, which of our methods they mean; where
             there are several ("ERM/MAML"), the one that is trained on the dataset.
-        paper_table, setting: rows of results/paper/results.csv to compare with; spaces separate several settings.
+        paper_table, setting: rows of results/paper/results.csv to compare with; spaces separate several.
         metrics: columns of the table.
         metrics_of: other columns for some of the datasets.
         compare: the method whose paired differences to the others are printed.
@@ -112,7 +112,7 @@ def paper_rows(experiment: Experiment, results: Path = RESULTS) -> list[dict[str
     """
     rows = []
     for row in read_csv(results / "paper" / "results.csv"):
-        if row["table"] == experiment.paper_table and row["setting"] in experiment.setting.split():
+        if row["table"] in experiment.paper_table.split() and row["setting"] in experiment.setting.split():
             dataset = names.spelling("dataset", row["dataset"], experiment.datasets)
             here = experiment.methods_of.get(dataset, experiment.methods)
             meant = [method for method in experiment.paper_methods.get(row["method"], []) if method in here]

@@ -71,6 +71,11 @@ class Block:
     notes: Sequence[str] = ()
     runs: Mapping[str, str] = field(default_factory=dict)  # the table of a method's runs below results/runs
 
+    @property
+    def printed(self) -> bool:
+        """Whether the paper has any of its numbers."""
+        return any(score.paper for of_method in self.cells.values() for score in of_method.values())
+
 
 @dataclass(frozen=True)
 class ResultTable:
@@ -88,9 +93,9 @@ class ResultTable:
     def legend(self) -> str:
         """What stands in its columns."""
         return (
-            f"Mean ± standard deviation over n seeds, 3 of the paper; test split, weights {self.epoch}. Bold: best of "
-            "ours among the methods with the most seeds, or a difference whose 95 % t interval excludes 0. *Ours - "
-            "paper* is by Welch, *minus it* paired over seeds."
+            f"Test scores of the weights {self.epoch}: mean ± standard deviation over n seeds, 3 of the paper. Bold: "
+            "our best with the most seeds, or a 95 % interval that excludes 0: of *ours - paper* by Welch, of *minus "
+            "it* paired by seed."
         )
 
 
@@ -143,14 +148,14 @@ def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
 def table_page(*tables: ResultTable, linked: bool = False) -> str:
     """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 
-    With `linked`, as on the published page, methods lead to their runs, and scores that the paper does not print are
-    left to the CSV file. What is missing is the first table's.
+    With `linked`, as on the published page, methods lead to their runs, and further scores but that of the worst domain
+    are left to the CSV file. What is missing is the first table's.
     """
     parts = [f"# {tables[0].title}", tables[0].legend]
     for table in tables:
         parts += [f"## Preset {table.preset}", *([f"{table.about}."] if table.about else [])]
         for block in table.blocks:
-            head, rows = block_rows(block, printed_only=linked)
+            head, rows = block_rows(block, short=linked)
             for method, row in zip(block.cells, rows, strict=True):
                 if linked and method in block.runs:
                     row[0] = f"[{row[0]}](../runs/{block.runs[method]})"
@@ -163,17 +168,17 @@ def missing_part(missing: Sequence[str]) -> list[str]:
     return ["### Not in this table", bullets(missing)] if missing else []
 
 
-def block_rows(block: Block, *, printed_only: bool = False) -> tuple[list[str], list[list[str]]]:
+def block_rows(block: Block, *, short: bool = False) -> tuple[list[str], list[list[str]]]:
     """Return head and rows: of each metric ours and the paper's, where it has any, and of the first the differences.
 
-    With `printed_only` a further metric has a column only where the paper prints it.
+    With `short` a further metric has a column only if it is of the worst domain, and where the paper prints it.
     """
     first, head = block.metrics[0], ["method", "n"]
     cells = [scores[first] for scores in block.cells.values()]
     rows = [[names.method_title(m), str(c.ours.n) if c.ours else "—"] for m, c in zip(block.cells, cells, strict=True)]
     for metric in block.metrics:
         pairs, printed = block.intervals.get(metric, {}), any(scores[metric].paper for scores in block.cells.values())
-        if printed_only and not printed and metric != first:
+        if short and metric != first and not (printed and metric.startswith("worst")):
             continue
         pairs = pairs if metric == first else {}
         head += [f"{names.metric_title(metric)} ours", *["paper"] * printed]

@@ -100,7 +100,7 @@ def blended_with(e: Evidence) -> str:
     )
 
 
-@sentence(SCIKIT_LEARN, "README.md")
+@sentence("README.md")
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part="reserved", model="tabular").values.values())
@@ -131,7 +131,7 @@ def regressor_many_rows(e: Evidence) -> str:
     )
 
 
-@sentence("docs/own_data.md", "results/speed.md")
+@sentence("results/speed.md")
 def images_on_a_gpu(e: Evidence) -> str:
     """How fast own images are trained on beside a plain loop."""
     of = {"way": "dataset=images method=cmixup", "machine": "cuda: NVIDIA H100 80GB HBM3"}

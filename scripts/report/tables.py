@@ -12,7 +12,7 @@ from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows, stands_for
+from scripts.records.experiment import RESULTS, Experiment, all_experiments, load_experiment, paper_rows, stands_for
 from scripts.records.records import read_csv, select_records
 from scripts.records.rescored import published_records
 from scripts.report.rendering import fills, writes
@@ -50,9 +50,13 @@ def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, met
     titles = {m: names.method_title(m) for m in methods}
     layers = records[records["layer"] != ""].groupby("method")["layer"].unique()
     seeds = records[records["metric"] == LEARNED_NOTHING].groupby("method")["seed"].unique()
-    mixed = [f"{title} {' and '.join(sorted(layers[m]))}" for m, title in titles.items() if m in layers]
+    mixed = dict[str, list[str]]()
+    for method in (m for m in titles if m in layers):
+        mixed.setdefault(" and ".join(sorted(layers[method])), []).append(titles[method])
     failed = [f"{title} (seeds {', '.join(map(str, sorted(seeds[m])))})" for m, title in titles.items() if m in seeds]
-    notes = [f"Mixed at: {', '.join(mixed)}."] if mixed else []
+    *fewer, (most, _) = sorted(mixed.items(), key=lambda one: len(one[1])) or [("", [])]
+    where = [f"{layer}: {', '.join(those)}" for layer, those in fewer] + [f"{'others: ' * bool(fewer)}{most}"]
+    notes = [f"Mixed at {'; '.join(where)}."] if mixed else []
     if failed:
         notes.append(f"By validation no better than the mean of the training labels: {', '.join(failed)}.")
     for theirs, ours in experiment.paper_trains.get(dataset, {}).items():
@@ -77,12 +81,26 @@ def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.points:
             continue
-        shown = replace(experiment, metrics=list(metrics), metrics_of={}) if metrics else experiment
+        shown = with_batch_row(experiment)
+        shown = replace(shown, metrics=list(metrics), metrics_of={}) if metrics else shown
         presets = select_records(records, experiment=experiment.name)["preset"].unique()
         for preset in sorted(presets, key=lambda p: ({"paper": 0, "released": 1}.get(p, 2), p)):
-            mine = experiment_records(experiment, standard_records(records, experiment), preset)
+            mine = experiment_records(shown, standard_records(records, experiment), preset)
             missing = missing_lines(experiment, mine, preset)
             yield experiment, preset, make_table(shown, mine, preset, missing=missing, more=with_everywhere(()))
+
+
+#: Tables of the appendix whose new row, C-Mixup-batch, stands on the page of the table that has their other row.
+BATCH_ROW = {"table1": "table_batch_id", "table3": "table_batch_ood"}
+
+
+def with_batch_row(experiment: Experiment) -> Experiment:
+    """Return the experiment with the row and the paper's numbers of its table in `BATCH_ROW`, if it has one."""
+    if not (name := BATCH_ROW.get(experiment.name)):
+        return experiment
+    other, (*before, last) = load_experiment(name), experiment.methods
+    runs, printed = {"cmixup_batch": dict.fromkeys(other.datasets, name)}, [experiment.paper_table, other.paper_table]
+    return replace(experiment, methods=[*before, *runs, last], runs_from=runs, paper_table=" ".join(printed))
 
 
 def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
@@ -109,28 +127,33 @@ def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "
 
 @writes
 def table_files() -> dict[str, str]:
-    """Return every table as CSV, and a page for each table of the paper, with the presets that it prints or has."""
+    """Return every table as CSV, and a page for each table of the paper, with the presets that it prints or has.
+
+    A page has the datasets of the paper's table alone.
+    """
     texts, pages = dict[str, str](), dict[str, tuple[Experiment, list[ResultTable]]]()
     for experiment, preset, table in list_tables(published_records()):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
         of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
         presets = ("paper", "cpu") if experiment.overrides else ("paper", "released", "cpu")  # not the authors' code
-        if of is not experiment or not experiment.paper_table or preset not in presets:
+        elsewhere = of is not experiment or experiment.name in BATCH_ROW.values()
+        if elsewhere or not experiment.paper_table or preset not in presets:
             continue
-        there = {block.dataset for one in shown for block in one.blocks}
-        blocks = [block for block in table.blocks if preset != "cpu" or block.dataset not in there]
+        there = {block.dataset for one in shown for block in one.blocks} if preset == "cpu" else set()
+        blocks = [block for block in table.blocks if block.dataset not in there and block.printed]
         shown += [replace(table, blocks=blocks)] if blocks else []
     return texts | {f"tables/{e.name}.md": _published_page(e, shown) for e, shown in pages.values() if shown}
 
 
 def _published_page(experiment: Experiment, tables: Sequence[ResultTable]) -> str:
-    """Return the page of a table of the paper, and as missing what is in none of its sections."""
+    """Return the page of a table of the paper, which names the datasets that are in none of its sections."""
     there = {names.dataset_title(block.dataset) for table in tables for block in table.blocks}
-    missing = [line for line in tables[0].missing if line.partition(":")[0] not in there]
-    name, presets = experiment.name, " or ".join(table.preset for table in tables)
-    end = f"`python -m scripts.reproduce {name} preset=PRESET` trains ({presets}), `make publish` renders this page."
-    more = f"`{name}_*.csv` beside this page have all presets, scores and differences."
-    return f"{table_page(replace(tables[0], missing=missing), *tables[1:], linked=True)}\n{end}\n{more}\n"
+    missing = [title for title in map(names.dataset_title, experiment.datasets) if title not in there]
+    absent = f"Not here: {', '.join(missing)} ([why](../../docs/data.md#what-is-missing)). " if missing else ""
+    target, files = f"reproduce-{experiment.name.replace('_', '-')}", f"`{experiment.name}_*.csv`"
+    command = f"`make {target} PRESET={tables[-1].preset}` trains one."
+    end = f"{absent}All presets, scores and differences are in {files}; {command}"
+    return f"{table_page(replace(tables[0], missing=[]), *tables[1:], linked=True)}\n{end}\n"
 
 
 #: Of results/paper/hyperparameters.csv, by the title of a column.

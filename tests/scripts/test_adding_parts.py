@@ -86,7 +86,8 @@ def on_the_page() -> Iterator[tuple[str, str]]:
     """The files that docs/new_method.md shows, path and text: a block's file is the one named last before it."""
     root = CONFIG_DIR.parent
     page = (root / "docs" / "new_method.md").read_text().partition("## To the clone")[2]
-    for target, source in re.findall(r"`(cmixup/[\w/]+\.py)` is a copy of `(examples/[\w/]+\.py)`", page):
+    copied = r"`((?:cmixup|datasets)/[\w/]+\.py)` is a copy of\s\[`(examples/[\w/]+\.py)`\]"
+    for target, source in re.findall(copied, page):
         yield target, (root / source).read_text()
     for block in re.finditer(r"```(?:python|(yaml))\n(.*?)```", page, re.DOTALL):
         ending = "yaml" if block[1] else "py"

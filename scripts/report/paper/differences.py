@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from scripts.report.figures import COLOURS, GREY, legend_below, new_subplots
 from scripts.report.paper.statements import published_statements
-from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SETTINGS, SMALL
+from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SMALL
 from scripts.report.rendering import draws
 from scripts.study.ensembles import METHOD
 
@@ -40,7 +40,7 @@ def differences_picture() -> dict[str, Figure]:
         label, colour, marker = LOOKS[kind]
         bar = [[mean - min(ends)], [max(ends) - mean]]
         axis.errorbar(mean, place, xerr=bar, fmt=marker, markersize=6, color=colour, label=label)
-        words = statement.title.partition(" (")[0], one.where, one.label, one.preset and SETTINGS[one.preset]
+        words = statement.title.partition(" (")[0], one.where, one.label, one.preset and f"preset {one.preset}"
         name = ", ".join(filter(None, words))
         names.append(f"{name}, last epoch" if name in names else name)
     axis.set_yticks(range(len(rows)), names, fontsize=8)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
+from scripts.records.records import to_csv
 from scripts.report.evidence import (
     Evidence,
     Query,
@@ -21,7 +23,7 @@ from scripts.report.evidence import (
 from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
-from scripts.report.result_table import markdown_page, markdown_table, summary_text
+from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import LEVEL, Interval, Summary, interval_text
 
 Row = tuple[str, Interval, int]  # what is subtracted from what, the difference, decimals
@@ -49,10 +51,8 @@ def difference_lines(rows: Iterable[Row]) -> str:
     """Return the Markdown table of some differences."""
     body = []
     for label, d, least in rows:
-        places = enough_decimals(d, least)
-        ends = f"[{d.low:+.{places}f}, {d.high:+.{places}f}]"
-        body.append([label, str(d.n), f"{d.mean:+.{places}f}", ends, verdict(d)])
-    return markdown_table(("difference", "n", "mean", "95 % interval", "verdict"), body)
+        body.append([label, str(d.n), interval_text(d, enough_decimals(d, least), bold=True)])
+    return markdown_table(("difference", "n", "mean [95 % interval]"), body)
 
 
 @fills
@@ -69,13 +69,14 @@ def expected_by_chance(e: Evidence) -> str:
     """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.finding.ours for one in published_statements() if one.finding.ours]
-    n, differ = len({*judged, *rows}), sum(verdict(d) != "inconclusive" for d in {*judged, *rows})
+    sides = Counter(verdict(d) for d in {*judged, *rows})
     for row in claim_rows():
-        n += sum(row.get(side, 0) for side in ("for", "against", "undecided"))
-        differ += row.get("for", 0) + row.get("against", 0)
+        sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))
+    n, differ = sides.total(), sides["lower"] + sides["higher"]
     return (
         f"No interval is corrected for how many there are: [{n} of statements, claims and others](findings.md). "
-        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance; {differ} do"
+        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance; {differ} do, "
+        f"{sides['lower']} of them in favour of the claim or the method named first"
     )
 
 
@@ -142,12 +143,8 @@ def rcf_rows(e: Evidence) -> Iterator[Row]:
         yield f"{names.method_title(method)} minus ERM, last epoch, balanced batches", d, 3
 
 
-HEAD = """# Ours and the authors' code, preset released
-
-Mean ± standard deviation over n seeds of the authors' release, run by us (`results/paper/original_rerun.csv`). Ours
-minus theirs is of the same seeds, paired where both codes split alike, with its 95 % t interval, bold where it excludes
-0."""
 PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths that no preset has
+AUTHORS_COLUMNS = ("n", "n_shared", "mean", "std", "ours_minus_theirs", "low", "high")
 AUTHORS_DATASETS = ("airfoil", "no2", "exchange_rate", *DOMAINS)  # of which their code was run
 WIDTHS = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}
 
@@ -174,17 +171,14 @@ def authors_cells(dataset: str, e: Evidence) -> Iterator[tuple[str, str, Summary
 
 
 @writes
-def authors_page() -> dict[str, str]:
-    """Return the page: a table a dataset, a row for each method, bandwidth and score that both codes have."""
-    e, tables = published_evidence(), []
+def authors_file() -> dict[str, str]:
+    """Return the CSV file of both codes: a row for each dataset, method with its bandwidth, and score that both have.
+
+    Means and deviations are of all seeds of the authors' code, differences of the seeds that both have.
+    """
+    e, names_of, rows = published_evidence(), ("dataset", "method", "metric", *AUTHORS_COLUMNS), []
     for dataset in AUTHORS_DATASETS:
-        decimals = 4 if dataset == "exchange_rate" else 3
-        body = [
-            [title, names.metric_title(metric), f"{summary_text(theirs, decimals)}, n = {theirs.n}",
-             interval_text(difference, decimals, bold=True)]
-            for title, metric, theirs, difference in authors_cells(dataset, e)
-        ]  # fmt: skip
-        head = [names.dataset_title(dataset), "score", "authors' code", "ours minus theirs"]
-        tables.append(markdown_table(head, body))
-    end = "`python -m scripts.reproduce table1 preset=released` and `table3` train these runs; `make publish` renders."
-    return {"tables/authors_code.md": markdown_page(HEAD, *tables, end)}
+        for title, metric, theirs, d in authors_cells(dataset, e):
+            numbers = [float(f"{v:.4g}") for v in (theirs.mean, theirs.std, d.mean, d.low, d.high)]
+            rows.append(dict(zip(names_of, (dataset, title, metric, theirs.n, d.n, *numbers), strict=True)))
+    return {"tables/authors_code.csv": to_csv(rows, names_of)}

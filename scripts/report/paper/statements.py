@@ -143,14 +143,13 @@ def statement_row(statement: Statement) -> dict[str, Any]:
 
 @fills
 def statements_part() -> dict[str, dict[str, str]]:
-    """Return the table of all statements, a row each."""
+    """Return the table of the statements that the paper's seeds do not establish; results/README.md has the others."""
     body = []
-    for one in published_statements():
+    for one in (one for one in published_statements() if not one.established):
         f, (low, high), n = one.finding, one.interval, one.finding.decimals
         assert f.paper
-        published = f"{f.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]"
         body.append([one.title.partition(" (")[0], f"{one.name}, preset {f.preset}" if f.preset else one.name,
-                     f"**{published}**" if one.established else published, interval_text(f.ours, n), str(f.n),
+                     f"{f.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(f.ours, n), str(f.n),
                      f.outcome])  # fmt: skip
     head = ("of", "on", "the paper's", "ours", "n", "outcome")
     return {"results/findings.md": {"statements": markdown_table(head, body, left=2)}}

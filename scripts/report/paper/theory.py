@@ -1,4 +1,4 @@
-"""The tables of results/theory.md and its figures, from results/theory.csv; the page's prose stands in the page.
+"""The table of results/theory.md and its figures, from results/theory.csv; the page's prose stands in the page.
 
 Figures show what is measured over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
 """
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from scripts.records.experiment import RESULTS
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
 from scripts.report.rendering import draws, splice_page, writes
-from scripts.report.result_table import markdown_table, mean_text
+from scripts.report.result_table import markdown_table
 from scripts.report.sweep import seed_interval
 from scripts.stats.intervals import Interval, interval_text, paired_or_none
 
@@ -134,16 +134,6 @@ def answer_table(numbers: Numbers) -> str:
     return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)
 
 
-def base_table(numbers: Numbers, theorem: int) -> str:
-    """Return the table of all methods at the base, mean ± standard deviation over seeds."""
-    base, quantities = numbers.base(theorem), QUANTITIES[theorem]
-    methods = ("erm", *COMPARED, "cmixup", *(("erm_one_domain", "exact") if theorem == 3 else ()))
-    body = [
-        [method_title(theorem, m), *(mean_text(numbers.values(base, m, *q[:2])) for q in quantities)] for m in methods
-    ]
-    return markdown_table(["method", *(q.title for q in quantities)], body)
-
-
 def read_numbers(results: Path = RESULTS) -> Numbers | None:
     """Return the numbers that `results/theory.csv` holds, None if it is not there."""
     path, texts = results / FILE, {"bandwidth": str, "theta": str}
@@ -158,9 +148,8 @@ def render_theory(results: Path = RESULTS) -> dict[str, str]:
     """
     if not (numbers := read_numbers(results)):
         return {}
-    parts = {"answers": answer_table(numbers)} | {f"base_{one}": base_table(numbers, one) for one in QUANTITIES}
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice_page(page.read_text(), parts)}
+    return {PAGE: splice_page(page.read_text(), {"answers": answer_table(numbers)})}
 
 
 @draws

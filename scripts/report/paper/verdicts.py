@@ -7,6 +7,7 @@ by that of ours minus the paper's.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,7 +188,6 @@ def recorded_query(name: str, query: Query) -> Query:
 
 
 HEAD = ("in the paper", "what it shows", "command", "see")
-SETTINGS = {"paper": "printed settings", "released": "settings of the authors' code", "cpu": "reduced for a CPU"}
 
 
 @fills
@@ -197,5 +197,5 @@ def map_part() -> dict[str, dict[str, str]]:
     for artefact in load_artefacts():
         what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
         links = ", ".join(f"[{text}]({link})" for text, link in artefact.links.items())
-        rows.append([artefact.paper, what, f"`make {artefact.command}`", links])
+        rows.append([re.sub(r" \(tab:[^)]*\)", "", artefact.paper), what, f"`make {artefact.command}`", links])
     return {f"{RESULTS.name}/README.md": {"map": markdown_table(HEAD, rows, left=len(HEAD))}}

@@ -135,6 +135,6 @@ def test_methods_without_a_look_differ_and_c_mixup_s_forms_share_its_colour() ->
 def test_every_block_has_its_picture_and_draws_it() -> None:
     page = "".join((ROOT / "docs" / name).read_text() for name in DRAWN_PAGES)
     paths = [path for _, path in DRAWN.findall(page)]
-    assert len(set(paths)) == page.count("figure, ") == 5
+    assert len(set(paths)) == page.count("figure, ") == 4
     assert all((ROOT / "results" / path).is_file() for path in paths)
     assert list(doc_figures()) == paths

@@ -45,7 +45,7 @@ def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
     head, body = block_rows(both)
     assert head == ["method", "n", "RMSE ours", "paper", "ours - paper", "mean RMSE over domains ours"]
     assert body[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20 [-0.40, +0.80]", "3.100 ± 0.141"]
-    head, body = block_rows(both, printed_only=True)
+    head, body = block_rows(both, short=True)
     assert (head[-1], len(body[0])) == ("ours - paper", 5)
 
 

@@ -146,9 +146,8 @@ def run(given: Args) -> None:
     of others all models are, so that their seconds are of one time and machine.
     """
     short = given.switch("short")
-    tables = [table for part in given.listed("tables", tuple(PARTS)[:2]) for table in PARTS[part]][
-        : 1 if short else None
-    ]
+    parts = given.listed("tables", tuple(PARTS)) if "tables" in given else tuple(PARTS)[:2]
+    tables = [table for part in parts for table in PARTS[part]][: 1 if short else None]
     splits = given.listed("splits", tuple(map(str, range(SPLITS))))[: 1 if short else None]
     rows = {} if short else {(r["table"], r["split"], r["model"]): r for r in stored_rows("estimators")}
     models = []

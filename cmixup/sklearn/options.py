@@ -22,7 +22,7 @@ from cmixup.sklearn.losses import Loss, check_loss
 from cmixup.sklearn.network import mix_points
 from cmixup.sklearn.transforms import check_transform
 
-#: `patience` where it is left out, below so many different rows.
+#: `patience` where it is left out, below so many rows.
 PATIENCE, MANY_ROWS = 20, 20_000
 #: What sets the random numbers of the estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None
@@ -103,7 +103,7 @@ class Settings:
     falls: int = 0  # how often a network that has waited goes on at a lower learning rate before it stops
 
     def of_rows(self, count: int) -> Self:
-        """Return the settings for so many different rows: of many, fewer passes by larger steps that become smaller."""
+        """Return the settings for so many rows: of many, fewer passes by larger steps that become smaller."""
         if self.patience:
             return self
         if count < MANY_ROWS:

@@ -78,9 +78,9 @@ class TabularRegressor(MemberMean):
             epochs without a better one, or after `(patience + best epoch) / 2` where that is less. Otherwise the last
             epoch is kept, and rows are held out for "validated" and `blend` alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
-        patience: see `early_stopping`. None is 20 below 20,000 different rows. From there on it is 2, with four times
-            `batch_size` and twice `lr`, and a network that has waited goes on with its best weights and 0.3 of its
-            learning rate; twice, for as long as each epoch is better.
+        patience: see `early_stopping`. None is 20 below 20,000 rows of weight above 0, equal ones counted, too. From
+            there on it is 2, with four times `batch_size` and twice `lr`, and a network that has waited goes on with
+            its best weights and 0.3 of its learning rate; twice, for as long as each epoch is better.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, behind
             the mix point "input" (piecewise-linear encoding, Gorishniy et al. 2022); fewer for small or wide tables,
             see `pieces_of`; 0 for none.
@@ -171,7 +171,7 @@ class TabularRegressor(MemberMean):
         table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
         rows = table.standardised(raw)
         settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
-        settings = settings.of_rows(trained := len(rows))
+        settings, trained = settings.of_rows(int((place >= 0).sum())), len(rows)
         tried = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
         if X_val is not None:
             raw = table.with_validation(self, raw, X_val, y_val)

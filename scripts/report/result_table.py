@@ -71,11 +71,6 @@ class Block:
     notes: Sequence[str] = ()
     runs: Mapping[str, str] = field(default_factory=dict)  # the table of a method's runs below results/runs
 
-    @property
-    def printed(self) -> bool:
-        """Whether the paper has any of its numbers."""
-        return any(score.paper for of_method in self.cells.values() for score in of_method.values())
-
 
 @dataclass(frozen=True)
 class ResultTable:

@@ -135,12 +135,12 @@ def table_files() -> dict[str, str]:
     for experiment, preset, table in list_tables(published_records()):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
         of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
-        presets = ("paper", "cpu") if experiment.overrides else ("paper", "released", "cpu")  # not the authors' code
         elsewhere = of is not experiment or experiment.name in BATCH_ROW.values()
-        if elsewhere or not experiment.paper_table or preset not in presets:
+        if elsewhere or not experiment.paper_table or preset not in ("paper", "released", "cpu"):
             continue
         there = {block.dataset for one in shown for block in one.blocks} if preset == "cpu" else set()
-        blocks = [block for block in table.blocks if block.dataset not in there and block.printed]
+        printed = (b for b in table.blocks if any(s.paper for of_one in b.cells.values() for s in of_one.values()))
+        blocks = [block for block in printed if block.dataset not in there]
         shown += [replace(table, blocks=blocks)] if blocks else []
     return texts | {f"tables/{e.name}.md": _published_page(e, shown) for e, shown in pages.values() if shown}
 

@@ -40,11 +40,8 @@ def options_part() -> dict[str, dict[str, str]]:
             if key in printed and printed[key] != released.get(key):
                 row = title, _word(printed[key]), _word(released.get(key))
                 rows.setdefault(row, []).append(names.dataset_title(dataset))
-    everywhere = len(DATASETS)
-    body = [
-        [title, ", ".join(where) if len(where) < everywhere else "all", one, other]
-        for (title, one, other), where in rows.items()
-    ]
+    every = ", ".join(map(names.dataset_title, DATASETS))
+    body = [[title, ", ".join(on).replace(every, "all"), one, other] for (title, one, other), on in rows.items()]
     head = ("option", "datasets", "the paper", "its code")
     return {"results/README.md": {"paper_and_code": markdown_table(head, body, left=len(head))}}
 

@@ -48,16 +48,14 @@ class Quantity(NamedTuple):
     metric: str
     theta: str
     title: str
-    label: str = ""
+    label: str
 
 
 _SINGLE_INDEX = (
     Quantity("mse", "estimated", "MSE, estimated theta", "test MSE, estimated θ"),
     Quantity("mse", "true", "MSE, true theta", "test MSE, true θ"),
-    Quantity("cosine", "", "cos(theta_hat, theta)"),
-    Quantity("same_cluster", "", "pairs of one cluster"),
 )
-#: The first two of a theorem are the errors that it orders, the last one is what C-Mixup pairs.
+#: The first two of a theorem are the errors that it orders; the third of Theorem 3 says whom C-Mixup pairs.
 QUANTITIES: dict[int, tuple[Quantity, ...]] = {
     1: _SINGLE_INDEX,
     2: _SINGLE_INDEX,
@@ -161,7 +159,7 @@ def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
 
 def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
     """Draw a theorem's figure: a row a quantity, columns over N, p and the bandwidth."""
-    quantities = [q for q in QUANTITIES[theorem] if q.label]
+    quantities = QUANTITIES[theorem]
     figure = Figure(figsize=(13, 3.3 * len(quantities)))
     for axes, q in zip(figure.subplots(len(quantities), 3, squeeze=False), quantities, strict=True):
         for axis, name in zip(axes, AXES, strict=True):

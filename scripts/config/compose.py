@@ -24,7 +24,17 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
-from scripts.config.words import FILES, FOLDERS, hydra_text, hydra_words, parse_word, take_folders, typed_path
+from scripts.config.words import (
+    FILES,
+    FOLDERS,
+    OWN,
+    TYPED,
+    hydra_text,
+    hydra_words,
+    parse_word,
+    take_folders,
+    typed_path,
+)
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "configs"
 TUNED, TUNED_DEFAULT = "tuned", "tuned_default"  # presets, and the folders of the values that make them
@@ -89,6 +99,10 @@ def describe_error(error: BaseException) -> str:
         return f"{inner.full_key} has no value here, since there is no {match[1]}: give {inner.full_key}=..."
     if isinstance(inner, ConfigKeyError | ConfigAttributeError) and isinstance(inner.parent_node, DictConfig):
         known = [str(key) for key in inner.parent_node]
+        if inner.full_key in TYPED:
+            own = ", ".join(f"{word}=" for word in OWN if OWN[word].dataset)
+            what = f"is no option of dataset {inner.parent_node.get('name')}; data of your own are named by {own}"
+            return f"{TYPED[inner.full_key]} {what}"
         hint = near_hint(str(inner.key), known) or f"; there are {', '.join(known)}"
         return f"{inner.full_key} is not known{hint}"
     text = " ".join(str(error).split()) or type(error).__name__

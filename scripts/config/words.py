@@ -35,6 +35,10 @@ TEXT = re.compile(r"(?!(true|false|null|inf|nan)$)[a-z_./][\w./]*", re.ASCII | r
 KNOWN_TO_HYDRA = re.compile(r"[\w/\-\\+.$%*@?|: ]", re.ASCII)  # of a value without quotes
 
 
+#: The words that were typed by the options that they stand for, and nothing for a dataset that they choose.
+TYPED: dict[str, str] = {}
+
+
 class OwnWord(NamedTuple):
     """A word for the user's own data: its option, the dataset that it chooses, if any, and what `--help` says of it."""
 
@@ -56,6 +60,13 @@ OWN = {
     "window": OwnWord("dataset.window", "", "rows of a series that an input has"),
     "horizon": OwnWord("dataset.horizon", "", "rows of a series that are forecast"),
 }
+
+
+def as_typed(text: str) -> str:
+    """Return a line of an error with the words that were typed for options, and without a dataset that nobody typed."""
+    for option, word in TYPED.items():
+        text = re.sub(rf"^{option.removeprefix('dataset.')}(?=[ :])| ?\b{option}\b", f" {word}".rstrip(), text)
+    return text.strip()
 
 
 def typed_path(text: str) -> str:
@@ -80,7 +91,10 @@ def hydra_words(words: Sequence[str]) -> list[str]:
 
     Signs such as -m come first, wherever they were typed: argparse takes no words on both sides of one.
     """
-    sweeps, signs, made, chosen = bool(MULTIRUN & set(words)), list[str](), list[str](), dict[str, str]()
+    sweeps, signs, made = bool(MULTIRUN & set(words)), list[str](), list[str]()
+    own = [key for key in (word.partition("=")[0] for word in words) if key in OWN]
+    chosen = {OWN[key].dataset: key for key in own if OWN[key].dataset}
+    TYPED.update({OWN[key].option: key for key in own})
     for before, word in zip(["", *words], words, strict=False):
         key, sign, value = word.partition("=")
         of_sign = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
@@ -90,8 +104,6 @@ def hydra_words(words: Sequence[str]) -> list[str]:
         option = OWN[key].option if key in OWN else key
         names = sign and (option.lstrip("+") in ("out", WEIGHTS) or option.lstrip("+").startswith("dataset."))
         made.append(f"{option}={_hydra_value(option.lstrip('+'), value, sweeps=sweeps)}" if names else word)
-        if key in OWN and OWN[key].dataset:
-            chosen.setdefault(OWN[key].dataset, key)
         if not sign and not word.startswith("~"):
             raise InputError(f"option must be key=value, got {format_value(word)}; a value with blanks needs quotes")
         given = parse_word(made[-1])
@@ -105,6 +117,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
         raise InputError(f"data must be of one kind, got {' and '.join(f'{key}=' for key in chosen.values())}")
     if chosen and not any(word.startswith("dataset=") for word in words):
         made.append(f"dataset={next(iter(chosen))}")
+        TYPED[made[-1]] = ""
     return [*signs, *made]
 
 

@@ -24,6 +24,7 @@ from omegaconf import DictConfig
 from cmixup.errors import InputError
 from cmixup.files import DONE, write_atomically
 from scripts import INTERRUPTED
+from scripts.config.words import as_typed
 from scripts.driver.execute import Diverged
 from scripts.driver.job import Job
 from scripts.driver.runs import RunFolder
@@ -68,7 +69,7 @@ def user_errors() -> Iterator[None]:
     except USER_ERRORS as error:
         if os.environ.get("CMIXUP_TRACEBACK"):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {as_typed(str(error))}", file=sys.stderr)
         try:
             print(end="", flush=True)
         except OSError:  # a full disk: Python would fail at its end to print what is left, and exit with 120
@@ -97,7 +98,8 @@ def guarded_job(job: Callable[[], float]) -> float:
             raise
         hydra = HydraConfig.get()
         kind = "" if isinstance(error, USER_ERRORS) else f"{type(error).__name__}: "
-        line = f"{' '.join(hydra.overrides.task)}: {kind}{' '.join(str(error).split())}"
+        what = kind + " ".join(as_typed(str(error)).split())
+        line = f"{as_typed(' '.join(hydra.overrides.task))}: {what}"
         more = "\n" + traceback.format_exc() if kind else ""
         write_atomically(Path(hydra.sweep.dir) / FAILED / f"{int(hydra.job.num):06d}.txt", f"{line}\n{more}")
         print(f"failed: {line}", file=sys.stderr)
@@ -113,5 +115,5 @@ class ReportFailures(Callback):
         if failures := sorted(folder.glob("*.txt")):
             print(f"{len(failures)} of the sweep's jobs failed ({folder}); the others are done:", file=sys.stderr)
             for path in failures:
-                print(f"- {path.read_text().splitlines()[0]}", file=sys.stderr)
+                print(f"- {as_typed(path.read_text().splitlines()[0])}", file=sys.stderr)
             raise SystemExit(1)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
 
+from scripts.config.words import TYPED
 from scripts.driver import execute as run_module
 from scripts.driver import provenance
 from scripts.driver.job import Job
@@ -31,6 +32,7 @@ def made_by(device: torch.device) -> dict[str, Any]:
 def no_hydra_left() -> Iterator[None]:
     """Hydra in a test's own process keeps its words, and gives logging handlers whose streams end with the test."""
     GlobalHydra.instance().clear()
+    TYPED.clear()
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
     logging.root.handlers[:] = handlers

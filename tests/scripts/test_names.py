@@ -18,7 +18,7 @@ from cmixup.errors import InputError
 from scripts import bandwidth, collect, predict, train
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train, normalize_arguments, override_word
-from scripts.config.words import hydra_words, parse_word
+from scripts.config.words import as_typed, hydra_words, parse_word
 from scripts.driver.job import Job, plan_job
 
 NAMES = (
@@ -188,6 +188,32 @@ def test_a_value_that_hydra_cannot_read_names_sign_and_advice(word: str, message
         normalize_arguments(word.split())
     assert str(caught.value).startswith(f"{word.removeprefix('-m ')}: {message}")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said", "shown"),
+    [
+        ("table=a.csv target=b", "path: no such file a.csv", "table: no such file a.csv"),
+        ("table=a.csv", "dataset.path=a.csv method=erm dataset=csv: no", "table=a.csv method=erm: no"),
+        (
+            "dataset=csv dataset.path=a.csv",
+            "dataset.path=a.csv dataset=csv: path",
+            "dataset.path=a.csv dataset=csv: path",
+        ),
+    ],
+)
+def test_an_error_names_the_words_that_were_typed(typed: str, said: str, shown: str) -> None:
+    normalize_arguments(typed.split())
+    assert as_typed(said) == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [("target=a", "target is no option of dataset airfoil"), ("table=a.csv window=3", "window is no")],
+)
+def test_a_word_for_other_data_is_refused_by_its_own_name(words: str, named: str) -> None:
+    with pytest.raises(InputError, match=f"{named}.*data of your own are named by table=, images=, series=, arrays="):
+        compose_train(normalize_arguments(words.split()))
 
 
 def test_a_name_that_is_not_there_stands_in_the_message_as_typed(

@@ -26,8 +26,8 @@ from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_page, print_table
 from scripts.records import names
+from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv, to_csv
 from scripts.report.figures import bandwidth_figure
 from scripts.report.rendering import to_png, write_figures
 from scripts.report.result_table import markdown_table

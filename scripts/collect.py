@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
 from cmixup.metrics import NAIVE, metric_of
@@ -28,10 +30,11 @@ from scripts.driver.cli import user_errors
 from scripts.driver.progress import print_page
 from scripts.driver.runs import RunFolder
 from scripts.records import names
-from scripts.records.records import plain_cell, to_csv
+from scripts.records.csv_rows import plain_cell, to_csv
+from scripts.records.run_tables import Row, by_seed, frame_of
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, markdown_table, mean_text
-from scripts.report.sweep import ERM, Point, Sweep, decimals_for, option_value, sweep_points, value_text
+from scripts.report.sweep import ERM, Point, Sweep, decimals_for, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
@@ -40,8 +43,8 @@ COLUMNS = ("group", "option", "value", "n", "metric", "mean", "std", "low", "hig
            "minus_erm_low", "minus_erm_high")  # fmt: skip
 
 
-def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
-    """Return the reports of finished runs below the folders, and how many runs are not finished."""
+def find_runs(folders: Sequence[Path]) -> tuple[pd.DataFrame, int]:
+    """Return the finished runs below the folders, and how many runs are not finished."""
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"folder must exist, got {format_value(str(folder))}")
@@ -51,22 +54,21 @@ def find_reports(folders: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
     if not done:
         left = f"; {len(runs)} are not finished" if runs else ""
         raise InputError(f"no finished run below {', '.join(map(str, folders))}{left}")
-    return [run.report() for run in done], len(runs) - len(done)
+    return frame_of(run.report() for run in done), len(runs) - len(done)
 
 
-def narrowed_reports(reports: Sequence[dict[str, Any]], where: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the reports whose dataset, method, ... are as given; an empty text takes all."""
-    kept = list(reports)
+def narrowed_runs(runs: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
+    """Return the runs whose dataset, method, ... are as given; an empty text takes all."""
     for key, value in where.items():
-        known = sorted({str(r[key]) for r in kept})
+        known = sorted(set(runs[key]))
         if value and value not in known:
             raise InputError(f"{key} must be one of {', '.join(known)} in these runs, got {value!r}")
-        kept = [r for r in kept if not value or r[key] == value]
-    return kept
+        runs = runs[runs[key] == value] if value else runs
+    return runs
 
 
 def collect_sweeps(
-    reports: Sequence[dict[str, Any]], option: str, metric: str = "", method: str = ""
+    runs: pd.DataFrame, option: str, metric: str = "", method: str = ""
 ) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
 
@@ -76,21 +78,20 @@ def collect_sweeps(
     """
     if option in ("seed", "seeds"):
         raise InputError("over must be an option, got 'seed': scores are averaged over seeds")
-    erm = [r for r in reports if r["method"] == ERM]
-    reports = narrowed_reports(reports, {"method": method})
-    of_method = option.startswith("method.")
-    if of_method:
-        reports = [r for r in reports if r["method"] != ERM] or reports
-    methods = sorted({str(r["method"]) for r in reports})
+    others = [json.dumps(_other_options(run, option), sort_keys=True) for run in runs.to_dict("records")]
+    runs = runs.assign(others=others)
+    erm, of_method = runs[runs["method"] == ERM], option.startswith("method.")
+    runs = narrowed_runs(runs, {"method": method})
+    if of_method and set(runs["method"]) != {ERM}:
+        runs = runs[runs["method"] != ERM]
+    methods = sorted(set(runs["method"]))
     if len(methods) > 1 and option != "method":
         raise InputError(f"these runs are of several methods, {', '.join(methods)}: say which with method=")
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for report in reports:
-        groups.setdefault(json.dumps(_other_options(report, option), sort_keys=True), []).append(report)
+    groups = dict(list(runs.groupby("others", sort=False)))
     rests = [json.loads(key) for key in groups]
     collected, left_out = [], []
     for rest, mine in zip(rests, groups.values(), strict=True):
-        label, score = _group_label(rest, rests), metric or str(mine[0]["selection"])
+        label, score = _group_label(rest, rests), metric or str(mine["shared"].iloc[0]["selection"])
         swept = sweep_points(mine, option, score)
         if len(swept) < 2:
             left_out.append(f"{label}: {option} has one value, {value_text(swept[0].value)}, in {len(mine)} runs")
@@ -98,33 +99,31 @@ def collect_sweeps(
         # ERM has no option of a method, and stands beside every value of one.
         beside = {key: value for key, value in rest.items() if not key.startswith("method")}
         beside |= {} if option == "method" else {"method": ERM}
-        runs = [r for r in erm if _other_options(r, option) == beside]
-        at = {
-            p.value: [r for r in runs if of_method or option == "method" or option_value(r, option) == p.value]
-            for p in swept
-        }
-        swept = [replace(p, erm={r["seed"]: r["scores"]["test"][score] for r in at[p.value]}) for p in swept]
-        lines = {ERM: dict(swept[0].erm)} if of_method and swept[0].erm else {}
-        begin, naive = f"{score}_{NAIVE}", list[dict[str, float]]()
-        for scores in (r["scores"]["test"] for r in mine):
-            naive.append({key.removeprefix(begin): value for key, value in scores.items() if key.startswith(begin)})
-        same = all(one == naive[0] for one in naive)
-        collected.append(Sweep(label, option, score, swept, lines, naive=naive[0] if same else {}))
+        rivals, begin = erm[erm["others"] == json.dumps(beside, sort_keys=True)], f"test_{score}_{NAIVE}"
+        whole = of_method or option == "method"
+        every = by_seed(rivals, f"test_{score}") if whole else {}
+        at = {} if whole else {p.value: p.scores for p in sweep_points(rivals, option, score)}
+        swept = [replace(p, erm=at.get(p.value, every)) for p in swept]
+        lines = {ERM: every} if of_method and every else {}
+        naive = mine[[name for name in mine if name.startswith(begin)]].drop_duplicates().dropna(axis="columns")
+        first = {name.removeprefix(begin): value for name, value in naive.iloc[0].items()}
+        collected.append(Sweep(label, option, score, swept, lines, naive=first if len(naive) == 1 else {}))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
 
 
-def _other_options(report: Mapping[str, Any], option: str) -> dict[str, Any]:
+def _other_options(run: Row, option: str) -> dict[str, Any]:
     """Return all that tells a run from others, but for the option, what stands below it, and the seed.
 
     Runs of a table before it changed are others than those after.
     """
     inside = f"{option}."
-    read = "".join(report.get("checksums", {}).values())
+    shared = run["shared"]
+    read = "".join(shared.get("checksums", {}).values())
     data = {"data": hashlib.sha256(read.encode()).hexdigest()[:8]} if read and not option.startswith("dataset") else {}
-    options = {k: v for k, v in report["options"].items() if k != option and not k.startswith(inside)}
-    return {**{key: report[key] for key in WHOLE if key != option}, **data, **options}
+    options = {k: v for k, v in shared["options"].items() if k != option and not k.startswith(inside)}
+    return {**{key: run[key] for key in WHOLE if key != option}, **data, **options}
 
 
 def _group_label(rest: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> str:
@@ -218,16 +217,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         folders = [
             Path(typed_path(name)) for name in split_names(names_given, lambda name: Path(typed_path(name)).is_dir())
         ]
-        reports, unfinished = find_reports(folders)
-        mine = narrowed_reports(reports, {key: given.get(key, "") for key in WHERE if key != "method"})
+        runs, unfinished = find_runs(folders)
+        mine = narrowed_runs(runs, {key: given.get(key, "") for key in WHERE if key != "method"})
         method = given.get("method", "")
         try:
             groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)
         except InputError as error:
             more = f"; {unfinished} runs are not finished: they failed, or still train" if unfinished else ""
             raise InputError(f"{error}{more}") from None
-        mine = [r for r in mine if method in ("", r["method"])]
-        datasets, methods = (sorted({str(r[key]) for r in mine}) for key in ("dataset", "method"))
+        mine = narrowed_runs(mine, {"method": method})
+        datasets, methods = (sorted(set(mine[key])) for key in ("dataset", "method"))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
         stem = given.out / "collected" / re.sub(r"[^\w.+-]", "_", "-".join([*which, *methods, over]))
         swept = [name for name in methods if name != ERM] or methods

@@ -34,7 +34,7 @@ from datasets.common.table.user import as_names
 from scripts.config.arguments import Args, parse_args
 from scripts.config.words import split_names
 from scripts.driver.cli import user_errors
-from scripts.records.records import plain_cell
+from scripts.records.csv_rows import plain_cell
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",

@@ -21,9 +21,17 @@ from scripts.driver.provenance import check_committed
 from scripts.driver.runs import HISTORY, PREDICTIONS, RunFolder, load_reports
 from scripts.records.experiment import NOT_PUBLISHED, RESULTS
 from scripts.records.prediction_store import rounded
-from scripts.records.published import EVERY_STUDY, PREDICTED, keep_predictions, published_reports, write_reports
-from scripts.records.records import Report, read_csv
-from scripts.records.rescored import fill_report, scores_again
+from scripts.records.published import (
+    EVERY_STUDY,
+    PREDICTED,
+    add_runs,
+    dataset_of,
+    keep_predictions,
+    run_files,
+    write_reports,
+)
+from scripts.records.rescored import lacking_scores, scores_again
+from scripts.records.run_tables import Report, read_pairs
 from scripts.report import rendering
 from scripts.report.overfitting import keep_curves
 from scripts.stats.scored import Parts
@@ -52,7 +60,7 @@ def publish_runs(out: Path, results: Path) -> list[Path]:
         raise InputError(f"seed {TUNE_SEED} is what methods are tuned with and must not enter a table: {tuned_on[0]}")
     with holding_locks(results, [PUBLISHING], wait=True):  # files are read, and written with what is new
         tracked = [r for r in reports if r["config"]["train"].get("track")]  # they are there for their curves
-        keep_curves(results, ((r, read_csv(checked(out / "runs" / r["run"] / HISTORY))) for r in tracked))
+        keep_curves(results, ((r, checked(out / "runs" / r["run"] / HISTORY)) for r in tracked))
         runs = [published_run(r, out / "runs" / r["run"]) for r in reports]
         keep_predictions(results, ((report, parts) for report, parts in runs if parts))
         return write_reports(results, (report for report, _ in runs))
@@ -64,22 +72,25 @@ def published_run(report: Report, folder: Path) -> tuple[Report, Parts]:
     These are rounded, and the scores are those of what is kept, to the last bit. Of a later seed the run's own scores
     are published, and those that its predictions alone would give later are computed now.
     """
-    parts = RunFolder(folder).predictions()
+    parts: Parts = RunFolder(folder).predictions()
+    kept: Parts = {}
     if report["seed"] not in PREDICTED:
-        return fill_report(report, parts), {}
-    kept = rounded(parts)
-    return {**report, "scores": {**report["scores"], **scores_again(report, kept)}}, kept
+        more = lacking_scores(report["scores"], parts)
+        scores = {part: {**values, **more.get(part, {})} for part, values in report["scores"].items()}
+    else:
+        kept = rounded(parts)
+        scores = {**report["scores"], **scores_again(report["scores"], kept)}
+    return {**report, "scores": scores}, kept
 
 
 def publish_store(store: Path, results: Path) -> list[Path]:
     """Copy the runs of a store of the study to `results`; returns the files of reports that were written."""
-    reports = published_reports(store, EVERY_STUDY)
-    if not reports:
+    if not (tables := [(path, list(read_pairs(path))) for path in run_files(store, EVERY_STUDY)]):
         raise InputError(f"store {store} holds no run of the study")
-    check_committed({r["run"]: r for r in reports if "commit" in r})
+    check_committed({one["run"]: one for _, pairs in tables for one, _ in pairs if "commit" in one})
     with holding_locks(results, [PUBLISHING], wait=True):
         keep_ensembles(store, results)  # of predictions, which stay in the store
-        return write_reports(results, reports)
+        return [add_runs(results, path.parent.name, dataset_of(path), pairs) for path, pairs in tables]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 Nothing here is typed by hand; a test compares the committed files with a fresh rendering. A sentence that the records
 no longer support leaves its page, and the command names it. `tables` prints published tables with other metrics,
-computed from the stored predictions. `records` writes every score of every run as one CSV file, which any spreadsheet
+computed from the stored predictions. `records` writes every run with all scores as one CSV file, which any spreadsheet
 opens. `make docs` makes one site of all pages.
 
 python -m scripts.render
@@ -19,8 +19,7 @@ from cmixup.metrics import parse_score
 from scripts.config.arguments import OUT, parse_args
 from scripts.driver.cli import user_errors
 from scripts.records.experiment import RESULTS
-from scripts.records.records import records_csv
-from scripts.records.rescored import published_records
+from scripts.records.rescored import table_runs
 from scripts.report import rendering
 from scripts.report.result_table import table_page
 from scripts.report.tables import list_tables
@@ -38,7 +37,7 @@ def published_tables(chosen: Sequence[str], metrics: Sequence[str]) -> str:
     """Return published tables as Markdown, all or those of experiments, with the page's metrics or others."""
     for metric in metrics:
         parse_score(metric)
-    tables = list(list_tables(published_records(), metrics))
+    tables = list(list_tables(table_runs(), metrics))
     known = tuple(dict.fromkeys(experiment.name for experiment, _, _ in tables))
     for name in chosen:
         check_choice("names", name, known)
@@ -54,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(published_tables(*(given[key].split(",") if key in given else [] for key in ("names", "metrics"))))
         elif what == "records":
             path = given.out / "records.csv"
-            write_atomically(path, records_csv(published_records()))
+            write_atomically(path, table_runs().drop(columns="shared").to_csv(index=False, lineterminator="\n"))
             print(f"written to {path}")
         elif not given.switch("check"):
             failing = rendering.render_everything()

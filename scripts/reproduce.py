@@ -15,16 +15,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.job import Job, pick_device
 from scripts.driver.progress import print_page
-from scripts.plan.cells import TOO_LONG, collect_reports, estimate_minutes, plan_cells, published_lines, train_cells
+from scripts.plan.cells import TOO_LONG, collect_runs, estimate_minutes, plan_cells, published_lines, train_cells
 from scripts.plan.selection import Choice, changes_preset, swept_option
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
-from scripts.records.records import records_frame
 from scripts.report.ablation import ablation_page, find_sweeps
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, missing_part, table_page, to_table_csv
@@ -62,9 +63,9 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
 
 def ablation_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return what each point of an ablation does, and the figure of two values or more of one option."""
-    reports = [*collect_reports(cells), *published_lines(experiment, choice)]
-    files: Files = {"md": ablation_page(experiment, reports, choice.preset, missing)}
-    if sweeps := find_sweeps(experiment, reports, choice.preset):
+    runs = pd.concat([collect_runs(cells), published_lines(experiment, choice)], ignore_index=True)
+    files: Files = {"md": ablation_page(experiment, runs, choice.preset, missing)}
+    if sweeps := find_sweeps(experiment, runs, choice.preset):
         from scripts.report.sweep_figure import draw_sweeps  # here: Matplotlib takes a second, and tables need none
 
         files["png"] = to_png(draw_sweeps(sweeps, swept_option(experiment)[0]))
@@ -75,7 +76,7 @@ def figure_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], m
     """Return the figure of an experiment's curves, and a page with it and what is not in it."""
     from scripts.report.overfitting import overfitting_figure, read_curves
 
-    curves = read_curves(collect_reports(cells), Path(choice.out) / "runs")
+    curves = read_curves(collect_runs(cells).to_dict("records"), Path(choice.out) / "runs")
     figure = to_png(overfitting_figure(experiment, curves, choice.preset))
     link = f"![{experiment.title}](../figures/{experiment.name}_{choice.preset}.png)"
     return {"md": markdown_page(f"## {experiment.title}", link, *missing_part(missing)), "png": figure}
@@ -85,7 +86,7 @@ def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], mi
     """Return a table as Markdown and CSV."""
     trained = {job.config["method"]["name"] for job in cells}
     built = [method for method in choice.methods if method in trained]
-    table = make_table(experiment, records_frame(collect_reports(cells)), choice.preset, built, missing)
+    table = make_table(experiment, collect_runs(cells), choice.preset, built, missing)
     return {"md": table_page(table), "csv": to_table_csv(table)}
 
 

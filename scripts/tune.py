@@ -51,7 +51,7 @@ from scripts.driver.locks import holding_locks
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
-from scripts.records.records import Report, validation_score
+from scripts.records.run_tables import Report
 
 FILE = "tuned.jsonl"  # below results/
 TRIALS = 16
@@ -73,6 +73,11 @@ KEYS = {
     OPTION: "options of the dataset, such as dataset.path=my.csv",
     "out": OUT,
 }
+
+
+def validation_score(report: Report) -> float:
+    """Return the validation score that a run's checkpoint was selected by."""
+    return float(report["scores"]["val"][report["selection"]])
 
 
 def choose_trial(reports: Sequence[Report | None]) -> int:

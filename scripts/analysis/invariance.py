@@ -35,8 +35,8 @@ from scripts.analysis.runs import Report, dataset_of, merge_rows, results_of, ru
 from scripts.config.arguments import Args
 from scripts.driver.job import pick_device
 from scripts.records import names
+from scripts.records.csv_rows import to_csv
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.records.records import to_csv
 from scripts.report.figures import method_looks, new_subplots
 from scripts.report.rendering import draws
 
@@ -208,7 +208,7 @@ def run(given: Args) -> None:
     """Measure the runs of the datasets that follow the preset."""
     results, device, preset = results_of(given), pick_device(given.get("device", "auto")), given.get("preset", "paper")
     datasets = given.get("datasets") or DATASETS
-    cells: list[tuple[Any, ...]] = [(dataset, preset, {}) for dataset in datasets.split(",")]
+    cells: list[tuple[Any, ...]] = [(dataset, preset, "") for dataset in datasets.split(",")]
     make = f"make reproduce-{EXPERIMENT} DATASETS={datasets} PRESET={preset} trains them"
     about = f"{EXPERIMENT} on {datasets}, preset {preset!r}; {make}"
     reports = runs_of(given, [EXPERIMENT], lambda r: (r["dataset"], r["preset"], r["options"]) in cells, about)

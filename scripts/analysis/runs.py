@@ -15,11 +15,11 @@ from scripts.config.arguments import OUT, Args
 from scripts.config.parts import check_part
 from scripts.driver.provenance import check_committed
 from scripts.driver.runs import load_reports
+from scripts.records.csv_rows import read_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import choose_variants, read_csv
+from scripts.records.run_tables import Report, choose_variants, frame_of
 from scripts.report.rendering import write_figures
 
-Report = Mapping[str, Any]
 RESULTS_KEY = "folder of numbers, tables and figures; default results"
 KEYS = {
     "out": OUT,
@@ -32,14 +32,15 @@ KEYS = {
 def runs_of(
     given: Args, experiments: Sequence[str], wanted: Callable[[Report], bool], about: str
 ) -> list[dict[str, Any]]:
-    """Return the reports of the finished runs to analyse, the better layer of each method chosen.
+    """Return the finished runs to analyse, the better layer of each method chosen: rows with what their cells share.
 
     Raises:
         InputError: there is none `about` which the analysis is, or runs of uncommitted code or on synthetic data
             would enter results/.
     """
-    every = [r for e in experiments for r in choose_variants(load_reports(given.out / "runs" / e))]
-    reports = [r for r in every if r["experiment"] in experiments and wanted(r)]
+    every = choose_variants(frame_of(report for e in experiments for report in load_reports(given.out / "runs" / e)))
+    whole = [{**run["shared"], **run} for run in every.to_dict("records")]
+    reports = [r for r in whole if r["experiment"] in experiments and wanted(r)]
     if not reports:
         raise InputError(f"out {given.out} holds no finished run of {about}")
     if "results" in given:

@@ -27,8 +27,9 @@ from scripts.config.arguments import Args
 from scripts.config.compose import compose_train
 from scripts.driver.job import pick_device
 from scripts.records import names
+from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv, to_csv
+from scripts.records.run_tables import option_words
 from scripts.report.rendering import writes
 from scripts.report.result_table import Score, bullets, markdown_page, markdown_table, summary_text
 from scripts.stats.intervals import Summary, summarise_values
@@ -54,7 +55,7 @@ def score_runs(reports: Sequence[Report], out: Path, device: torch.device) -> li
                 test.x[torch.arange(len(test))], report["config"]["train"]["eval_batch_size"], scaled=True
             )
             scores[colour] = METRICS[METRIC].score(prediction, test.y).item()
-        again, recorded = scores[config["test_color"]], report["scores"]["test"][METRIC]
+        again, recorded = scores[config["test_color"]], report[f"test_{METRIC}"]
         if not math.isclose(again, recorded, rel_tol=0.01):
             raise InputError(f"run {report['run']} was recorded with {METRIC} {recorded:.4f}, but has {again:.4f} here")
         rows.append(
@@ -106,7 +107,7 @@ def run(given: Args) -> None:
 
     def is_wanted(report: Report) -> bool:
         same = (report["dataset"], report["method"], report["preset"]) == (DATASET, METHOD, preset)
-        return same and set(report["options"]) <= MAY_DIFFER
+        return same and option_words(report["options"]).keys() <= MAY_DIFFER
 
     reports = runs_of(given, [MAIN, TABLE], is_wanted, about)
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])

@@ -20,7 +20,7 @@ from cmixup.errors import InputError
 from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.analysis.simulations import Theorem1, Theorem2, Theorem3
 from scripts.config.arguments import Args
-from scripts.records.records import to_csv
+from scripts.records.csv_rows import to_csv
 from scripts.report.paper.theory import COLUMNS, FILE, render_theory, theory_figures
 
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}

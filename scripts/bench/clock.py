@@ -13,8 +13,8 @@ import torch
 from cmixup.files import write_atomically
 from scripts.config.arguments import Args
 from scripts.driver.provenance import run_environment
+from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv, to_csv
 
 SPEED, ESTIMATORS, MACHINES = "results/speed.md", "results/estimators.md", "machines.json"
 SHORT = {"short": "1 tries everything with small sizes and writes nothing; default 0"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from cmixup.errors import InputError
 from datasets.common.fetch import FetchError
@@ -20,8 +22,8 @@ from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.plan.selection import Choice, recorded_under, selected_cells
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
-from scripts.records.published import published_reports
-from scripts.records.records import choose_variants
+from scripts.records.published import published_runs
+from scripts.records.run_tables import choose_variants, frame_of, options_text
 
 SHORTEST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test
 
@@ -43,42 +45,39 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
-    alike = [r for r in _published_cpu(results, dataset) if r["epochs"] >= SHORTEST * epochs]
     # An option that a backbone got later is not in older records: its default is what they had. Classes have moved.
     model = {**job.config["model"], "_target_": None}
-    runs = [
-        r
-        for r in alike
-        if r["method"] == method and {**r["config"]["model"], "_target_": None}.items() <= model.items()
-    ]
-    runs = [r for r in runs if (r["preset"], r["options"]) == (preset, job.options)] or runs
-    if runs:
-        return statistics.median(r["seconds"] * epochs / r["epochs"] for r in runs) / 60
+    runs = _of_tables(results)
+    runs = runs[(runs["dataset"] == dataset) & (runs["method"] == method)]
+    lengths = runs["shared"].map(itemgetter("epochs"))
+    alike = [
+        shared["device"].startswith("cpu") and shared["epochs"] >= SHORTEST * epochs
+        and {**shared["config"]["model"], "_target_": None}.items() <= model.items() for shared in runs["shared"]
+    ]  # fmt: skip
+    minutes = (runs["seconds"] / 60 * epochs / lengths)[np.array(alike, bool)]
+    same = minutes[(runs["preset"] == preset) & (runs["options"] == options_text(job.options))]
+    if len(minutes):
+        return float((minutes if same.empty else same).median())
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
     minutes = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
     return minutes * epochs / composed.train.epochs
 
 
-@functools.cache
-def _published_cpu(results: Path, dataset: str) -> list[dict[str, Any]]:
-    """Return the reports of published CPU runs of a dataset, read once."""
-    return [r for r in published_reports(results, tables=[dataset]) if str(r["device"]).startswith("cpu")]
+_of_tables = functools.cache(published_runs)  # read once
 
 
 TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
 
-def published_lines(experiment: Experiment, choice: Choice) -> list[dict[str, Any]]:
-    """Return the published reports of what points are compared with: other experiments' runs of the same seeds."""
-    return [
-        r for r in (_published() if experiment.points else [])
-        if r["experiment"] == recorded_under(experiment, r["method"], r["dataset"]) != experiment.name
-        and (r["preset"], r["options"]) == (choice.preset, {}) and r["seed"] in choice.seeds
-        and r["dataset"] in choice.datasets and r["method"] in choice.methods
+def published_lines(experiment: Experiment, choice: Choice) -> pd.DataFrame:
+    """Return the published runs of what points are compared with: other experiments' runs of the same seeds."""
+    runs = _of_tables(RESULTS)
+    under = [recorded_under(experiment, *cell) for cell in zip(runs["method"], runs["dataset"], strict=True)]
+    return runs[
+        (runs["experiment"] == under) & (runs["experiment"] != experiment.name) & bool(experiment.points)
+        & (runs["preset"] == choice.preset) & (runs["options"] == "") & runs["seed"].isin(choice.seeds)
+        & runs["dataset"].isin(choice.datasets) & runs["method"].isin(choice.methods)
     ]  # fmt: skip
-
-
-_published = functools.cache(published_reports)
 
 
 def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True) -> tuple[list[Job], list[str]]:
@@ -101,8 +100,8 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
         datasets = [experiment.fallback]
     estimates: list[tuple[float, Job]] = []
     # Lines that a sweep is compared with are not trained where they are published.
-    lines = [] if choice.rerun else published_lines(experiment, choice)
-    there = {(r["dataset"], r["method"], r["seed"]) for r in lines}
+    lines = published_lines(experiment, choice)
+    there = set() if choice.rerun else set(zip(lines["dataset"], lines["method"], lines["seed"], strict=True))
     for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
         if choice.preset in TUNED_PRESETS and tuned_values(cell.dataset, cell.method, choice.preset) is None:
             title = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
@@ -151,7 +150,7 @@ def train_cells(experiment: Experiment, cells: Sequence[Job]) -> list[str]:
     return train_items(items_of(cells, () if alone else stacks_of(cells)), experiment.name)
 
 
-def collect_reports(cells: Sequence[Job]) -> list[dict[str, Any]]:
-    """Return the reports of these cells' finished runs, the better layer of each method chosen."""
+def collect_runs(cells: Sequence[Job]) -> pd.DataFrame:
+    """Return these cells' finished runs, the better layer of each method chosen."""
     folders = [RunFolder(job.run_folder(seed)) for job in cells for seed in job.seeds]
-    return choose_variants([folder.report() for folder in folders if folder.is_done()])
+    return choose_variants(frame_of(folder.report() for folder in folders if folder.is_done()))

@@ -20,9 +20,8 @@ from scripts.config.parts import GROUPS
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import Item, Problem, items_of, train_items
-from scripts.records.published import STUDY, published_reports
-from scripts.records.records import Report
-from scripts.records.run_tables import cell_of
+from scripts.records.published import STUDY, published_runs
+from scripts.records.run_tables import Row
 from scripts.stats.intervals import Difference, holm_adjusted, summarise_values
 
 QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
@@ -35,22 +34,22 @@ ROUNDING = 2.5e-4  # of the published mean: scores of seeds 0 to 9 may be of rou
 
 @dataclass(frozen=True)
 class Cell:
-    """Published runs that trained together: the folder without the seed, all seeds of the job, and reports by seed."""
+    """Published runs that trained together: all seeds of the job, one of the runs, and test scores by seed."""
 
-    name: str
     seeds: tuple[int, ...]
-    reports: dict[int, Report]
+    first: Row
+    scores: dict[int, float]
 
     @property
-    def first(self) -> Report:
-        """The report of the lowest seed, for what all seeds share."""
-        return self.reports[min(self.reports)]
+    def name(self) -> str:
+        """The folder of the runs without the seed."""
+        return str(self.first["shared"]["run"])
 
     def command(self, out: Path) -> list[str]:
         """Return the command line of scripts.train that trains it again below `out`."""
-        words = [f"{key}={self.first[key]}" for key in (*GROUPS, "preset", "experiment")]
-        place = [f"threads={self.first['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
-        return [*words, *override_words(self.first["options"]), f"seeds={list(self.seeds)}", *place]
+        shared, words = self.first["shared"], [f"{key}={self.first[key]}" for key in (*GROUPS, "preset", "experiment")]
+        place = [f"threads={shared['config']['threads']}", "device=cpu", "logger=none", f"out={out}"]
+        return [*words, *override_words(shared["options"]), f"seeds={list(self.seeds)}", *place]
 
 
 def published_cells(
@@ -58,11 +57,13 @@ def published_cells(
 ) -> list[Cell]:
     """Return the published cells of some networks in the order of their names; no datasets or experiments are all."""
     cells: dict[tuple[str, tuple[int, ...]], Cell] = {}
-    for report in published_reports(results, experiments, datasets):
-        of_study = report["experiment"].startswith(STUDY)  # whose seeds are tuned and trained by the cell
-        if report["model"] in models and not {"trial", "entry"} & {*report["options"], *report}:
-            key = cell_of(report), tuple(report.get("stack_seeds", [] if of_study else [report["seed"]]))
-            cells.setdefault(key, Cell(*key, {})).reports[report["seed"]] = report
+    runs = published_runs(results, experiments, datasets)
+    for run in runs[runs["model"].isin(models) & runs["trial"].isna()].to_dict("records"):
+        of_study, shared = run["experiment"].startswith(STUDY), run["shared"]  # the study tunes and trains by the cell
+        if "entry" not in shared:
+            seeds = tuple(shared.get("stack_seeds", [] if of_study else [run["seed"]]))
+            cell = cells.setdefault((shared["run"], seeds), Cell(seeds, run, {}))
+            cell.scores[run["seed"]] = run[f"test_{shared.get('selection', 'nrmse')}"]
     if not cells:
         raise InputError(f"{results / 'runs'} holds no published run of {', '.join(models)} of these")
     return [cells[key] for key in sorted(cells)]
@@ -121,7 +122,7 @@ def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     return wrong
 
 
-Read = Callable[[], dict[int, Report]]  # a cell's reports by seed, once it has been trained
+Read = Callable[[], dict[int, float]]  # a cell's test scores by seed, once it has been trained
 Again = tuple[Item, Read]
 
 
@@ -150,16 +151,14 @@ def rerun_cells(
         items = items_of([job for _, job in planned])
         ways: dict[str, tuple[Cell, Read]] = {}
         for item, (cell, job) in zip(items, planned, strict=True):
-            ways[item.name] = cell, partial(_reports, job)
+            ways[item.name] = cell, partial(_scores, job)
         ways |= {item.name: (cell, read) for cell, (item, read) in others}
 
         def on_finish(item: Item, problem: Problem | None) -> str:
             cell, read = ways[item.name]
             again = read()
-            both = [(cell.reports[seed], again[seed]) for seed in cell.reports if seed in again]
-            tests = [[float(r["scores"]["test"][r.get("selection", "nrmse")]) for r in runs] for runs in both]
-            pairs = [(published, retrained) for published, retrained in tests]
-            if problem or len(pairs) < len(cell.reports):
+            pairs = [(score, again[seed]) for seed, score in cell.scores.items() if seed in again]
+            if problem or len(pairs) < len(cell.scores):
                 wrong[cell.name] = problem.text if problem else "some seeds gave no result"
             if pairs:
                 paired[cell.name] = Paired([*(paired[cell.name].pairs if cell.name in paired else ()), *pairs])
@@ -169,6 +168,7 @@ def rerun_cells(
     return paired, wrong
 
 
-def _reports(job: Job) -> dict[int, Report]:
-    folders = {seed: RunFolder(job.run_folder(seed)) for seed in job.seeds}
-    return {seed: folder.report() for seed, folder in folders.items() if folder.is_done()}
+def _scores(job: Job) -> dict[int, float]:
+    folders = [RunFolder(job.run_folder(seed)) for seed in job.seeds]
+    reports = [folder.report() for folder in folders if folder.is_done()]
+    return {report["seed"]: float(report["scores"]["test"][report["selection"]]) for report in reports}

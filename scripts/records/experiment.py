@@ -9,7 +9,7 @@ from cmixup.errors import InputError, check_choice
 from scripts.config.compose import CONFIG_DIR, option_names, part_path, read_part
 from scripts.config.parts import check_part
 from scripts.records import names
-from scripts.records.records import read_csv
+from scripts.records.csv_rows import read_csv
 
 RESULTS = CONFIG_DIR.parent / "results"
 NOT_PUBLISHED = ("adhoc", "debug", "tune")  # names of runs that belong to no table or figure

@@ -9,29 +9,37 @@ A run takes the place of the one of the same cell and seed, and all others stay.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+import pandas as pd
 
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells, write_cells
-from scripts.records.records import Report, options_text
-from scripts.records.run_tables import read_runs, write_runs
+from scripts.records.run_tables import (
+    Pairs,
+    Report,
+    Row,
+    frame_of,
+    read_frame,
+    read_pairs,
+    row_of,
+    shared_of,
+    write_pairs,
+)
 from scripts.stats.scored import Parts
 
-R = TypeVar("R", bound=Report)
 #: Experiments of the study of when mixing helps begin so. They are read where they are asked for: no table has them.
 STUDY = "study"
 EVERY_STUDY = (f"{STUDY}*",)
 PREDICTED = range(10)  # seeds whose predictions are published; of later ones scores and facts alone
 
 
-def cell_name(report: Report) -> str:
-    """Return how a report's cell is called among the predictions of its file."""
-    names = [report["method"], report["model"], report["preset"], options_text(report["options"])]
-    return " ".join(filter(None, names))
+def cell_name(run: Row) -> str:
+    """Return how a run's cell is called among the predictions of its file."""
+    return " ".join(filter(None, (run[name] for name in ("method", "model", "preset", "options"))))
 
 
 def curves_file(results: Path, report: Report) -> Path:
@@ -45,26 +53,30 @@ def runs_file(results: Path, experiment: str, dataset: str) -> Path:
     return results / "runs" / experiment / f"{dataset}{ending}"
 
 
-def predictions_file(results: Path, report: Report) -> Path:
-    """Return where the predictions of a report's run are kept."""
-    return results / "predictions" / report["experiment"] / f"{report['dataset']}.h5"
+def predictions_file(results: Path, experiment: str, dataset: str) -> Path:
+    """Return where the predictions of an experiment's runs on a dataset are kept."""
+    return results / "predictions" / experiment / f"{dataset}.h5"
 
 
-def published_reports(
-    results: Path = RESULTS, experiments: Collection[str] = (), tables: Collection[str] = ()
-) -> list[dict[str, Any]]:
-    """Return the reports of published runs in order of files, cells and seeds.
+def run_files(results: Path, experiments: Collection[str] = (), tables: Collection[str] = ()) -> list[Path]:
+    """Return the tables of `experiments`, in whose names `*` stands for any letters, by default all but the study's.
 
-    They are of `experiments`, in whose names `*` stands for any letters, by default all but the study's, and on the
-    datasets `tables`, by default all.
+    They are on the datasets `tables`, by default on all.
     """
     return [
-        report
+        path
         for path in sorted((results / "runs").glob("*/*.csv*"))
         if any(fnmatchcase(path.parent.name, name) for name in experiments or EVERY_STUDY) == bool(experiments)
         and (not tables or dataset_of(path) in tables)
-        for report in read_runs(path)
     ]
+
+
+def published_runs(
+    results: Path = RESULTS, experiments: Collection[str] = (), tables: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the published runs of `run_files`, a row each, in order of files, cells and seeds."""
+    frames = [read_frame(path) for path in run_files(results, experiments, tables)]
+    return pd.concat(frames, ignore_index=True) if frames else frame_of(())
 
 
 def dataset_of(path: Path) -> str:
@@ -74,30 +86,35 @@ def dataset_of(path: Path) -> str:
 
 def write_reports(results: Path, reports: Iterable[Report]) -> list[Path]:
     """Write reports into their tables, beside other runs that are there; return the tables."""
-    files: dict[Path, list[Report]] = {}
+    places: dict[tuple[str, str], list[tuple[Report, Row]]] = {}
     for report in reports:
-        files.setdefault(runs_file(results, report["experiment"], report["dataset"]), []).append(report)
-    for path, new in files.items():
-        every = {report["run"]: report for report in (*read_runs(path), *new)}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_runs(path, every.values())
-    return list(files)
+        pair = shared_of(report), row_of(report)
+        places.setdefault((report["experiment"], report["dataset"]), []).append(pair)
+    return [add_runs(results, *place, pairs) for place, pairs in places.items()]
 
 
-def with_predictions(results: Path, reports: Iterable[R]) -> Iterator[tuple[R, Parts]]:
-    """Yield reports, in the order of their files, each with what is kept of its run's predictions by split, or {}."""
-    for path, group in itertools.groupby(reports, lambda report: predictions_file(results, report)):
-        cells = read_cells(path)
-        for report in group:
-            yield report, cells.get(cell_name(report), {}).get(report["seed"], {})
+def add_runs(results: Path, experiment: str, dataset: str, pairs: Pairs) -> Path:
+    """Write runs into their table, beside others that are there; return the table."""
+    path = runs_file(results, experiment, dataset)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_pairs(path, experiment, dataset, [*read_pairs(path), *pairs])
+    return path
+
+
+def with_predictions(results: Path, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Parts]]:
+    """Yield runs in the order of their files, each with what is kept of its predictions by split, or {}."""
+    for (experiment, dataset), group in runs.groupby(["experiment", "dataset"], sort=False):
+        cells = read_cells(predictions_file(results, experiment, dataset))
+        for run in group.dropna(axis="columns", how="all").to_dict("records"):
+            yield run, cells.get(cell_name(run), {}).get(run["seed"], {})
 
 
 def keep_predictions(results: Path, kept: Iterable[tuple[Report, Parts]]) -> None:
     """Write the predictions of runs into their files, beside those of other runs that are there."""
     files: dict[Path, dict[str, dict[int, Parts]]] = {}
     for report, parts in kept:
-        file = files.setdefault(predictions_file(results, report), {})
-        file.setdefault(cell_name(report), {})[report["seed"]] = parts
+        file = files.setdefault(predictions_file(results, report["experiment"], report["dataset"]), {})
+        file.setdefault(cell_name(row_of(report)), {})[report["seed"]] = parts
     for path, new in files.items():
         old = read_cells(path)
         write_cells(path, {name: {**old.get(name, {}), **new.get(name, {})} for name in {*old, *new}})

@@ -1,7 +1,7 @@
 """Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
 
-A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`published_records`), until they are
-published with it.
+A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`table_runs`), until they are published with
+it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,8 @@ from cmixup.metrics import METRICS, OVER_DOMAINS, RESCALED, parse_score, with_ev
 from cmixup.metrics import score as metric_score
 from cmixup.training.losses import mean_names
 from scripts.records.experiment import RESULTS
-from scripts.records.published import (
-    PREDICTED,
-    STUDY,
-    Report,
-    published_reports,
-    with_predictions,
-)
-from scripts.records.records import choose_variants, records_frame
+from scripts.records.published import PREDICTED, STUDY, published_runs, with_predictions
+from scripts.records.run_tables import PARTS, choose_variants, scores_of
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores
 
 #: How far a score that was published before predictions were rounded may lie from what these give: a correlation by
@@ -57,12 +51,15 @@ def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Score
     return float(metric_score(over + metric, *map(torch.from_numpy, arrays)))
 
 
-def scores_again(report: Report, kept: Parts) -> dict[str, dict[str, float]]:
-    """Return the scores that a report has of the splits whose predictions are kept, computed from these."""
-    std, val = report.get("std", ()), kept.get("val")
+Scores = Mapping[str, Mapping[str, float]]  # by split and name
+
+
+def scores_again(scores: Scores, kept: Parts, std: Sequence[float] = ()) -> dict[str, dict[str, float]]:
+    """Return the scores of the splits whose predictions are kept, computed from these."""
+    val = kept.get("val")
     return {
         part: {name: compute_score(name, kept[part], std, val) for name in values}
-        for part, values in report["scores"].items() if part in kept
+        for part, values in scores.items() if part in kept
     }  # fmt: skip
 
 
@@ -83,51 +80,54 @@ class Verified(NamedTuple):
 def is_near(name: str, published: float, again: float) -> bool:
     """Return whether two values of a score differ by no more than steps of the stored predictions make them differ."""
     is_r = name.removeprefix("worst_").removeprefix("mean_").partition("_")[0] == "r"
-    return abs(published - again) <= (NEAR_R if is_r else NEAR * abs(published))
+    return math.isclose(published, again, abs_tol=NEAR_R if is_r else 0.0, rel_tol=0.0 if is_r else NEAR)
 
 
 def verify_scores(results: Path) -> Verified:
     """Compute every published score again."""
     runs, scores, exact, wrong, without = 0, 0, 0, list[str](), Counter[str]()
-    for report, kept in with_predictions(results, published_reports(results, ["*"])):
-        computed = scores_again(report, kept)
-        of_study = report["experiment"].startswith(STUDY)
-        if len(computed) < len(report["scores"]) and report["seed"] in PREDICTED and not of_study:
-            without[f"{report['experiment']} {report['dataset']}"] += 1
+    for run, kept in with_predictions(results, published_runs(results, ["*"])):
+        every = scores_of(run)
+        computed = scores_again(every, kept, run["shared"].get("std", ()))
+        if len(computed) < len(every) and run["seed"] in PREDICTED and not run["experiment"].startswith(STUDY):
+            without[f"{run['experiment']} {run['dataset']}"] += 1
         runs += bool(kept)
         for part, name, again in ((part, *score) for part, values in computed.items() for score in values.items()):
-            published = report["scores"][part][name]
-            same = published == again or (math.isnan(published) and math.isnan(again))
+            published = every[part][name]
+            same = published == finite_or_inf(again)
             scores, exact = scores + 1, exact + same
             if not (same or is_near(name, published, again)):
-                wrong.append(f"{report['run']}: {part} {name} {published!r}, its predictions give {again!r}")
+                wrong.append(f"{run['run']}: {part} {name} {published!r}, its predictions give {again!r}")
     return Verified(runs, scores, exact, wrong, without)
 
 
-def fill_metrics(reports: Sequence[Report], results: Path) -> list[dict[str, Any]]:
-    """Return reports, in order of their files, with the metrics that every run has, lacking ones from predictions.
+def fill_metrics(runs: pd.DataFrame, results: Path) -> pd.DataFrame:
+    """Return runs with the metrics that every run has, lacking ones from predictions.
 
     Runs whose predictions are not kept stay as they are.
     """
-    every, filled = with_everywhere(()), {report["run"]: dict(report) for report in reports}
-    lacking = [r for r in reports if any(name not in part for part in r["scores"].values() for name in every)]
-    filled |= {report["run"]: fill_report(report, kept) for report, kept in with_predictions(results, lacking)}
-    return list(filled.values())
+    columns = [f"{part}_{name}" for part in PARTS for name in with_everywhere(())]
+    lacking = runs[runs.reindex(columns=columns).isna().any(axis="columns")].reset_index(names="place")
+    filled = {
+        run["place"]: {f"{part}_{name}": value for part, scores in lacking_scores(scores_of(run), kept).items()
+                       for name, value in scores.items()}
+        for run, kept in with_predictions(results, lacking)
+    }  # fmt: skip
+    return runs.combine_first(pd.DataFrame.from_dict(filled, orient="index"))
 
 
-def fill_report(report: Report, kept: Parts) -> dict[str, Any]:
-    """Return a report with the metrics that every run has, lacking ones computed from its predictions."""
-    every, scores = with_everywhere(()), {part: dict(values) for part, values in report["scores"].items()}
+def lacking_scores(scores: Scores, kept: Parts) -> dict[str, dict[str, float]]:
+    """Return the metrics that every run has and this one lacks, computed from its predictions."""
+    every, found = with_everywhere(()), dict[str, dict[str, float]]()
     for part, one in kept.items():
-        values = scores.get(part, {})
         names = [f"{name}_{of}" if of else name for name in every for of in mean_names(one.prediction)]
-        if any(name.startswith(OVER_DOMAINS) for name in values):
+        if any(name.startswith(OVER_DOMAINS) for name in scores.get(part, {})):
             names += [over + name for name in every for over in OVER_DOMAINS]
-        values |= {name: compute_score(name, one) for name in names if name not in values}
-    return {**report, "scores": scores}
+        found[part] = {name: compute_score(name, one) for name in names if name not in scores.get(part, {})}
+    return found
 
 
 @functools.cache
-def published_records(results: Path = RESULTS) -> pd.DataFrame:
-    """Return the tidy records of all published runs with the metrics that every run has, read once a process."""
-    return records_frame(choose_variants(fill_metrics(published_reports(results), results)))
+def table_runs(results: Path = RESULTS) -> pd.DataFrame:
+    """Return all published runs of tables and figures with the metrics that every run has, read once a process."""
+    return choose_variants(fill_metrics(published_runs(results), results))

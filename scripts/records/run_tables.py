@@ -9,7 +9,9 @@ runs that were chosen by a search, and of their trials, `hyperparameters` has th
 The JSON has the experiment, the dataset and, for each cell, what its runs share: the options as typed values, the
 configuration, commit, versions, device and checksums. The column `cell` has the name of the run's entry there, the
 start of its SHA-256, which stays when other runs are published. Numbers are written so that reading gives the same bits
-(before pandas 3.1 with `float_precision="round_trip"`).
+(before pandas 3.1 with `float_precision="round_trip"`). A score that is no number is infinity.
+
+Everything that shows runs reads them as a frame of such rows, published ones and those of finished folders alike.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import hashlib
 import io
 import json
 import lzma
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,27 +29,40 @@ from typing import Any
 
 import pandas as pd
 
+from cmixup.errors import InputError
 from cmixup.files import write_atomically
+from cmixup.metrics import metric_of
 from datasets.common.damaged import naming
-from scripts.records.records import options_text
 
-Report = dict[str, Any]
+Report = Mapping[str, Any]
+Row = Mapping[str, Any]
+Pairs = Iterable[tuple[Report, Row]]  # of runs, what each shares with others of its cell, and its row
 BEGIN = ("cell", "model", "method", "preset", "layer", "bandwidth", "alpha", "options", "trial", "seed", "split")
 END = ("best_epoch", "seconds", "hyperparameters")
-TEXTS, SETTINGS = ("model", "method", "preset", "layer"), ("bandwidth", "alpha")
-NUMBERS = ("seed", "split", "best_epoch", "seconds")
+TEXTS = ("model", "method", "preset", "layer", "options", "hyperparameters")
+PLACE = ("experiment", "dataset", "run", "shared")  # columns of frames that a file has once or for each cell
 PARTS = ("val", "test")
-FACTS = "train"  # begins the columns of facts, as the split of their tidy records
+FACTS = "train"  # begins the columns of facts
 #: Of a run's report, what nobody asks of a published one.
 DROPPED = ("format", "status", "failure", "learned_nothing", "label_scaling", "started", "stack")
 COLUMNS = {*BEGIN, *END, "words", "scores", "facts", "experiment", "dataset", "run"}
+#: Options of pandas that read a float to the same bits; from 3.1 on it does so by itself.
+EXACT: dict[str, Any] = {} if pd.__version__ >= "3.1" else {"float_precision": "round_trip"}
+LAYER = "method.layer"
+VARIANTS = "_variants"  # ends the experiment of runs at the layer that was not chosen
 RUN_NAME = re.compile(r"(?:/trial=\d+)?/seed=-?\d+$")
 WORD = re.compile(r" (?=[\w.+/]+=)")  # stands between words of the command line, whose values may have blanks
 
 
-def cell_of(report: Mapping[str, Any]) -> str:
-    """Return the name of a report's cell: its run without the trial and the seed."""
-    return RUN_NAME.sub("", str(report["run"]))
+def options_text(options: Mapping[str, Any]) -> str:
+    """Return options as they are printed, in the order of their keys."""
+    return " ".join(f"{key}={value}" for key, value in sorted(options.items()))
+
+
+def option_words(text: str) -> dict[str, str]:
+    """Return the values of printed options by key, as texts."""
+    pairs = (word.partition("=") for word in WORD.split(text) if word)
+    return {key: value for key, _, value in pairs}
 
 
 def shared_file(path: Path) -> Path:
@@ -54,107 +70,131 @@ def shared_file(path: Path) -> Path:
     return path.with_name(f"{path.name.partition('.')[0]}.json")
 
 
-def write_runs(path: Path, reports: Iterable[Mapping[str, Any]]) -> None:
-    """Write the runs of an experiment on a dataset, in order of their cells, trials and seeds, as CSV and JSON."""
-    ordered = sorted(reports, key=_order)
-    entries, rows = dict[str, str](), []
-    for report in ordered:
-        entry = json.dumps(_cell_entry(report), sort_keys=True)
-        name = hashlib.sha256(entry.encode()).hexdigest()[:8]
-        entries[name] = entry
-        rows.append({"cell": name, **_row_of(report)})
-    names = dict.fromkeys(name for row in rows for name in row)
-    scores = [name for name in names if name not in (*BEGIN, *END)]
-    order = {f"{part}_": k for k, part in enumerate((*PARTS, FACTS))}
-    scores.sort(key=lambda name: next((k for start, k in order.items() if name.startswith(start)), len(order)))
-    columns = [*(name for name in BEGIN if name in names), *scores, *(name for name in END if name in names)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    about = json.dumps({"experiment": ordered[0]["experiment"], "dataset": ordered[0]["dataset"]})
-    lines = ",\n".join(f'"{name}": {entry}' for name, entry in entries.items())
-    write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
-    packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
-    write_atomically(path, packed)
-
-
-def read_runs(path: Path) -> list[Report]:
-    """Return the reports of a table's runs in the order of its rows; none where it does not exist."""
-    if not path.is_file():
-        return []
-    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
-        whole = json.loads(shared_file(path).read_text())
-        cells = whole.pop("cells")
-        with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
-            rows = csv.DictReader(stream)
-            columns = _score_columns(rows.fieldnames or ())
-            return [_report_of(row, cells[row["cell"]], whole, columns) for row in rows]
-
-
-def read_frame(path: Path) -> pd.DataFrame:
-    """Return the rows of a table of runs, with its `dataset`, and as `shared` what the runs of the row's cell share."""
-    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
-        whole = json.loads(shared_file(path).read_text())
-        rows = pd.read_csv(path, dtype={"cell": str})
-        return rows.assign(dataset=whole["dataset"], shared=rows["cell"].map(whole["cells"]))
-
-
-def _order(report: Mapping[str, Any]) -> tuple[str, int, int]:
-    return cell_of(report), report["options"].get("trial", -1), report["seed"]
-
-
-def _cell_entry(report: Mapping[str, Any]) -> Report:
+def shared_of(report: Report) -> dict[str, Any]:
     """Return what a report shares with the others of its cell."""
     kept = {key: value for key, value in report.items() if key not in COLUMNS and key not in DROPPED}
     if "config" in kept:
         kept["config"] = {key: value for key, value in kept["config"].items() if key not in ("seed", "seeds")}
     options = {key: value for key, value in report["options"].items() if key != "trial"}
-    return {"run": cell_of(report), "options": options, **kept}
+    return {"run": RUN_NAME.sub("", str(report["run"])), "options": options, **kept}
 
 
-def _row_of(report: Mapping[str, Any]) -> dict[str, Any]:
+def row_of(report: Report) -> dict[str, Any]:
+    """Return what a report has for itself, by column."""
     row = {key: report[key] for key in (*BEGIN, *END) if key in report}
     options = dict(report["options"])
     row |= {"trial": options.pop("trial")} if "trial" in options else {}
     row["options"] = options_text(options)
     row |= {"hyperparameters": " ".join(report["words"])} if "words" in report else {}
     for part in PARTS:
-        row |= {f"{part}_{name}": value for name, value in report["scores"].get(part, {}).items()}
-    row |= {f"{FACTS}_{name}": value for name, value in report["facts"].items() if name != "bandwidth"}
-    return row
+        scores = report["scores"].get(part, {})
+        row |= {f"{part}_{name}": math.inf if math.isnan(value) else value for name, value in scores.items()}
+    return row | {f"{FACTS}_{name}": value for name, value in report["facts"].items() if name != "bandwidth"}
 
 
-def _score_columns(names: Iterable[str]) -> list[tuple[str, str, str, str]]:
-    """Return the columns of scores and facts: key in the report, split, name and column of each."""
-    columns = []
-    for column in names:
-        kind, _, rest = column.partition("_")
-        if kind in (*PARTS, FACTS):
-            columns.append(("facts" if kind == FACTS else "scores", kind, rest, column))
-    return columns
+def scores_of(row: Row) -> dict[str, dict[str, float]]:
+    """Return the scores of a row of a frame by split and name."""
+    scores: dict[str, dict[str, float]] = {}
+    for column, value in row.items():
+        part, _, name = column.partition("_")
+        if part in PARTS and not math.isnan(value):
+            scores.setdefault(part, {})[name] = float(value)
+    return scores
 
 
-def _report_of(
-    row: Mapping[str, str], cell: Report, place: Mapping[str, str], columns: Iterable[tuple[str, ...]]
-) -> Report:
-    report = {**place, "scores": {}, "facts": {}, **cell}
-    for key, part, name, column in columns:
-        if text := row[column]:
-            report.setdefault(key, {}).setdefault(part, {})[name] = float(text)
-    report["facts"] = report["facts"].get(FACTS, {})
-    report |= {name: row[name] for name in TEXTS if name in row}
-    report |= {name: _number(row[name]) for name in NUMBERS if row.get(name)}
-    report |= {name: _number(row[name]) for name in SETTINGS if name in row}  # None of methods that have none
-    if report.get("bandwidth") is not None:
-        report["facts"]["bandwidth"] = report["bandwidth"]
-    if "hyperparameters" in row:
-        report["words"] = WORD.split(row["hyperparameters"])
-    trial = f"/trial={int(row['trial']):02}" if row.get("trial") else ""
-    if trial:
-        report["options"] = {**cell["options"], "trial": int(row["trial"])}
-    return report | {"run": f"{cell['run']}{trial}/seed={report['seed']}"}
+def frame_of(reports: Iterable[Report]) -> pd.DataFrame:
+    """Return reports as a frame: the columns of a table of runs and `PLACE`, `shared` being what cells share."""
+    rows = [{**{key: r[key] for key in PLACE[:3]}, "shared": shared_of(r), **row_of(r)} for r in reports]
+    return _whole_frame(pd.DataFrame(rows))
 
 
-def _number(text: str) -> float | int | None:
-    return None if not text else int(text) if text.removeprefix("-").isdecimal() else float(text)
+def read_frame(path: Path) -> pd.DataFrame:
+    """Return the rows of a table of runs as `frame_of` returns those of reports."""
+    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
+        about = json.loads(shared_file(path).read_text())
+        rows = pd.read_csv(path, dtype={"cell": str}, **EXACT)
+        shared = [about["cells"][cell] for cell in rows["cell"]]
+        trials = rows["trial"].map("/trial={:02.0f}".format, na_action="ignore").fillna("") if "trial" in rows else ""
+        runs = pd.Series([one["run"] for one in shared]) + trials + "/seed=" + rows["seed"].astype(str)
+        place = zip(PLACE, (about["experiment"], about["dataset"], runs, shared), strict=True)
+        return _whole_frame(rows.assign(**dict(place)))
+
+
+def _whole_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    frame = frame.reindex(columns=list(dict.fromkeys([*PLACE, *BEGIN, *frame, *END])))
+    return frame.assign(**{name: frame[name].astype(object).fillna("") for name in (*PLACE[:3], *TEXTS)})
+
+
+def by_seed(runs: pd.DataFrame, column: str) -> dict[int, float]:
+    """Return the numbers that runs have in a column by their seed, which no two may share."""
+    if column not in runs:
+        return {}
+    known = runs[runs[column].notna()]
+    for seed in known.loc[known["seed"].duplicated(), "seed"]:
+        both = " and ".join(known.loc[known["seed"] == seed, "run"])
+        raise InputError(f"seed {seed} is there twice with the same options: {both}")
+    return {int(seed): float(value) for seed, value in sorted(zip(known["seed"], known[column], strict=True))}
+
+
+def choose_variants(runs: pd.DataFrame) -> pd.DataFrame:
+    """Keep, of runs that differ in their layer alone, the layer with the best mean validation score on shared seeds.
+
+    The others are recorded as `<experiment>_variants`. The layer has a column of its own, so it is no longer listed
+    among the options that differ. Where no seed has all variants, all seeds count.
+    """
+    options = [options_text({k: v for k, v in option_words(text).items() if k != LAYER}) for text in runs["options"]]
+    runs = runs.assign(options=options, loss=[_validation_loss(run) for run in runs.to_dict("records")])
+    cell = ["experiment", "dataset", "model", "method", "preset", "options"]
+    layers = runs.groupby(cell)["layer"].transform("nunique")
+    shared = runs.groupby([*cell, "seed"])["layer"].transform("nunique") == layers
+    counted = runs[shared | ~shared.groupby([runs[name] for name in cell]).transform("any")]
+    means = counted.groupby([*cell, "layer"], sort=False)["loss"].mean()
+    best = set(means.groupby(level=cell).idxmin())
+    chosen = [key in best for key in zip(*(runs[name] for name in (*cell, "layer")), strict=True)]
+    experiment = runs["experiment"].where(chosen, runs["experiment"] + VARIANTS)
+    return runs.drop(columns="loss").assign(experiment=experiment).sort_values("run", ignore_index=True)
+
+
+def _validation_loss(run: Row) -> float:
+    selection = run["shared"]["selection"]
+    score = float(run[f"val_{selection}"])
+    return score if metric_of(selection).lower_is_better or math.isinf(score) else -score
+
+
+def read_pairs(path: Path) -> Pairs:
+    """Return the runs of a table, every value as its text; none where it does not exist."""
+    if not path.is_file():
+        return []
+    with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
+        cells = json.loads(shared_file(path).read_text())["cells"]
+        with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
+            return [(cells[row["cell"]], {key: value for key, value in row.items() if value or key in BEGIN})
+                    for row in csv.DictReader(stream)]  # fmt: skip
+
+
+def write_pairs(path: Path, experiment: str, dataset: str, pairs: Pairs) -> None:
+    """Write runs as CSV and JSON, in order of cells, trials and seeds; of two of one name the last one stays."""
+    runs: dict[tuple[str, int, int], tuple[Report, Row]] = {}
+    for shared, row in pairs:
+        trial = row.get("trial", "")
+        runs[shared["run"], -1 if trial == "" else int(trial), int(row["seed"])] = shared, row
+    entries, rows = dict[str, str](), []
+    for _, (shared, row) in sorted(runs.items(), key=lambda pair: pair[0]):
+        entry = json.dumps(shared, sort_keys=True)
+        name = hashlib.sha256(entry.encode()).hexdigest()[:8]
+        entries[name] = entry
+        rows.append({**row, "cell": name})
+    names = dict.fromkeys(name for row in rows for name in row)
+    order = {part: place for place, part in enumerate((*PARTS, FACTS))}
+    scores = [name for name in names if name not in (*BEGIN, *END)]
+    scores.sort(key=lambda name: order[name.partition("_")[0]])
+    columns = [*(name for name in BEGIN if name in names), *scores, *(name for name in END if name in names)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    about = json.dumps({"experiment": experiment, "dataset": dataset})
+    lines = ",\n".join(f'"{name}": {entry}' for name, entry in entries.items())
+    write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
+    packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
+    write_atomically(path, packed)

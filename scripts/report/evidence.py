@@ -19,8 +19,8 @@ import pandas as pd
 from cmixup.errors import InputError
 from scripts.plan.selection import recorded_under
 from scripts.records.experiment import RESULTS, load_experiment, paper_rows, stands_for
-from scripts.records.records import options_text, values_by_seed
-from scripts.records.rescored import published_records
+from scripts.records.rescored import table_runs
+from scripts.records.run_tables import by_seed, options_text
 from scripts.report.rendering import fills
 from scripts.stats.intervals import (
     Interval,
@@ -32,7 +32,7 @@ from scripts.stats.intervals import (
 )
 
 Query = Mapping[str, Any]
-CELL = ("experiment", "dataset", "preset", "method", "options", "split", "metric")
+CELL = ("experiment", "dataset", "preset", "method", "options")
 #: The authors' code splits these by the seed, or always alike, as ours does: the same seed has the same test rows.
 SAME_SPLITS = ("airfoil", "crime", "skillcraft")
 AUTHORS = "paper/original_rerun.csv"
@@ -97,49 +97,50 @@ def _read_frame(path: Path) -> pd.DataFrame:
 
 
 class Evidence:
-    """Everything that a page may say a number of: tidy records, and the other files of the folder `results`.
+    """Everything that a page may say a number of: published runs, and the other files of the folder `results`.
 
     What is not there is `Unsupported`.
     """
 
-    def __init__(self, records: pd.DataFrame, results: Path = RESULTS) -> None:
+    def __init__(self, runs: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
         self.frame = functools.cache(_read_frame)  #: of a CSV file, read once
-        texts = records.assign(options=records["options"].map(options_text))
-        self._cells = dict(iter(texts.groupby([*CELL], sort=False)))
-        self._presets: dict[tuple[str, str], set[str]] = {}
-        self._keys: dict[tuple[str, str], list[Any]] = {}
-        for key in self._cells:
-            self._keys.setdefault((key[1], key[3]), []).append(key)
-            self._presets.setdefault((key[0], key[1]), set()).add(key[2])
+        self._cells = dict(iter(runs.groupby([*CELL], sort=False)))
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
              metric: str = "rmse", split: str = "test") -> Sample:  # fmt: skip
         """Return the scores of a cell of our records by seed; they must be of one model and layer."""
-        key = experiment, dataset, preset, method, options_text(options or {}), split, metric
-        cell = self._cells.get(key)
-        variants = 0 if cell is None else len(cell[["model", "layer"]].drop_duplicates())
-        if cell is None or variants > 1:
-            raise Unsupported(f"{variants or 'no'} records of {' '.join(filter(None, key))}")
-        return sample_of(values_by_seed(cell, dict(zip(CELL, key, strict=True))), f"seeds of {dataset}")
+        key = experiment, dataset, preset, method, options_text(options or {})
+        sample, variants = self._cell(key, f"{split}_{metric}")
+        if sample is None:
+            raise Unsupported(f"{len(variants) or 'no'} records of {' '.join(filter(None, (*key, split, metric)))}")
+        return sample
 
-    def cells(self, dataset: str, method: str, **where: Any) -> list[tuple[dict[str, str], Sample]]:
-        """Return every cell of our records on a dataset whose columns `CELL` have these values, its scores by seed.
+    def _cell(self, key: tuple[str, ...], column: str) -> tuple[Sample | None, set[tuple[str, str]]]:
+        """Return the scores of a cell by seed, None unless it is of one model and layer, and these pairs."""
+        rows = self._cells.get(key)
+        if rows is None or column not in rows:
+            return None, set()
+        rows = rows[rows[column].notna()]
+        variants = set(zip(rows["model"], rows["layer"], strict=True))
+        return sample_of(by_seed(rows, column), f"seeds of {key[1]}") if len(variants) == 1 else None, variants
+
+    def cells(self, **where: Any) -> list[tuple[dict[str, str], Sample]]:
+        """Return every cell of our records whose columns `CELL` have these values, and its test RMSE by seed.
 
         A cell's `layer` stands beside its columns; those of several layers or models are left out.
         """
         found = []
-        for key in self._keys.get((dataset, method), []):
-            cell, rows = dict(zip(CELL, key, strict=True)), self._cells[key]
-            kinds = set(zip(rows["model"], rows["layer"], strict=True))
-            if len(kinds) == 1 and all(cell[name] == value for name, value in where.items()):
-                sample = sample_of(values_by_seed(rows, cell), f"seeds of {dataset}")
-                found.append(({**cell, "layer": str(kinds.pop()[1])}, sample))
+        for key in self._cells:
+            cell = dict(zip(CELL, key, strict=True))
+            if cell.items() >= where.items():
+                sample, kinds = self._cell(key, "test_rmse")
+                found += [({**cell, "layer": layer}, sample) for _, layer in kinds if sample]
         return found
 
     def presets(self, experiment: str, dataset: str) -> set[str]:
         """Return the presets that an experiment has records of on a dataset."""
-        return self._presets.get((experiment, dataset), set())
+        return {key[2] for key in self._cells if key[:2] == (experiment, dataset)}
 
     def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
              options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
@@ -221,7 +222,7 @@ class Evidence:
 @functools.cache
 def published_evidence() -> Evidence:
     """Return the evidence of results/, read once."""
-    return Evidence(published_records())
+    return Evidence(table_runs())
 
 
 #: An experiment by name, read once.

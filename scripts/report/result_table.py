@@ -13,7 +13,7 @@ import pandas as pd
 
 from cmixup.metrics import metric_of
 from scripts.records import names
-from scripts.records.records import select_records, values_by_seed
+from scripts.records.run_tables import by_seed
 from scripts.stats.intervals import (
     FEW,
     Interval,
@@ -95,21 +95,20 @@ class ResultTable:
 
 
 def make_block(
-    records: pd.DataFrame, paper: Sequence[Mapping[str, str]], *, dataset: str, methods: Sequence[str],
+    runs: pd.DataFrame, paper: Sequence[Mapping[str, str]], *, dataset: str, methods: Sequence[str],
     metrics: Sequence[str], compare: str, notes: Sequence[str] = (), more: Sequence[str] = (),
 ) -> Block:  # fmt: skip
-    """Gather one dataset's part of a table from the records of an experiment and preset, and the paper's rows.
+    """Gather one dataset's part of a table from the runs of an experiment and preset, and the paper's rows.
 
     Of two rows of the paper for one cell the first counts; `more` are metrics that the page does not show. The other
     arguments are those of `Block`.
     """
-    mine = select_records(records, dataset=dataset, split="test")
-    groups = dict(list(mine.groupby(["metric", "method"], sort=False)))
+    mine = runs[runs["dataset"] == dataset]
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
     intervals, most = dict[str, Mapping[str, Interval]](), 0
     for metric in (*metrics, *more):
-        values = {m: values_by_seed(groups.get((metric, m), mine[:0]), {"method": m}) for m in methods}
+        values = {m: by_seed(mine[mine["method"] == m], f"test_{metric}") for m in methods}
         comparison = compare_methods(values, compare, lower_is_better=metric_of(metric).lower_is_better)
         intervals[metric] = comparison.intervals
         most = max(most, *map(len, values.values()))
@@ -124,8 +123,8 @@ def make_block(
         few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
         notes = [*notes, few]
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
-    runs = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
-    return Block(dataset, metrics, cells, compare, intervals, notes, runs)
+    files = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
+    return Block(dataset, metrics, cells, compare, intervals, notes, files)
 
 
 def summary_text(summary: Summary | None, decimals: int) -> str:

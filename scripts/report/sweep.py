@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from cmixup.errors import InputError
+from scripts.records.run_tables import Row, by_seed, scores_of
 from scripts.stats.intervals import Interval, clustered_interval, summarise_values
 
-Report = Mapping[str, Any]
 ERM = "erm"
 
 
@@ -49,37 +50,36 @@ def seed_interval(scores: Mapping[int, float]) -> Interval:
     return interval or Interval(mean, mean, mean, len(scores))
 
 
-def option_value(report: Report, option: str) -> Any:
+def option_value(run: Row, option: str) -> Any:
     """Return the value that a run had for an option such as `method.bandwidth`; of a part, its name."""
-    node = report["config"]
+    node = run["shared"]["config"]
     for word in option.split("."):
         if not isinstance(node, Mapping) or word not in node:
-            raise InputError(f"option {option!r} is not in the configuration of {report['run']}")
+            raise InputError(f"option {option!r} is not in the configuration of {run['run']}")
         node = node[word]
     return node.get("name") if isinstance(node, Mapping) else tuple(node) if isinstance(node, list) else node
 
 
-def scores_by_seed(reports: Iterable[Report], metric: str) -> dict[int, float]:
+def scores_by_seed(runs: pd.DataFrame, metric: str) -> dict[int, float]:
     """Return the test scores of runs by seed; two runs of one, or one without such a score, are an `InputError`."""
-    runs: dict[int, Report] = {}
-    for report in sorted(reports, key=lambda r: r["seed"]):
-        if metric not in (scores := report["scores"]["test"]):
-            raise InputError(f"metric must be one of {', '.join(scores)} for {report['dataset']}, got {metric!r}")
-        if (other := runs.setdefault(int(report["seed"]), report)) is not report:
-            both = f"{other['run']} and {report['run']}"
-            raise InputError(f"seed {report['seed']} is there twice with the same options: {both}")
-    return {seed: float(report["scores"]["test"][metric]) for seed, report in runs.items()}
+    column = f"test_{metric}"
+    lacking = runs[runs[column].isna()] if column in runs else runs
+    for run in lacking.to_dict("records"):
+        known = scores_of(run)["test"]
+        raise InputError(f"metric must be one of {', '.join(known)} for {run['dataset']}, got {metric!r}")
+    return by_seed(runs, column)
 
 
-def sweep_points(reports: Iterable[Report], option: str, metric: str) -> list[Point]:
+def sweep_points(runs: pd.DataFrame, option: str, metric: str) -> list[Point]:
     """Return a point a value of the option, numbers in ascending order before words; lists become tuples."""
-    groups: dict[Any, list[Report]] = {}
-    for report in reports:
-        groups.setdefault(option_value(report, option), []).append(report)
+    groups: dict[Any, list[int]] = {}
+    for place, run in zip(runs.index, runs.to_dict("records"), strict=True):
+        groups.setdefault(option_value(run, option), []).append(place)
     points = []
-    for value, runs in groups.items():
-        on_val = statistics.fmean(float(r["scores"]["val"].get(metric, math.nan)) for r in runs)
-        points.append(Point(value, scores_by_seed(runs, metric), on_val))
+    for value, places in groups.items():
+        mine = runs.loc[places]
+        on_val = mine.get(f"val_{metric}", pd.Series([math.nan])).mean(skipna=False)
+        points.append(Point(value, scores_by_seed(mine, metric), float(on_val)))
     numbers = {value: option_number(value) for value in groups}
     return sorted(points, key=lambda p: (numbers[p.value] is None, numbers[p.value] or 0.0, str(p.value)))
 

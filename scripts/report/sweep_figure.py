@@ -16,6 +16,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from scripts.plan.selection import swept_option
 from scripts.records import names
+from scripts.records.rescored import table_runs
 from scripts.report.ablation import find_sweeps, published_ablations
 from scripts.report.figures import COLOURS, legend_below, method_looks, new_subplots
 from scripts.report.rendering import draws
@@ -121,7 +122,7 @@ def sweep_figures() -> dict[str, Figure]:
     """Return the figure of every sweep and preset that is published with values and seeds enough."""
     return {
         f"figures/{experiment.name}_{preset}.png": draw_sweeps(swept, swept_option(experiment)[0])
-        for experiment, preset, reports in published_ablations()
-        if (swept := find_sweeps(experiment, reports, preset))
+        for experiment, preset in published_ablations()
+        if (swept := find_sweeps(experiment, table_runs(), preset))
         and all(len(s.points) >= FEWEST_VALUES and len(p.scores) >= FEWEST_SEEDS for s in swept for p in s.points)
     }

@@ -12,22 +12,23 @@ from scripts.config.compose import part_file
 from scripts.driver.runs import LEARNED_NOTHING
 from scripts.plan.selection import recorded_under, selected_methods, shared_options
 from scripts.records import names
+from scripts.records.csv_rows import read_csv
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, load_experiment, paper_rows, stands_for
-from scripts.records.records import read_csv, select_records
-from scripts.records.rescored import published_records
+from scripts.records.rescored import table_runs
+from scripts.records.run_tables import FACTS, options_text
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import ResultTable, make_block, markdown_table, table_page, to_table_csv
 
 
 def make_table(
-    experiment: Experiment, records: pd.DataFrame, preset: str, methods: Sequence[str] | None = None,
+    experiment: Experiment, runs: pd.DataFrame, preset: str, methods: Sequence[str] | None = None,
     missing: Sequence[str] = (), *, more: Sequence[str] = (),
 ) -> ResultTable:  # fmt: skip
-    """Return the table of one preset: a block for every dataset that has records, which may be of any experiment.
+    """Return the table of one preset: a block for every dataset that has runs, which may be of any experiment.
 
     `methods` are its rows, all of the experiment by default, and `more` metrics that its CSV has beside the page's.
     """
-    mine = experiment_records(experiment, records, preset)
+    mine = experiment_runs(experiment, runs, preset)
     present = [d for d in (*experiment.datasets, experiment.fallback) if d in set(mine["dataset"])]
     paper, blocks = paper_rows(experiment), []
     for dataset in present:
@@ -45,11 +46,12 @@ def make_table(
     return ResultTable(experiment.title, blocks, missing, experiment.notes, **about)
 
 
-def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
-    """Return sentences on a dataset's records: where methods mix, what learned nothing, what the paper trains."""
+def block_notes(experiment: Experiment, runs: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
+    """Return sentences on a dataset's runs: where methods mix, what learned nothing, what the paper trains."""
     titles = {m: names.method_title(m) for m in methods}
-    layers = records[records["layer"] != ""].groupby("method")["layer"].unique()
-    seeds = records[records["metric"] == LEARNED_NOTHING].groupby("method")["seed"].unique()
+    layers = runs[runs["layer"] != ""].groupby("method")["layer"].unique()
+    learned = runs.get(f"{FACTS}_{LEARNED_NOTHING}", pd.Series(index=runs.index))
+    seeds = runs[learned.notna()].groupby("method")["seed"].unique()
     mixed = dict[str, list[str]]()
     for method in (m for m in titles if m in layers):
         mixed.setdefault(" and ".join(sorted(layers[method])), []).append(titles[method])
@@ -64,15 +66,15 @@ def block_notes(experiment: Experiment, records: pd.DataFrame, dataset: str, met
     return notes
 
 
-def experiment_records(experiment: Experiment, records: pd.DataFrame, preset: str) -> pd.DataFrame:
-    """Return the records of one preset that an experiment shows."""
-    mine = records[records["preset"] == preset]
+def experiment_runs(experiment: Experiment, runs: pd.DataFrame, preset: str) -> pd.DataFrame:
+    """Return the runs of one preset that an experiment shows."""
+    mine = runs[runs["preset"] == preset]
     pairs = list(zip(mine["method"], mine["dataset"], strict=True))
     where = {pair: recorded_under(experiment, *pair) for pair in set(pairs)}
     return mine[mine["experiment"] == [where[pair] for pair in pairs]]
 
 
-def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:
+def list_tables(runs: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:
     """Yield every table of the paper, or of the same with options changed, that has records among all published ones.
 
     Its columns are `metrics`, by default the experiment's; its CSV has the metrics that every run has, too.
@@ -83,9 +85,9 @@ def list_tables(records: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[
             continue
         shown = with_batch_row(experiment)
         shown = replace(shown, metrics=list(metrics), metrics_of={}) if metrics else shown
-        presets = select_records(records, experiment=experiment.name)["preset"].unique()
+        presets = runs.loc[runs["experiment"] == experiment.name, "preset"].unique()
         for preset in sorted(presets, key=lambda p: ({"paper": 0, "released": 1}.get(p, 2), p)):
-            mine = experiment_records(shown, standard_records(records, experiment), preset)
+            mine = experiment_runs(shown, standard_runs(runs, experiment), preset)
             missing = missing_lines(experiment, mine, preset)
             yield experiment, preset, make_table(shown, mine, preset, missing=missing, more=with_everywhere(()))
 
@@ -103,15 +105,14 @@ def with_batch_row(experiment: Experiment) -> Experiment:
     return replace(experiment, methods=[*before, *runs, last], runs_from=runs, paper_table=" ".join(printed))
 
 
-def standard_records(records: pd.DataFrame, experiment: Experiment | None = None) -> pd.DataFrame:
-    """Return the records of runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
-    shared = shared_options(experiment) if experiment else {}
-    return records[[options in ({}, shared) for options in records["options"]]]
+def standard_runs(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """Return the runs that follow their preset: nothing was changed but what all runs of `experiment` do."""
+    return runs[runs["options"].isin(["", options_text(shared_options(experiment))])]
 
 
-def missing_lines(experiment: Experiment, records: pd.DataFrame, preset: str = "paper") -> list[str]:
+def missing_lines(experiment: Experiment, runs: pd.DataFrame, preset: str = "paper") -> list[str]:
     """Return a line on every cell without published runs, or one on all of a dataset's: why, and what a run costs."""
-    there = set(zip(records["dataset"], records["method"], strict=True))
+    there = set(zip(runs["dataset"], runs["method"], strict=True))
     lines = []
     for dataset in experiment.datasets:
         cells = selected_methods(experiment, dataset, experiment.methods)
@@ -132,7 +133,7 @@ def table_files() -> dict[str, str]:
     A page has the datasets of the paper's table alone.
     """
     texts, pages = dict[str, str](), dict[str, tuple[Experiment, list[ResultTable]]]()
-    for experiment, preset, table in list_tables(published_records()):
+    for experiment, preset, table in list_tables(table_runs()):
         texts[f"tables/{experiment.name}_{preset}.csv"] = to_table_csv(table)
         of, shown = pages.setdefault(experiment.paper_table, (experiment, []))
         elsewhere = of is not experiment or experiment.name in BATCH_ROW.values()

@@ -38,10 +38,10 @@ from scripts.records.published import (
     cell_name,
     keep_predictions,
     predictions_file,
-    published_reports,
+    published_runs,
     write_reports,
 )
-from scripts.records.run_tables import read_frame
+from scripts.records.run_tables import WORD, by_seed, scores_of
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, finite_or_inf, normal_scores, rounded_predictions
 from scripts.study.rules import WEIGHTS, Rules, StudyCell, load_rules
@@ -106,17 +106,17 @@ def known_runs(store: Path, rules: Rules, table: str, condition: str, load: Load
 
     They have no predictions in the published store.
     """
-    known, kept = Known(), dict[int, Parts]()
-    for report in published_reports(store, [rules.experiment], [table]):
-        if (report["options"]["condition"], report["method"]) != (condition, BASE):
-            continue
-        trial = "trial" in report["options"]
-        if not trial:
-            if report.get("checksums", {}) != dict(load(report["split"]).checksums):
+    known = Known()
+    runs = published_runs(store, [rules.experiment], [table])
+    mine = runs[(runs["options"] == f"condition={condition}") & (runs["method"] == BASE)]
+    cells = read_cells(predictions_file(store, rules.experiment, table))
+    for run in mine.to_dict("records"):
+        about, parts = Report(scores=scores_of(run)), dict[str, Scored]()
+        if math.isnan(run["trial"]):
+            if run["shared"].get("checksums", {}) != dict(load(int(run["split"])).checksums):
                 raise InputError(f"{table} has other raw data here than the runs of ERM in {store} had")
-            kept = kept or dict(read_cells(predictions_file(store, report)).get(cell_name(report), {}))
-        about: Report = {key: report[key] for key in ("scores", "best_epoch") if key in report}
-        known[report["seed"], tuple(report["words"])] = Outcome(about, {} if trial else kept.get(report["seed"], {}))
+            about["best_epoch"], parts = int(run["best_epoch"]), cells.get(cell_name(run), {}).get(run["seed"], {})
+        known[run["seed"], tuple(WORD.split(run["hyperparameters"]))] = Outcome(about, parts)
     return known
 
 
@@ -242,11 +242,12 @@ def study_again(cell: Cell, folder: Path) -> Again:
     """Return how a published cell is trained again in a folder, with a tuning of its own, and its reports read then."""
     first = cell.first
     rules = load_rules(first["experiment"].removeprefix(f"{STUDY}_"))
-    cells = rules.cells([first["dataset"]], [first["options"]["condition"]], [first["method"]])
+    cells = rules.cells([first["dataset"]], [first["shared"]["options"]["condition"]], [first["method"]])
     call = partial(train_group, folder, cells, rules=rules, stored=folder)
 
-    def read() -> dict[int, Mapping[str, Any]]:
-        return {r["seed"]: r for r in published_reports(folder, [rules.experiment]) if "trial" not in r["options"]}
+    def read() -> dict[int, float]:
+        runs = published_runs(folder, [rules.experiment])
+        return by_seed(runs[runs["trial"].isna()], "test_nrmse")
 
     return Item(cell.name, epochs=1, call=call), read
 
@@ -260,11 +261,8 @@ def read_store(rules: Rules, store: Path = RESULTS, *, entries: bool = False) ->
     Columns are those of tables of runs (`scripts.records.run_tables`), with `table`, `condition`, and `shared`, what
     the runs of a cell share. With `entries` those of methods that the rules do not have come, too, by their keys.
     """
-    frames = [read_frame(path) for path in sorted((store / "runs" / rules.experiment).glob("*.csv*"))]
-    runs = pd.concat(frames) if frames else pd.DataFrame(columns=["dataset", "options", "method", "seed", "shared"])
-    runs["condition"] = runs["options"].astype(str).str.removeprefix("condition=")
-    runs = runs.rename(columns={"dataset": "table"})
-    runs = runs.reindex(columns=list(dict.fromkeys([*runs, "trial", "split"])))
+    runs = published_runs(store, [rules.experiment]).rename(columns={"dataset": "table"})
+    runs["condition"] = [text.removeprefix("condition=") for text in runs["options"]]
     places = {cell.key: place for place, cell in enumerate(rules.cells())}
     runs["place"] = [places.get(key, len(places)) for key in run_keys(runs)]
     order = ["place", "table", "condition", "method", "seed", "trial"]

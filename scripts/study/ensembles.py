@@ -14,7 +14,7 @@ import pandas as pd
 
 from cmixup.files import write_atomically
 from cmixup.training.losses import STD
-from scripts.records.published import EVERY_STUDY, published_reports, with_predictions
+from scripts.records.published import EVERY_STUDY, published_runs, with_predictions
 from scripts.stats.effects import BASE
 from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
 from scripts.study.rules import WEIGHTS
@@ -61,11 +61,11 @@ def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:
     """Yield the scores of each of `ENSEMBLES` on each split of which a store has predictions of all members."""
     places = dict[tuple[str, str, str], dict[tuple[str, int], Parts]]()  # by method and seed
     stds = dict[tuple[str, str, str], np.ndarray]()
-    for report, parts in with_predictions(store, published_reports(store, EVERY_STUDY)):
-        if parts and report["method"] in (BASE, METHOD):
-            place = report["experiment"], report["dataset"], report["options"]["condition"]
-            places.setdefault(place, {})[report["method"], report["seed"]] = parts
-            stds[place] = np.array(report["std"])
+    for run, parts in with_predictions(store, published_runs(store, EVERY_STUDY)):
+        if parts and run["method"] in (BASE, METHOD):
+            place = run["experiment"], run["dataset"], run["shared"]["options"]["condition"]
+            places.setdefault(place, {})[run["method"], run["seed"]] = parts
+            stds[place] = np.array(run["shared"]["std"])
     for place, runs in places.items():
         for split in sorted({seed // WEIGHTS for _, seed in runs}):
             for name, members in ENSEMBLES.items():

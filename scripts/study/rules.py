@@ -17,7 +17,7 @@ import numpy as np
 from cmixup.errors import InputError, check_choice
 from cmixup.training.losses import LOSSES, SQUARED
 from scripts.config.compose import CONFIG_DIR, override_word, override_words, read_part
-from scripts.records.records import read_csv
+from scripts.records.csv_rows import read_csv
 from scripts.stats.effects import BASE
 
 FOLDER = CONFIG_DIR / "study"

@@ -16,6 +16,8 @@ from scripts.plan.selection import points_of, selected_methods, swept_option
 from scripts.records import experiment as experiment_module
 from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
+from scripts.records.rescored import table_runs
+from scripts.records.run_tables import frame_of
 from scripts.report.ablation import ablation_csv, ablation_page, find_sweeps, published_ablations, runs_by_point
 from tests.scripts.reports import report as plain_report
 from tests.scripts.sweeps import report
@@ -94,9 +96,9 @@ def test_a_run_is_at_the_point_it_was_planned_for_and_at_no_other(method: str) -
         job = plan_job(compose_train([*cell, *override_words(point.options), "device=cpu"]))
         about = {"dataset": "crime", "method": method, "preset": job.config["preset"], "options": job.options}
         reports.append(plain_report(experiment="ablation_ood", seed=seed, config=job.config, run="", **about))
-    found = runs_by_point(ABLATION, "crime", reports, "paper")
+    found = runs_by_point(ABLATION, "crime", frame_of(reports), "paper")
     want = {point.label: [seed] for seed, point in enumerate(points)}
-    assert {label: [r["seed"] for r in runs] for (one, label), runs in found.items() if one == method} == want
+    assert {label: runs["seed"].tolist() for (one, label), runs in found.items() if one == method} == want
 
 
 # ---- the page
@@ -121,7 +123,8 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
         *ablated("cmixup", {"dataset.scaling": "all"}, [5.0, 6.0, 7.0], [7.0, 7.0, 7.0]),
         *ablated("cmixup", {"method.bandwidth": 0.5}, [4.0, 5.0, 6.0], [7.0, 7.0, 7.0]),
     ]
-    rows = rows_of(ablation_page(SMALL, reports, "paper", ["NO2: not at hand"]))
+    runs = frame_of(reports)
+    rows = rows_of(ablation_page(SMALL, runs, "paper", ["NO2: not at hand"]))
     assert rows["ERM", "the paper"] == ["3", "5.887 ± 0.362", "10.182 ± 1.745", "—", "—", "—"]
     assert rows["ERM", "**preset paper**"] == ["3", "6.000 ± 1.000", "9.000 ± 1.000", "—", "—", "—"]
     change = "+0.500 [+0.500, +0.500]"
@@ -131,8 +134,8 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
     change, minus = "+2.000 [-0.484, +4.484]", "-0.500 [-0.500, -0.500]"  # of ERM with the same change
     assert rows["C-Mixup", "scaled on all rows"][3:] == [change, minus, "—"]
     assert ("C-Mixup", "bandwidth 30") not in rows  # never run
-    assert "- NO2: not at hand" in ablation_page(SMALL, reports, "paper", ["NO2: not at hand"])
-    frame = pd.read_csv(io.StringIO(ablation_csv(SMALL, reports, "paper"))).set_index(["method", "changed"])
+    assert "- NO2: not at hand" in ablation_page(SMALL, runs, "paper", ["NO2: not at hand"])
+    frame = pd.read_csv(io.StringIO(ablation_csv(SMALL, runs, "paper"))).set_index(["method", "changed"])
     line = frame.loc[("cmixup", "scaled on all rows")]
     assert line[["n", "rmse_mean", "rmse_std", "worst_rmse_mean"]].tolist() == [3, 6, 1, 7]
     assert line[["change", "change_low", "minus_erm", "minus_erm_high"]].tolist() == pytest.approx(
@@ -146,7 +149,7 @@ def line(method: str, scores: dict[int, float], **changes: Any) -> list[dict[str
     return [report(seed, score, **as_table) for seed, score in scores.items()]
 
 
-def swept_reports() -> list[dict[str, Any]]:
+def swept_runs() -> pd.DataFrame:
     """Runs of four bandwidths and what stands beside them, and runs that belong to neither."""
     swept = {0.01: (1.0, 2.0, 3.0), 1000.0: (4.0, 4.0, 7.0), 5.0: (2.0,), 1.75: (2.0, 3.0, 4.0)}
     others = [
@@ -159,19 +162,20 @@ def swept_reports() -> list[dict[str, Any]]:
         *line("mixup", {0: 99.0}),  # Airfoil's mixing partner is Manifold Mixup
     ]
     mine = [report(seed, score, value) for value, scores in swept.items() for seed, score in enumerate(scores)]
-    return [*others, *mine, *line("erm", {0: 1.5, 1: 2.0, 2: 2.5, 3: 9.0}), *line("manifold_mixup", {0: 1.0, 2: 3.0})]
+    lines = [*line("erm", {0: 1.5, 1: 2.0, 2: 2.5, 3: 9.0}), *line("manifold_mixup", {0: 1.0, 2: 3.0})]
+    return frame_of([*others, *mine, *lines])
 
 
 def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
-    (swept,) = find_sweeps(BANDWIDTH, swept_reports(), "paper")
+    (swept,) = find_sweeps(BANDWIDTH, swept_runs(), "paper")
     assert [p.value for p in swept.points] == [0.01, 1.75, 5.0, 1000.0]
     assert [p.scores for p in swept.points][:2] == [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 2.0, 1: 3.0, 2: 4.0}]
     assert swept.lines == {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}  # seed 3 is in no point
-    assert find_sweeps(BANDWIDTH, swept_reports(), "released") == []  # one value is no sweep
+    assert find_sweeps(BANDWIDTH, swept_runs(), "released") == []  # one value is no sweep
 
 
 def test_methods_without_points_are_what_the_others_are_compared_with() -> None:
-    rows = rows_of(ablation_page(BANDWIDTH, swept_reports(), "paper"))
+    rows = rows_of(ablation_page(BANDWIDTH, swept_runs(), "paper"))
     assert rows["Airfoil", "changed"] == ["n", "RMSE", "change", "minus ERM", "minus Manifold Mixup", "partners"]
     assert rows["ERM", "the preset"][:2] == ["3", "2.000 ± 0.500"]
     minus = ["0.000 [-1.242, +1.242]", "0.000 [0.000, 0.000]"]  # of 1 - 1.5, 2 - 2, 3 - 2.5; of 1 - 1, 3 - 3
@@ -181,11 +185,10 @@ def test_methods_without_points_are_what_the_others_are_compared_with() -> None:
 
 
 def test_a_run_with_a_further_option_is_at_no_point_and_two_of_one_seed_are_refused() -> None:
-    reports = swept_reports()
-    other = {**report(0, 50.0, 0.01), "run": "another/seed=0"}
-    assert "99.0" not in ablation_page(BANDWIDTH, reports, "paper")
+    runs, other = swept_runs(), frame_of([{**report(0, 50.0, 0.01), "run": "another/seed=0"}])
+    assert "99.0" not in ablation_page(BANDWIDTH, runs, "paper")
     with pytest.raises(InputError, match=r"seed 0 is there twice.*another"):
-        ablation_page(BANDWIDTH, [*reports, other], "paper")
+        ablation_page(BANDWIDTH, pd.concat([runs, other]), "paper")
 
 
 def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path: Path) -> None:
@@ -197,7 +200,7 @@ def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path
             one["config"]["method"]["outer"] = outer
             made.append({**one, "run": f"figure_search/airfoil/fcn3/mixrl/paper,{layer},{outer}/seed=0"})
     write_reports(tmp_path, made)
-    ((experiment, preset, reports),) = published_ablations(tmp_path)
+    ((experiment, preset),) = published_ablations(tmp_path)
     assert (experiment.name, preset) == ("figure_search", "paper")
-    (swept,) = find_sweeps(experiment, reports, preset)
+    (swept,) = find_sweeps(experiment, table_runs(tmp_path), preset)
     assert [(p.value, p.scores) for p in swept.points] == [(0, {0: 1.0}), (25, {0: 2.0})]

@@ -10,8 +10,8 @@ from datasets import rcf_mnist
 from datasets.common.table.text_file import file_labels
 from scripts import bandwidth
 from scripts.bandwidth import bandwidth_grid, bandwidth_page, check_bandwidths, main, published_bandwidths
+from scripts.records.csv_rows import read_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv
 
 
 def test_published_bandwidths_come_from_the_papers_table_and_the_release() -> None:

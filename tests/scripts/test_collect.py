@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from cmixup.errors import InputError
-from scripts.collect import best_point, collect_sweeps, collected_page, find_reports, main, narrowed_reports, to_rows
+from scripts.collect import best_point, collect_sweeps, collected_page, find_runs, main, narrowed_runs, to_rows
 from scripts.driver.runs import RunFolder
+from scripts.records.run_tables import frame_of
+from scripts.report.sweep import Sweep
 from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
 
@@ -19,8 +21,12 @@ SWEEP = [report(seed, score, b) for b, scores in {0.1: (1.0, 3.0), 10.0: (2.0, 4
          for seed, score in enumerate(scores)]  # fmt: skip
 
 
+def collected(reports: list[Any], *options: str, **more: str) -> tuple[list[Sweep], list[str]]:
+    return collect_sweeps(frame_of(reports), *options, **more)
+
+
 def test_means_and_t_intervals_by_value_and_the_best() -> None:
-    (group,), left_out = collect_sweeps(SWEEP, "method.bandwidth")
+    (group,), left_out = collected(SWEEP, "method.bandwidth")
     assert left_out == []
     assert (group.title, group.metric) == ("airfoil cmixup paper", "rmse")
     assert [p.value for p in group.points] == [0.1, 1.75, 10.0]
@@ -35,13 +41,13 @@ def test_means_and_t_intervals_by_value_and_the_best() -> None:
 
 
 def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
-    (group,), _ = collect_sweeps(SWEEP, "method.bandwidth", "r")
+    (group,), _ = collected(SWEEP, "method.bandwidth", "r")
     assert best_point(group) == group.points[1]  # r is 1 - rmse
     broken = [report(0, math.nan, 0.1), report(0, 2.0, 0.2)]
-    (group,), _ = collect_sweeps(broken, "method.bandwidth")
+    (group,), _ = collected(broken, "method.bandwidth")
     assert best_point(group) == group.points[1]
     assert "Best on test: method.bandwidth=0.2." in collected_page([group])
-    (group,), _ = collect_sweeps([report(0, math.nan, b) for b in (0.1, 0.2)], "method.bandwidth")
+    (group,), _ = collected([report(0, math.nan, b) for b in (0.1, 0.2)], "method.bandwidth")
     assert "No value has a finite mean." in collected_page([group])
 
 
@@ -49,9 +55,9 @@ def test_naive_forecasts_stand_below_the_best_where_all_runs_have_the_same() -> 
     runs = [report(0, score, b) for b, score in ((0.1, 1.0), (0.2, 3.0))]
     for run in runs:
         run["scores"]["test"]["rmse_naive_last_value"] = 2.0
-    assert "on test: last value 2.000." in collected_page(collect_sweeps(runs, "method.bandwidth")[0])
+    assert "on test: last value 2.000." in collected_page(collected(runs, "method.bandwidth")[0])
     runs[1]["scores"]["test"]["rmse_naive_last_value"] = 2.5  # of another horizon
-    assert "Without" not in collected_page(collect_sweeps(runs, "method.bandwidth")[0])
+    assert "Without" not in collected_page(collected(runs, "method.bandwidth")[0])
 
 
 ERM = [report(seed, score, method="erm") for seed, score in enumerate((1.5, 3.0))]
@@ -63,7 +69,7 @@ def test_the_difference_from_erm_is_paired_and_of_the_same_options() -> None:
     other = [report(seed, 9.0 + seed, 10.0, options=fast) for seed in (0, 1)]
     third = report(0, 9.0, 3.0, options={**fast, "method.bandwidth": 3.0})
     single = report(0, 1.0, 3.0, options={"method.bandwidth": 3.0, "train.lr": 0.5})
-    (group, alone), left_out = collect_sweeps([*SWEEP, *other, *ERM, third, single], "method.bandwidth")
+    (group, alone), left_out = collected([*SWEEP, *other, *ERM, third, single], "method.bandwidth")
     assert [g.title for g in (group, alone)] == ["train.lr as the preset", "train.lr=0.1"]
     assert left_out == ["train.lr=0.5: method.bandwidth has one value, 3, in 1 runs"]
     assert [p.erm for p in group.points] == [{0: 1.5, 1: 3.0}] * 3
@@ -81,10 +87,10 @@ def test_erm_is_compared_with_at_the_same_value_of_an_option_that_it_has() -> No
     rates = [report(seed, score + 0.5 * seed, method=method, options={"train.lr": lr})
              for lr, scores in {0.1: (1.0, 2.0), 0.2: (5.0, 3.0)}.items()
              for method, score in zip(("cmixup", "erm"), scores, strict=True) for seed in (0, 1)]  # fmt: skip
-    (group,), _ = collect_sweeps(rates, "train.lr", method="cmixup")
+    (group,), _ = collected(rates, "train.lr", method="cmixup")
     assert [p.erm for p in group.points] == [{0: 2.0, 1: 2.5}, {0: 3.0, 1: 3.5}]
     assert group.lines == {}
-    (group,), _ = collect_sweeps([r for r in rates if r["options"] == {"train.lr": 0.1}], "method")
+    (group,), _ = collected([r for r in rates if r["options"] == {"train.lr": 0.1}], "method")
     assert "| cmixup | 2 | 1.250 ± 0.354 | -1.000 [-1.000, -1.000] |" in collected_page([group]).replace("*", "")
 
 
@@ -96,8 +102,8 @@ def test_runs_of_a_table_before_and_after_it_changed_are_not_compared() -> None:
     with pytest.raises(
         InputError, match=r"method has one value, cmixup, in 2 runs; data=\w{8}: method has one value, erm"
     ):
-        collect_sweeps([*runs[:2], *runs[4:]], "method")
-    (group,), left_out = collect_sweeps(runs[:4] + [{**r, "seed": r["seed"] + 2} for r in runs[4:]], "method")
+        collected([*runs[:2], *runs[4:]], "method")
+    (group,), left_out = collected(runs[:4] + [{**r, "seed": r["seed"] + 2} for r in runs[4:]], "method")
     assert ([p.value for p in group.points], len(left_out)) == (["cmixup", "erm"], 1)
 
 
@@ -117,7 +123,7 @@ def test_runs_of_a_table_before_and_after_it_changed_are_not_compared() -> None:
 )  # fmt: skip
 def test_what_is_no_sweep_is_one_line(reports: list[Any], option: str, metric: str, named: str) -> None:
     with pytest.raises(InputError) as error:
-        collect_sweeps(reports, option, metric)
+        collected(reports, option, metric)
     assert named in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -162,7 +168,7 @@ def test_the_command_prints_and_writes(runs: Path, tmp_path: Path, capsys: pytes
 def test_values_stay_cells_and_text(tmp_path: Path) -> None:
     hostile = ('=cmd|"/C calc"!A0', "<img src=x onerror=alert(1)>", "a|b\nc", -0.5)
     made = [report(seed, 1.0 + seed, value) for value in hostile for seed in (0, 1)]
-    groups, _ = collect_sweeps(made, "method.bandwidth")
+    groups, _ = collected(made, "method.bandwidth")
     page, values = collected_page(groups), [r["value"] for r in csv.DictReader(io.StringIO(to_rows(groups)))]
     assert "<img src=x" not in page
     assert r"a\|b c" in page
@@ -173,9 +179,9 @@ def test_values_stay_cells_and_text(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_named(runs: Path) -> None:
     with pytest.raises(InputError, match=f"no finished run below {runs}/one/broken; 1 are not finished"):
-        find_reports([runs / "one" / "broken"])
+        find_runs([runs / "one" / "broken"])
     with pytest.raises(InputError, match="dataset must be one of airfoil, no2 in these runs, got 'crime'"):
-        narrowed_reports(find_reports([runs])[0], {"dataset": "crime"})
+        narrowed_runs(find_runs([runs])[0], {"dataset": "crime"})
 
 
 @pytest.mark.usefixtures("no_git")
@@ -183,7 +189,7 @@ def test_runs_of_the_driver_are_collected(tmp_path: Path) -> None:
     """The value that is the preset's own is no option of its run, and belongs to the sweep all the same."""
     for change in ("method.alpha=2.0", "method.alpha=5"):
         execute_job(planned(tmp_path, change))
-    reports, _ = find_reports([tmp_path])
-    assert sorted("method.alpha" in r["options"] for r in reports) == [False, True]
-    (group,), _ = collect_sweeps(reports, "method.alpha", "r")
+    runs, _ = find_runs([tmp_path])
+    assert sorted("method.alpha" in text for text in runs["options"]) == [False, True]
+    (group,), _ = collect_sweeps(runs, "method.alpha", "r")
     assert [(p.value, list(p.scores)) for p in group.points] == [(2.0, [0]), (5.0, [0])]

@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from cmixup.metrics import with_everywhere
 from scripts import verify
 from scripts.driver.runs import RunFolder
 from scripts.plan.selection import selected_methods
 from scripts.publish import publish_runs
 from scripts.records.experiment import RESULTS, all_experiments, load_experiment, paper_rows
 from scripts.records.prediction_store import read_cells
-from scripts.records.rescored import published_records
+from scripts.records.rescored import table_runs
+from scripts.records.run_tables import frame_of
 from scripts.report.overfitting import published_curves
 from scripts.report.rendering import stale_texts
-from scripts.report.tables import make_table, missing_lines, standard_records
+from scripts.report.tables import make_table, missing_lines, standard_runs
 from scripts.stats.scored import Scored
 
 
@@ -53,12 +53,10 @@ def test_publish_copies_finished_runs_of_tables_only(tmp_path):
     leave_run(tmp_path / "out", report(2, experiment="adhoc", run="adhoc/x/seed=2"))
     (written,) = publish_runs(tmp_path / "out", tmp_path / "results")
     assert written == tmp_path / "results/runs/table1/airfoil.csv"
-    published = published_records(tmp_path / "results")
-    published = published[~published["metric"].isin(set(with_everywhere(())) - {"mae"})]
-    assert {(r["split"], r["metric"], r["value"]) for r in published.to_dict("records")} == {
-        ("val", "rmse", 2.0), ("test", "rmse", 0.0), ("train", "seconds", 1.0), ("train", "best_epoch", 3),
-        ("test", "mae", 0.0),  # a metric that the run lacks is filled in; RMSE is that of the predictions that are kept
-    }  # fmt: skip
+    (run,) = table_runs(tmp_path / "results").to_dict("records")
+    # A metric that the run lacks is filled in; RMSE is that of the predictions that are kept.
+    published = {"val_rmse": 2.0, "test_rmse": 0.0, "test_mae": 0.0, "seconds": 1.0, "best_epoch": 3}
+    assert {key: run[key] for key in published} == published
 
 
 def test_of_later_seeds_scores_alone_are_published(tmp_path, capsys):
@@ -87,7 +85,7 @@ def test_curves_are_published_of_runs_that_tracked_them(tmp_path):
     before = {path: path.read_text() for path in (tmp_path / "results/curves").rglob("*.csv")}
     assert [path.name for path in before] == ["erm.csv"]
     curves = published_curves(tmp_path / "results")
-    assert [(c.seed, c.columns["test_rmse"]) for c in curves] == [(0, [2.0, 1.0]), (1, [3.0, 2.0])]
+    assert curves.groupby("seed")["test_rmse"].apply(list).to_dict() == {0: [2.0, 1.0], 1: [3.0, 2.0]}
     shutil.rmtree(tmp_path / "out/runs/f/seed=0")  # what is published stays without it
     publish_runs(tmp_path / "out", tmp_path / "results")
     assert {path: path.read_text() for path in before} == before
@@ -105,13 +103,9 @@ def test_cells_without_runs_are_listed_with_the_reason():
 
 
 def table_of(experiment: str, cells: list[tuple[str, str, str, float]]):
-    """Return the first block of an experiment's table, of records with experiment, dataset, method and value."""
-    rows = [
-        {"experiment": e, "preset": "paper", "dataset": d, "method": m, "seed": 0, "layer": "", "split": "test",
-         "metric": "rmse", "value": v}
-        for e, d, m, v in cells
-    ]  # fmt: skip
-    (block,) = make_table(load_experiment(experiment), pd.DataFrame(rows, dtype=object), "paper").blocks
+    """Return the first block of an experiment's table, of runs with experiment, dataset, method and value."""
+    runs = frame_of(report(experiment=e, dataset=d, method=m, scores={"test": {"rmse": v}}) for e, d, m, v in cells)
+    (block,) = make_table(load_experiment(experiment), runs, "paper").blocks
     return block
 
 
@@ -148,8 +142,8 @@ def test_publish_refuses_damaged_runs_before_it_writes_anything(tmp_path, spoil,
 
 
 def test_runs_with_changed_options_do_not_enter_a_table():
-    records = pd.DataFrame({"options": [{}, {"method.bandwidth": 3.0}], "value": [1, 2]})
-    assert standard_records(records)["value"].tolist() == [1]
+    runs = frame_of([report(), report(1, options={"method.bandwidth": 3.0})])
+    assert standard_runs(runs, load_experiment("table1"))["seed"].tolist() == [0]
 
 
 @pytest.mark.parametrize("experiment", [e for e in all_experiments() if e.paper_table], ids=lambda e: e.name)
@@ -198,7 +192,7 @@ def test_a_row_of_the_paper_that_is_none_of_ours_is_an_error(tmp_path):
 
 @pytest.mark.slow  # .ci/run runs the command
 def test_committed_texts_are_what_the_records_render_to():
-    assert len(published_records()), "no published runs"
+    assert len(table_runs()), "no published runs"
     assert stale_texts() == []
 
 

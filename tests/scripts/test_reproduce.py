@@ -14,6 +14,7 @@ from scripts.driver.job import plan_job
 from scripts.plan import cells
 from scripts.plan.selection import points_of
 from scripts.records.experiment import load_experiment
+from scripts.records.run_tables import frame_of
 from tests.scripts.sweeps import report
 
 EXPERIMENT = load_experiment("table1")
@@ -70,7 +71,7 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
                  for seed in (0, 1) for method in ("erm", "manifold_mixup")
                  for changes in ({}, {"preset": "tuned"}, {"options": {"train.lr": 0.1}})]  # fmt: skip
     published += [report(2, 2.0, method="erm", experiment="table1", preset="tuned")]
-    monkeypatch.setattr(cells, "_published", lambda: published)
+    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of(published))
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     given = choice(tmp_path, methods=list(experiment.methods), seeds=[0, 1, 2])
     planned, missing = cells.plan_cells(experiment, given)
@@ -82,8 +83,8 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     recorded = {(job.config["method"]["name"], job.config["experiment"]) for job in planned}
     assert recorded == {("erm", "table1"), ("manifold_mixup", "table1"), ("cmixup", "figure_bandwidth")}
     lines = cells.published_lines(experiment, given)
-    assert [(r["method"], r["seed"], r["preset"], r["options"]) for r in lines] == [
-        (method, seed, "paper", {}) for seed in (0, 1) for method in ("erm", "manifold_mixup")
+    assert lines[["method", "seed", "preset", "options"]].to_numpy().tolist() == [
+        [method, seed, "paper", ""] for seed in (0, 1) for method in ("erm", "manifold_mixup")
     ]
     trained = []
     monkeypatch.setattr(cells, "train_items", lambda items, _: trained.extend(items) or [])
@@ -106,8 +107,8 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("here")
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
-    monkeypatch.setattr(cells, "_published", lambda: [report(0, 2.0, method="erm", experiment="table1")])
-    monkeypatch.setattr(reproduce, "collect_reports", list)
+    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of([report(0, 2.0, method="erm", experiment="table1")]))
+    monkeypatch.setattr(reproduce, "collect_runs", frame_of)
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()

@@ -14,8 +14,8 @@ import pandas as pd
 from scripts.config.compose import part_file, read_part
 from scripts.config.parts import check_part
 from scripts.plan.selection import points_of, recorded_under, swept_option
+from scripts.records.csv_rows import to_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import to_csv
 from scripts.report.evidence import (
     Evidence,
     Sample,
@@ -140,9 +140,8 @@ def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str,
 def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     """Return which of mixup and Manifold Mixup mixes where C-Mixup does."""
     preset = _preset(experiment, dataset, preset, e)
-    same = {"experiment": experiment, "preset": preset, "options": "", "split": "test", "metric": "rmse"}
-    methods = ("mixup", "manifold_mixup", "cmixup")
-    layers = {method: cell["layer"] for method in methods for cell, _ in e.cells(dataset, method, **same)}
+    same = {"experiment": experiment, "dataset": dataset, "preset": preset, "options": ""}
+    layers = {cell["method"]: cell["layer"] for cell, _ in e.cells(**same)}
     for method in ("mixup", "manifold_mixup"):
         if "cmixup" in layers and layers.get(method) == layers["cmixup"]:
             return method
@@ -155,8 +154,8 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     _, option = swept_option(experiment)
     for dataset in claim.datasets:
         given = _preset(claim.sweep, dataset, preset, e)
-        cells = {c["options"]: s for c, s in e.cells(dataset, first, experiment=claim.sweep, preset=given,
-                                                     split="test", metric="rmse")}  # fmt: skip
+        same = {"experiment": claim.sweep, "dataset": dataset, "preset": given, "method": first}
+        cells = {cell["options"]: sample for cell, sample in e.cells(**same)}
         at = part_file("dataset", dataset)["presets"][given].get(option.rpartition(".")[2])
         erm = {"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given}
         own = cells.get("", cells.get(f"{option}={at}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
-from scripts.records.records import to_csv
+from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import (
     Evidence,
     Query,

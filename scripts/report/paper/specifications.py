@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scripts.records import names
+from scripts.records.run_tables import option_words
 from scripts.report.evidence import Evidence, Sample, published_evidence, require, sentence
 from scripts.stats.intervals import Interval, paired_or_none
 
@@ -35,14 +36,14 @@ def specifications(dataset: str) -> list[Specification]:
     """Return all of a dataset; where several experiments trained the same one, that with the most seeds."""
     e = published_evidence()
     erm: dict[tuple[str, Options], list[tuple[str, Sample]]] = {}
-    for cell, sample in e.cells(dataset, "erm", split="test", metric="rmse"):
+    for cell, sample in e.cells(dataset=dataset, method="erm"):
         erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
     about = {"from": "paper", "experiment": TABLES[dataset], "dataset": dataset}
     ours, base = (e.find({**about, "method": method}) for method in ("cmixup", "erm"))
     published = ours.mean - base.mean if ours and base else None
     found: dict[tuple[str, str, str, Options], Specification] = {}
     for method in METHODS:
-        for cell, sample in e.cells(dataset, method, split="test", metric="rmse"):
+        for cell, sample in e.cells(dataset=dataset, method=method):
             options = _options(cell)
             shared = tuple(one for one in options if not one[0].startswith("method."))
             if any(key in OTHER_QUESTIONS for key, _ in options):
@@ -57,8 +58,7 @@ def specifications(dataset: str) -> list[Specification]:
 
 
 def _options(cell: dict[str, str]) -> Options:
-    pairs = (word.partition("=") for word in cell["options"].split(" ") if word)
-    return tuple((key, value) for key, _, value in pairs if key not in IGNORED)
+    return tuple((key, value) for key, value in option_words(cell["options"]).items() if key not in IGNORED)
 
 
 #: Options whose change is a choice, and its words.

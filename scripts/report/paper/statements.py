@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cmixup.metrics import metric_of
-from scripts.records.records import to_csv
+from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import Evidence, Sample, published_evidence, sentence
 from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SMALL, Finding, find_all, load_artefacts
 from scripts.report.rendering import fills, writes

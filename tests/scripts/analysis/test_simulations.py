@@ -12,8 +12,8 @@ from scripts.analysis.__main__ import main
 from scripts.analysis.estimators import distance_spread, draw_partners, nadaraya_watson, ridge_fit
 from scripts.analysis.simulations import Finding, Theorem1, Theorem2, Theorem3, index_rows, sparse_theta
 from scripts.analysis.theory import Setting, all_settings
+from scripts.records.csv_rows import read_csv
 from scripts.records.experiment import RESULTS
-from scripts.records.records import read_csv
 from scripts.report.paper.theory import FILE
 
 SMALL1 = Theorem1(n=300, p=8, test=60)

@@ -9,7 +9,8 @@ from cmixup.errors import InputError
 from scripts.analysis.spurious import SPURIOUS_COLUMNS, render_tables, score_runs
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.records.records import to_csv
+from scripts.records.csv_rows import to_csv
+from scripts.records.run_tables import frame_of
 from tests.helpers import CPU
 from tests.scripts.jobs import execute_job
 
@@ -20,14 +21,16 @@ def test_a_finished_run_is_scored_in_both_colourings(tmp_path: Path) -> None:
     words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]
     (folder,) = execute_job(plan_job(compose_train([*words, "train.batch_size=32", f"out={tmp_path}"])))
     trained = json.loads((folder / "report.json").read_text())
-    (row,) = score_runs([trained], tmp_path, CPU)
+    (run,) = frame_of([trained]).to_dict("records")
+    run |= run["shared"] | {"run": trained["run"]}
+    (row,) = score_runs([run], tmp_path, CPU)
     assert float(row["reversed"]) == pytest.approx(trained["scores"]["test"]["rmse"], rel=1e-4)
     assert row["same"] != row["reversed"]
     assert (row["ratio"], row["epochs"], row["seed"]) == (0.8, 2, 0)
     assert "synthetic stand-in: not real data" in row["notes"]
-    trained["scores"]["test"]["rmse"] *= 1.05
+    run["test_rmse"] *= 1.05
     with pytest.raises(InputError, match=r"table3/rcf_mnist\S+ was recorded with rmse"):
-        score_runs([trained], tmp_path, CPU)
+        score_runs([run], tmp_path, CPU)
 
 
 def test_the_table_says_epochs_and_meets_the_paper_at_its_ratio_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from datasets.common.base import TabularDataset
 from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.records.records import report_rows
+from scripts.records.run_tables import row_of
 from tests.helpers import put_together
 from tests.scripts.cover import TASKS, cases, cover, method_kind, presets_of
 from tests.scripts.jobs import FILES, execute_job, report_of
@@ -89,4 +89,4 @@ def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_
         assert len(report["scores"]) == 2
         assert 1 <= report["best_epoch"] <= 2
         assert report["notes"]
-        assert len(report_rows(report)) >= (6 if dataset in TASKS else 8)
+        assert {"seed", "seconds", "best_epoch"} <= row_of(report).keys()

@@ -26,7 +26,7 @@ def publish(results: Path, job: Job, seconds: float, *, device: str = "cpu: any"
               "epochs": job.settings.epochs, "seconds": seconds, "seed": seed, "scores": {}, "facts": {},
               "run": f"some/{dataset}/{seconds}/seed={seed}"}  # fmt: skip
     write_reports(results, [report])
-    cells._published_cpu.cache_clear()
+    cells._of_tables.cache_clear()
 
 
 def test_an_equal_cell_decides_by_its_median_and_another_length_where_there_is_none(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Published cells: a row a seed, kept beside the others; the layer is chosen where reports become records."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
-from scripts.records.published import cell_name, keep_predictions, predictions_file, published_reports, write_reports
+from scripts.records.published import cell_name, keep_predictions, predictions_file, published_runs, write_reports
+from scripts.records.run_tables import frame_of, row_of
 from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 
@@ -29,7 +31,15 @@ def test_a_seed_that_is_published_again_replaces_its_row_alone(tmp_path: Path) -
     assert path == tmp_path / "runs" / "table1/airfoil.csv"
     write_reports(tmp_path, [one(2, value=7.0), one(0)])
     assert pd.read_csv(path).set_index("seed").val_rmse.to_dict() == {0: 2.0, 2: 7.0, 10: 2.0}
-    assert published_reports(tmp_path)[2] == one(10)  # as it was made
+    check_same(published_runs(tmp_path)[2:], frame_of([one(10)]))  # as it was made
+
+
+def check_same(read: pd.DataFrame, made: pd.DataFrame) -> None:
+    """Check that runs that were read have all that was written, to the last bit, and options of the same types."""
+    for mine, other in zip(*(runs.sort_values("run").to_dict("records") for runs in (read, made)), strict=True):
+        assert json.dumps(mine.pop("shared"), sort_keys=True) == json.dumps(other.pop("shared"), sort_keys=True)
+        known = {key: value for key, value in other.items() if not pd.isna(value)}
+        assert {key: mine[key] for key in known} == known
 
 
 def test_a_table_holds_every_bit_and_what_differs_inside_a_cell(tmp_path: Path) -> None:
@@ -46,10 +56,7 @@ def test_a_table_holds_every_bit_and_what_differs_inside_a_cell(tmp_path: Path) 
          "words": ['method.layer="input"', 'method.bandwidth=["std", 1]']},
     ]  # fmt: skip
     write_reports(tmp_path, given)
-    reports = {r["run"]: r for r in published_reports(tmp_path)}
-    for one_given in given:
-        back = reports[one_given["run"]]
-        assert {key: repr(back[key]) for key in one_given} == {key: repr(one_given[key]) for key in one_given}
+    check_same(published_runs(tmp_path), frame_of(given))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b'{"shared": {}, "cells": {}}', b"\xff"])
@@ -57,7 +64,7 @@ def test_a_damaged_table_is_one_line_that_names_it(damage: bytes, tmp_path: Path
     (path,) = write_reports(tmp_path, [one(0)])
     path.with_suffix(".json").write_bytes(damage)
     with pytest.raises(InputError, match=r"airfoil\.csv is not a table of runs"):
-        published_reports(tmp_path)
+        published_runs(tmp_path)
 
 
 def test_one_line_of_pandas_answers_for_a_table_and_for_the_study() -> None:
@@ -85,8 +92,8 @@ def parts(value: float) -> dict[str, Scored]:
 def test_predictions_of_a_cell_are_kept_beside_those_of_other_seeds_and_cells(tmp_path: Path) -> None:
     for seed, layer, value in ((0, "input", 1.0), (1, "input", 2.0), (0, "hidden", 4.0), (0, "input", 3.0)):
         keep_predictions(tmp_path, [(one(seed, layer), parts(value))])
-    path = predictions_file(tmp_path, one(0))
-    (inputs, hidden) = (read_cells(path)[cell_name(one(0, layer))] for layer in ("input", "hidden"))
+    path = predictions_file(tmp_path, "table1", "airfoil")
+    (inputs, hidden) = (read_cells(path)[cell_name(row_of(one(0, layer)))] for layer in ("input", "hidden"))
     assert {seed: kept["test"].prediction[""][0, 0] for seed, kept in inputs.items()} == {0: 3.0, 1: 2.0}
     assert list(hidden) == [0]
     before = path.read_bytes()

@@ -1,61 +1,51 @@
-"""Reports as tidy rows, and what tells one row from another."""
+"""Reports as a frame: every bit, what tells one run from another, and the better layer."""
 
+import math
 from typing import Any
 
-from scripts.records.records import (
-    RECORD_COLUMNS,
-    by_seed,
-    choose_variants,
-    records_csv,
-    records_frame,
-    report_rows,
-    select_records,
-    to_csv,
-)
+import pytest
+
+from cmixup.errors import InputError
+from scripts.records.csv_rows import to_csv
+from scripts.records.run_tables import by_seed, choose_variants, frame_of, option_words
 from tests.scripts.reports import report
 
 
-def test_rows_of_a_report() -> None:
-    tidy = report_rows(report())
-    assert all(set(row) == set(RECORD_COLUMNS) for row in tidy)
-    values = {(row["split"], row["metric"]): row["value"] for row in tidy}
-    assert values == {
-        ("val", "rmse"): 2.5, ("val", "r"): 0.9, ("test", "rmse"): 1 / 3, ("train", "effective_fraction"): 0.27,
-        ("train", "seconds"): 1.5, ("train", "best_epoch"): 80,
-    }  # fmt: skip
-    assert all(row["options"] == {"train.lr": 0.1, "method.bandwidth": 1.75} for row in tidy)
-    assert {(row["seed"], row["layer"], row["run"]) for row in tidy} == {(3, "hidden", "table1/airfoil/seed=3")}
+def test_a_report_is_a_row_and_what_its_cell_shares() -> None:
+    made = report(scores={"val": {"rmse": 0.1 + 0.2}, "test": {"r": math.nan, "rmse": 1e-17}}, notes=["one"])
+    (run,) = frame_of([made]).to_dict("records")
+    assert run["shared"] == {"run": "table1/airfoil", "options": made["options"], "notes": ["one"]}
+    assert option_words(run["options"]) == {"method.bandwidth": "1.75", "train.lr": "0.1"}
+    numbers = {"seed": 3, "val_rmse": 0.1 + 0.2, "test_rmse": 1e-17, "test_r": math.inf, "best_epoch": 80,
+               "train_effective_fraction": 0.27, "seconds": 1.5, "bandwidth": 1.75}  # fmt: skip
+    assert {key: run[key] for key in numbers} == numbers
+    assert (run["experiment"], run["layer"], run["run"]) == ("table1", "hidden", "table1/airfoil/seed=3")
 
 
 def test_csv_leaves_out_other_keys() -> None:
     assert to_csv([{"a": 1, "b": None, "c": 3}], ["b", "a"]) == "b,a\n,1\n"
 
 
-def test_numbers_keep_every_digit_and_their_type_in_csv() -> None:
-    given = report(scores={"val": {"rmse": 0.1 + 0.2}, "test": {"r": float("nan"), "rmse": 1e-17}}, facts={})
-    lines = records_csv(records_frame([given])).splitlines()[1:]
-    assert all(",method.bandwidth=1.75 train.lr=0.1," in line for line in lines)
-    assert [line.split(",")[-2] for line in lines] == ["0.30000000000000004", "nan", "1e-17", "1.5", "80"]
-
-
-def test_records_are_selected_by_typed_options() -> None:
-    both = records_frame([report(options={"method.bandwidth": ["std", 0.3]}), report(seed=4, options={})])
-    assert set(select_records(both, options={"method.bandwidth": ["std", 0.3]})["seed"]) == {3}
-    assert by_seed(both, metric="rmse", options={}) == {4: 1 / 3}
-    assert by_seed(both.iloc[:0], metric="rmse", options={}) == by_seed(both, preset="tuned") == {}
+def test_scores_are_found_by_seed_and_a_seed_is_there_once() -> None:
+    runs = frame_of([report(seed=4), report(scores={"test": {"r": 0.5}}), report(run="other/seed=4", seed=4)])
+    assert by_seed(runs[:2], "test_rmse") == {4: 1 / 3}
+    assert by_seed(runs, "test_mae") == by_seed(frame_of([]), "test_rmse") == {}
+    with pytest.raises(InputError, match=r"seed 4 is there twice with the same options: .* and other"):
+        by_seed(runs, "test_rmse")
 
 
 def layer_report(layer: str, seed: int, val: float, metric: str = "rmse", **changes: Any) -> dict[str, Any]:
     return {
         "experiment": "table1", "dataset": "airfoil", "model": "fcn3", "method": "k_mixup", "preset": "paper",
         "layer": layer, "options": {"method.layer": layer} if layer == "input" else {}, "seed": seed,
-        "selection": metric, "scores": {"val": {metric: val}, "test": {metric: -val}},
+        "selection": metric, "facts": {}, "scores": {"val": {metric: val}, "test": {metric: -val}},
         "run": f"{layer}/seed={seed}",
     } | changes  # fmt: skip
 
 
 def chosen(reports: list[dict[str, Any]]) -> dict[str, str]:
-    return {r["run"]: r["experiment"] for r in choose_variants(reports)}
+    runs = choose_variants(frame_of(reports))
+    return dict(zip(runs["run"], runs["experiment"], strict=True))
 
 
 def test_the_better_mean_on_validation_enters_the_table_over_seeds_that_both_layers_have() -> None:
@@ -80,4 +70,5 @@ def test_other_options_presets_and_datasets_do_not_compete_and_the_layer_is_no_l
         layer_report("input", 0, 2.0, options={"method.k": 8, "method.layer": "input"}, run="c"),
     ]
     assert set(chosen(reports).values()) == {"table1"}
-    assert [kept["options"] for kept in choose_variants(reports)] == [{}, {}, {"method.k": 8}, {}]
+    assert choose_variants(frame_of(reports))["options"].tolist() == ["", "", "method.k=8", ""]
+    assert choose_variants(frame_of([])).empty

@@ -1,11 +1,13 @@
 """Published scores are what the kept predictions give."""
 
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -16,11 +18,13 @@ from scripts.publish import published_run
 from scripts.records.published import (
     keep_predictions,
     predictions_file,
-    published_reports,
+    published_runs,
+    runs_file,
     with_predictions,
     write_reports,
 )
 from scripts.records.rescored import compute_score, fill_metrics
+from scripts.records.run_tables import scores_of
 from scripts.stats.scored import Scored
 from scripts.verify import main
 from tests.scripts.jobs import execute_job
@@ -61,9 +65,9 @@ def test_all_scores_are_what_predictions_give_to_the_last_bit(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verify(published) == 0
-    reports = published_reports(published)
-    n = sum(len(scores) for r in reports for scores in r["scores"].values())
-    names = {name for r in reports for name in r["scores"]["test"]}
+    every = [scores_of(run) for run in published_runs(published).to_dict("records")]
+    n = sum(len(scores) for of_run in every for scores in of_run.values())
+    names = {name for of_run in every for name in of_run["test"]}
     assert {"rmse", "mape", "mape_skipped", "worst_rmse", "mean_rmse", "r", "worst_r", "mean_r"} <= names
     assert (
         f"{n} of {n} scores of 3 runs are what their predictions give: {n} to the last bit, 0 within"
@@ -93,36 +97,38 @@ def test_scores_are_computed_by_their_names() -> None:
 
 def test_a_metric_reaches_runs_that_were_published_without_it(published: Path) -> None:
     """Runs without predictions stay as they are."""
-    old = published_reports(published)
-    for scores in (part for r in old for part in r["scores"].values()):
-        for name in [name for name in scores if "mae" in name]:
-            del scores[name]
+    old = published_runs(published)
+    old = old[[name for name in old if "mae" not in name]]
     filled = fill_metrics(old, published)
-    for report, kept in with_predictions(published, filled):
+    for run, kept in with_predictions(published, filled):
         for name in ("mae", "worst_mae", "mean_mae"):
-            assert report["scores"]["test"][name] == compute_score(name, kept["test"])
-    assert fill_metrics(filled, published) == filled
-    predictions_file(published, old[-1]).unlink()
-    assert fill_metrics(old, published)[-1] == old[-1]
+            assert run[f"test_{name}"] == compute_score(name, kept["test"])
+    pd.testing.assert_frame_equal(fill_metrics(filled, published), filled)
+    predictions_file(published, *old.iloc[-1][["experiment", "dataset"]]).unlink()
+    assert math.isnan(fill_metrics(old, published)["test_mae"].iloc[-1])
 
 
-@pytest.mark.parametrize("change", [lambda v: 1.0004 * v, lambda _: math.nan], ids=["4e-4", "nan"])
+def edit_score(results: Path, column: str, change: Callable[[float], float]) -> None:
+    """Change a published score of Crime's seed 1."""
+    path = runs_file(results, "table3", "crime")
+    runs = pd.read_csv(path).set_index("seed")
+    runs.loc[1, column] = change(runs.loc[1, column])
+    runs.to_csv(path)
+
+
+@pytest.mark.parametrize("change", [lambda v: 1.0004 * v, lambda _: math.inf], ids=["4e-4", "inf"])
 def test_a_changed_record_is_named(
     change: Callable[[float], float], published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (report,) = [r for r in published_reports(published) if (r["dataset"], r["seed"]) == ("crime", 1)]
-    report["scores"]["test"]["worst_rmse"] = change(report["scores"]["test"]["worst_rmse"])
-    write_reports(published, [report])
+    edit_score(published, "test_worst_rmse", change)
     assert verify(published) == 1
     output = capsys.readouterr()
-    assert f"DIFFERS {report['run']}: test worst_rmse" in output.err
+    assert re.search("DIFFERS table3/crime/.*/seed=1: test worst_rmse", output.err)
     assert output.err.count("DIFFERS") == 1
 
 
 def test_runs_from_before_steps_may_differ_by_these_alone(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (old,) = [r for r in published_reports(published) if (r["dataset"], r["seed"]) == ("crime", 1)]
-    old["scores"]["test"]["rmse"] *= 1.0001
-    write_reports(published, [old])
+    edit_score(published, "test_rmse", lambda value: 1.0001 * value)
     assert verify(published) == 0
     assert "1 within 0.025% (R within 0.0001)" in capsys.readouterr().out
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scripts.records.records import records_frame
+from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence, published_evidence, sample_of
 from scripts.report.paper import shuffling, statements
 from scripts.report.paper.claims import Claim, Comparison, comparisons, judge, load_claims, percent_gain
@@ -44,7 +44,7 @@ def evidence(scores, *, experiment="table1", dataset="airfoil", validation=None)
                run=f"{dataset}/{method}/seed={seed}")
         for method, values in scores.items() for seed, value in enumerate(values)
     ]  # fmt: skip
-    return Evidence(records_frame(rows))
+    return Evidence(frame_of(rows))
 
 
 GAIN = Claim("", "", "gain", ["airfoil"], ["rmse"], experiment="table1", priors=["erm", "mixup"])

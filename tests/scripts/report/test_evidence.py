@@ -9,11 +9,13 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
+from scripts.records.run_tables import frame_of
 from scripts.report import evidence as module
 from scripts.report import rendering
 from scripts.report.evidence import Evidence, Unsupported, minus, require, sample_of, sentence
 from scripts.report.paper import findings
 from scripts.stats.intervals import Interval
+from tests.scripts.reports import report
 
 AUTHORS = ("dataset,method,layer,bandwidth,seed,test_rmse,test_mape_percent,test_r,worst_rmse,seconds_one_core,change",
            "airfoil,erm,,,0,1.5,,,,1,", "airfoil,erm,,,1,2.5,,,,1,", "airfoil,erm,,,2,3.5,,,,1,",
@@ -21,10 +23,10 @@ AUTHORS = ("dataset,method,layer,bandwidth,seed,test_rmse,test_mape_percent,test
            "airfoil,erm,,,0,0.5,,,,1,need_shuffle=True")  # fmt: skip
 
 
-def frame(values: tuple[float, ...] = (1.0, 2.0, 3.0), **changes: object) -> pd.DataFrame:
-    base = {"experiment": "table1", "dataset": "airfoil", "preset": "paper", "method": "erm", "options": {},
-            "split": "test", "metric": "rmse", "model": "fcn3", "layer": ""}  # fmt: skip
-    return pd.DataFrame([base | changes | {"seed": seed, "value": value} for seed, value in enumerate(values)])
+def frame(values: tuple[float, ...] = (1.0, 2.0, 3.0), metric: str = "rmse", **changes: object) -> pd.DataFrame:
+    base = {"method": "erm", "options": {}, "layer": "", **changes}
+    return frame_of(report(**{"seed": seed, "scores": {"test": {metric: value}}, "run": str(seed), **base})
+                    for seed, value in enumerate(values))  # fmt: skip
 
 
 def test_a_cell_is_selected_by_all_of_its_keys() -> None:
@@ -39,8 +41,8 @@ def test_a_cell_is_selected_by_all_of_its_keys() -> None:
 
 
 def test_runs_of_several_models_with_one_seed_twice_or_not_finite_are_refused() -> None:
-    for second, message in ((frame(model="resnet18"), "2 records of"), (frame(), "seed 0 twice"),
-                            (frame((math.nan,)).assign(seed=9), "9 is not finite")):  # fmt: skip
+    for second, message in ((frame(model="resnet18"), "2 records of"), (frame(), "seed 0 is there twice"),
+                            (frame((math.nan,), seed=9), "9 is not finite")):  # fmt: skip
         with pytest.raises(InputError, match=message):
             Evidence(pd.concat([frame(), second])).runs("table1", "airfoil", "paper", "erm")
 

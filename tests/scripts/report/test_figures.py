@@ -24,7 +24,7 @@ from scripts.report.figures import (
     doc_figures,
     method_looks,
 )
-from scripts.report.overfitting import Curve, overfitting_figure
+from scripts.report.overfitting import overfitting_figure
 
 
 def dots(axis: Axes) -> list[list[float]]:
@@ -61,9 +61,10 @@ def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     assert dotted.get_xdata()[0] == pytest.approx(1.1 / 3)  # of ERM
 
 
-def curve(method: str, seed: int, test: list[float], train: list[float]) -> Curve:
+def curve(method: str, seed: int, test: list[float], train: list[float]) -> pd.DataFrame:
+    about = {"experiment": "figure_overfitting", "dataset": "exchange_rate", "method": method, "preset": "paper"}
     columns = {"epoch": [1.0, 2.0], "train_rmse": train, "test_rmse": test}
-    return Curve("figure_overfitting", "exchange_rate", method, "paper", seed, columns)
+    return pd.DataFrame(columns).assign(**about, seed=seed, options="")
 
 
 def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
@@ -72,7 +73,7 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
         curve("erm", 0, [4.0, 2.0], [3.0, 0.5]), curve("erm", 1, [6.0, 4.0], [3.0, 0.5]),
         curve("cmixup", 0, [3.0, 1.0], [3.0, 1.0]),
     ]  # fmt: skip
-    left, right = overfitting_figure(experiment, curves, "paper").axes
+    left, right = overfitting_figure(experiment, pd.concat(curves), "paper").axes
     assert [line.get_ydata().tolist() for line in left.lines] == [[5.0, 3.0], [3.0, 1.0]]
     assert [line.get_ydata().tolist() for line in right.lines] == [[2.0, 2.5], [0.0, 0.0]]
     for axis in (left, right):

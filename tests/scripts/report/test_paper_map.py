@@ -8,7 +8,7 @@ import pytest
 
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
-from scripts.records.records import records_frame
+from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.paper import verdicts as artefact_list
 from scripts.report.paper.differences import LOOKS, differences_picture
@@ -35,7 +35,7 @@ def evidence(first, second, *, dataset="airfoil", methods=("cmixup", "erm"), pre
         for method, values in zip(methods, (first, second), strict=True)
         for seed, value in enumerate(values)
     ]  # fmt: skip
-    return Evidence(records_frame(reports))
+    return Evidence(frame_of(reports))
 
 
 # Ten seeds, as the tables plan. The paper's C-Mixup is better than ERM by 0.184 on Airfoil, with an error of 0.055.
@@ -63,7 +63,7 @@ def test_higher_is_better_for_r():
                scores={"test": {"r": value, "worst_r": -value}})
         for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    findings = find_all(artefact, Evidence(records_frame(reports)))
+    findings = find_all(artefact, Evidence(frame_of(reports)))
     assert [(f.direction, f.magnitude) for f in findings] == [("same", "larger"), ("opposite", "smaller")]
     assert findings[1].where == f"worst domain of {findings[0].where}"
     assert (findings[0].paper.mean, findings[0].paper.error) == pytest.approx(
@@ -79,7 +79,7 @@ def test_every_preset_has_a_row():
         for preset, order in (("paper", (LOWER, HIGHER)), ("released", (HIGHER, LOWER)))
         for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
     ]  # fmt: skip
-    findings = find_all(both, Evidence(records_frame(reports)))
+    findings = find_all(both, Evidence(frame_of(reports)))
     assert [one.outcome for one in findings[1:]] == ["opposite direction"]
 
 
@@ -89,7 +89,7 @@ def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
                scores={"test": {"rmse": value}}, facts={"self_probability": share})
         for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
     ]  # fmt: skip
-    (finding,) = find_all(ARTEFACT, Evidence(records_frame(reports)))
+    (finding,) = find_all(ARTEFACT, Evidence(frame_of(reports)))
     assert (finding.direction, finding.magnitude) == (IDLE, "")
 
 

@@ -6,8 +6,10 @@ import io
 import pandas as pd
 import pytest
 
+from scripts.records.run_tables import frame_of
 from scripts.report.result_table import ResultTable, block_rows, make_block, table_page, to_table_csv
 from scripts.stats.intervals import Summary
+from tests.scripts.reports import report
 
 PAPER = [
     {"dataset": "airfoil", "method": "erm", "metric": "rmse", "mean": "2.90", "std": "0.10"},
@@ -17,15 +19,14 @@ PAPER = [
 VALUES = {("erm", 0): 3.0, ("erm", 1): 3.2, ("cmixup", 0): 2.8, ("cmixup", 1): 2.6, ("cmixup", 2): 9.0}
 
 
-def records(split: str = "test", metric: str = "rmse") -> list[dict]:
-    same = {"experiment": "table1", "dataset": "airfoil", "split": split, "metric": metric}
-    return [{**same, "method": m, "seed": str(s), "value": v} for (m, s), v in VALUES.items()]
+def records(*metrics: str, more: dict[tuple[str, int], float] = VALUES) -> pd.DataFrame:
+    return frame_of(report(method=m, seed=s, scores={"test": dict.fromkeys(metrics or ("rmse",), v)})
+                    for (m, s), v in {**VALUES, **more}.items())  # fmt: skip
 
 
-def block(rows: list[dict], metrics: tuple[str, ...] = ("rmse",)):
+def block(runs: pd.DataFrame, metrics: tuple[str, ...] = ("rmse",)):
     methods = ("erm", "mixup", "cmixup")
-    where = {"dataset": "airfoil", "methods": methods, "metrics": metrics, "compare": "cmixup"}
-    return make_block(pd.DataFrame(rows, dtype=object), PAPER, **where)
+    return make_block(runs, PAPER, dataset="airfoil", methods=methods, metrics=metrics, compare="cmixup")
 
 
 def test_cells_hold_mean_std_n_and_the_papers_number():
@@ -37,11 +38,11 @@ def test_cells_hold_mean_std_n_and_the_papers_number():
     assert erm.difference == pytest.approx(0.2)
     assert cells["cmixup"]["rmse"].paper.mean == 2.7
     assert cells["mixup"]["rmse"].ours is None
-    assert all(c["rmse"].ours is None for c in block(records(split="val")).cells.values())
+    assert all(c["rmse"].ours is None for c in block(records("mae")).cells.values())
 
 
 def test_a_metric_that_the_paper_does_not_have_gets_no_columns_for_it():
-    both = block(records() + records(metric="mean_rmse"), ("rmse", "mean_rmse"))
+    both = block(records("rmse", "mean_rmse"), ("rmse", "mean_rmse"))
     head, body = block_rows(both)
     assert head == ["method", "n", "RMSE ours", "paper", "ours - paper", "mean RMSE over domains ours"]
     assert body[0] == ["ERM", "2", "3.10 ± 0.14", "2.90 ± 0.10", "+0.20 [-0.40, +0.80]", "3.100 ± 0.141"]
@@ -59,12 +60,11 @@ def test_presets_are_sections_of_a_page():
 
 def test_the_width_of_an_interval_is_no_score_to_win_by():
     for metric, best in (("rmse", True), ("mse_ci95", False)):
-        assert block(records(metric=metric), (metric,)).cells["cmixup"][metric].best == best
+        assert block(records(metric), (metric,)).cells["cmixup"][metric].best == best
 
 
 def test_intervals_pair_shared_seeds():
-    more = {"method": "cmixup", "seed": "3", "value": 2.5}
-    rows = [*records(), {**records()[0], "seed": "2", "value": 9.7}, {**records()[0], **more}]
+    rows = records(more={("erm", 2): 9.7, ("cmixup", 3): 2.5})
     interval = block(rows).intervals["rmse"]["erm"]
     assert interval.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
     assert interval.n == 3
@@ -76,7 +76,7 @@ def test_intervals_pair_shared_seeds():
 
 
 def test_two_seeds_mark_no_method_and_print_no_interval():
-    rows = [row for row in records() if row["seed"] != "2"]
+    rows = records().query("seed != 2")
     assert block(records()).intervals == {"rmse": {}}  # two are shared
     assert not any(cell["rmse"].best for cell in block(rows).cells.values())
     assert "no interval over them" in table_page(ResultTable("Title", [block(rows)]))
@@ -104,8 +104,8 @@ def test_csv_holds_unrounded_numbers():
     assert float(erm["difference"]) == pytest.approx(0.2, abs=1e-12)
     assert (mixup["mean"], mixup["n"], mixup["compare"]) == ("", "0", "")
     assert (float(erm["difference_low"]), float(erm["difference_high"])) == pytest.approx((-0.40, 0.80), abs=5e-3)
-    more = [*records(), {**records()[0], "seed": "2", "value": 9.7}]
-    (erm, *_) = csv.DictReader(io.StringIO(to_table_csv(ResultTable("T", [block(more)]))))
+    more = block(records(more={("erm", 2): 9.7}))
+    (erm, *_) = csv.DictReader(io.StringIO(to_table_csv(ResultTable("T", [more]))))
     assert (erm["compare"], erm["minus_it_n"]) == ("cmixup", "3")
     assert float(erm["minus_it"]) == pytest.approx(-0.5)
     assert float(erm["minus_it_low"]) < -0.5 < float(erm["minus_it_high"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scripts.records.run_tables import frame_of
 from scripts.report.sweep import Sweep, sweep_points
 from scripts.report.sweep_figure import Panel, draw_sweeps, make_panel
 from scripts.stats.intervals import paired_or_none
@@ -12,8 +13,8 @@ from tests.scripts.sweeps import report
 
 SWEPT = {0.01: (1.0, 2.0, 3.0), 1.75: (2.0, 3.0, 4.0), 5.0: (2.0,), 1000.0: (4.0, 4.0, 7.0)}
 LINES = {"erm": {0: 1.5, 1: 2.0, 2: 2.5}, "manifold_mixup": {0: 1.0, 2: 3.0}}
-POINTS = sweep_points([report(k, score, b) for b, scores in SWEPT.items() for k, score in enumerate(scores)],
-                      "method.bandwidth", "rmse")  # fmt: skip
+RUNS = frame_of(report(k, score, b) for b, scores in SWEPT.items() for k, score in enumerate(scores))
+POINTS = sweep_points(RUNS, "method.bandwidth", "rmse")
 T3 = 4.302652729911275  # 97.5 % quantile of Student's t with 2 degrees of freedom
 
 
@@ -30,7 +31,7 @@ def test_the_panel_shows_means_t_bands_lines_and_verdicts() -> None:
 
 def test_an_axis_is_logarithmic_from_a_decade_on_and_words_stand_side_by_side() -> None:
     def panel(*bandwidths: Any) -> Panel:
-        return make_panel(sweep_points([report(0, 1.0, b) for b in bandwidths], "method.bandwidth", "rmse"), {})
+        return make_panel(sweep_points(frame_of(report(0, 1.0, b) for b in bandwidths), "method.bandwidth", "rmse"), {})
 
     assert [panel(*pair).log for pair in ((0.2, 1.9), (0.2, 2.0), (0.0, 2.0))] == [False, True, False]
     words = panel(["std", 0.3], "auto", 2.0, 10.0, "inf")

@@ -171,9 +171,8 @@ def test_a_published_cell_is_trained_again_to_the_same_digits(tmp_path: Path, mo
     item, read = study_again(published, tmp_path / "again")
     assert item.call
     item.call(lambda _: None)
-    scores = [{seed: r["scores"] for seed, r in reports.items()} for reports in (published.reports, read())]
-    assert scores[0] == scores[1]
-    assert len(scores[0]) == 4
+    assert published.scores == read()
+    assert len(published.scores) == 4
 
 
 def test_errors_weigh_tenths_of_the_label_alike_and_the_worst_group_has_thirty_rows() -> None:

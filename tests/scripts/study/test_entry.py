@@ -17,7 +17,7 @@ from cmixup.training.trainer import train
 from scripts import publish
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
-from scripts.records.published import published_reports
+from scripts.records.published import published_runs
 from scripts.records.rescored import verify_scores
 from scripts.study import cells, entry, try_method
 from scripts.study.cells import read_store, train_cell, write_cells
@@ -109,8 +109,9 @@ def test_a_method_of_a_folder_outside_is_compared_and_trains_nothing_of_erm(
     assert printed.endswith("Cost of an epoch: 2.00 times ERM's.\n")
     assert sorted(one for one in trained if one[1] % 10 == 0) == [("from_file", seed) for seed in (0, 0, 10, 10)]
     assert {path: path.read_bytes() for path in stored.rglob("*") if path.is_file()} == before
-    words = [r["words"] for r in published_reports(folder, ["study_protocol2"]) if r["options"].get("trial") == 2]
-    assert all('+method.path="flip.py"' in command for command in words)  # and not where it lies on this machine
+    runs = published_runs(folder, ["study_protocol2"])
+    words = runs.loc[runs["trial"] == 2, "hyperparameters"]
+    assert all('+method.path="flip.py"' in line.split() for line in words)  # and not where it lies on this machine
     trained.clear()
     tried(mine, rules, stored, tmp_path / "out")
     assert trained == []
@@ -127,9 +128,9 @@ def test_on_another_network_a_method_takes_the_rates_of_erm(
     folder = tried(mine, other, results, tmp_path / "out")
     printed = " ".join(capsys.readouterr().out.split())
     assert "Learning rate and weight decay are ERM's; the method was not tuned." in printed
-    finals = [r for r in published_reports(folder, ["study_network_x"]) if "trial" not in r["options"]]
+    finals = published_runs(folder, ["study_network_x"]).query("trial.isna()")["hyperparameters"]
     assert len(finals) == 2 * 2 * 2
-    assert all("+method.options.share=0.1" in report["words"] for report in finals)  # the first value of its space
+    assert all("+method.options.share=0.1" in words.split() for words in finals)  # the first value of its space
     before = read_store(other, results)["test_nrmse"].tolist()
     with pytest.raises(InputError, match="cannot be published"):  # of unknown code
         publish.publish_store(folder, results)

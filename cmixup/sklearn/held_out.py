@@ -27,17 +27,15 @@ class Part:
     held: Ints  # (k,) that choose its epoch and score it
 
 
-def parts_of(rows: Rows, trained: int, patterns: Ints | None, settings: Settings, seed: int) -> list[Part]:
-    """Return the part of each member; `patterns` are of `sides_by_splitter`, rows behind `trained` of `X_val`."""
-    every, members = np.arange(trained), settings.members
-    if trained < len(rows):
-        return [Part(every, np.arange(trained, len(rows)))] * members
+def parts_of(rows: Rows, patterns: Ints | None, settings: Settings, seed: int) -> list[Part]:
+    """Return the part of each member; `patterns` are of `sides_by_splitter`."""
+    every, members = np.arange(len(rows)), settings.members
     if patterns is not None:
         return parts_by_sides(patterns[rows.apart], members)
-    if not (settings.validated or settings.blend or settings.early_stopping) or trained == 1:
+    if not (settings.validated or settings.blend or settings.early_stopping) or len(rows) == 1:
         return [Part(every, every[:0])] * members
     if rows.apart is None:
-        return parts_by_chance(trained, members, settings.share, seed)
+        return parts_by_chance(len(rows), members, settings.share, seed)
     return parts_by_group(rows.apart, rows.weight, members, settings.share, seed)
 
 
@@ -123,16 +121,6 @@ def parts_by_sides(sides: Ints, members: int) -> list[Part]:
         if not (len(parts[-1].train) and len(parts[-1].held)):
             raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
     return [parts[member % len(parts)] for member in range(members)]
-
-
-def check_validation(X_val: Any, y_val: Any, **others: Any) -> None:
-    """Raise `InputError` for rows to hold out without labels, or beside another way to hold out rows."""
-    if (X_val is None) != (y_val is None):
-        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-        raise InputError(f"{missing} must be given with {given}, got None")
-    for name, value in others.items():
-        if X_val is not None and value is not None:
-            raise InputError(f"{name} must be None where X_val is given, got {format_value(value)}")
 
 
 def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:

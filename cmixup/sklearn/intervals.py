@@ -103,9 +103,7 @@ def check_coverage(coverage: float, residuals: Floats) -> float:
         raise InputError(f"coverage must lie between 0 and 1, got {share!r}")
     counts = (~np.isnan(residuals)).sum(axis=0) if len(residuals) else np.zeros(1, dtype=np.int64)
     if not counts.min():
-        raise InputError(
-            f"coverage={share!r} needs a fit that held rows out, got one without (early_stopping, X_val, cv)"
-        )
+        raise InputError(f"coverage={share!r} needs a fit that held rows out, got one without (early_stopping, cv)")
     needed = math.ceil(share / (1 - share) - 1e-9)
     if counts.min() < needed:
         raise InputError(f"coverage must go with {needed} rows held out or more, got {share!r} and {counts.min()} rows")

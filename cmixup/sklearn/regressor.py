@@ -18,7 +18,7 @@ from cmixup.sklearn.blend import FITTED_BY, fit_models, fit_options, predict_mod
 from cmixup.sklearn.effects import fit_effects, joined
 from cmixup.sklearn.fitting import Trained, bandwidths_for, fit_networks
 from cmixup.sklearn.frames import as_array
-from cmixup.sklearn.held_out import Part, check_validation, group_codes, held_out_means, parts_of, sides_by_splitter
+from cmixup.sklearn.held_out import Part, group_codes, held_out_means, parts_of, sides_by_splitter
 from cmixup.sklearn.intervals import fit_intervals
 from cmixup.sklearn.losses import huber_delta
 from cmixup.sklearn.network import arrays_of
@@ -142,13 +142,11 @@ class TabularRegressor(MemberMean):
         self.blend, self.cv, self.verbose = blend, cv, verbose
         self.random_state, self.device, self.n_threads = random_state, device, n_threads
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None, groups: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Train on rows (n, d) with labels (n,) or (n, d_y).
 
         Rows that are held out choose epochs and the "validated" bandwidth, and make intervals. Each member holds out
-        others by chance; `X_val`, `groups` or the argument `cv` of the estimator say which.
+        others by chance; `groups` or the argument `cv` of the estimator say which.
 
         Args:
             X: real numbers, NaN where one is missing, and categories: an array, a frame or a sparse matrix, which is
@@ -156,8 +154,6 @@ class TabularRegressor(MemberMean):
             y: real labels in their own units; NaN where one of several outputs is missing. Partners are then compared
                 by the outputs that both rows have, and the loss leaves out what is missing.
             sample_weight: (n,) 0 or more, not all 0; equal if left out.
-            X_val: (k, d) rows that every member holds out, and that none is trained on.
-            y_val: their labels, (k,) or (k, d_y) as `y`.
             groups: (n,) of any values; rows of one group are trained on or held out together.
 
         Raises:
@@ -165,18 +161,14 @@ class TabularRegressor(MemberMean):
             ValueError: data that scikit-learn refuses.
         """
         X, settings, seed = as_array("X", X), settings_of(self), seed_of(self.random_state)
-        check_validation(X_val, y_val, groups=groups, cv=self.cv)
         codes = group_codes(groups, _num_samples(X))
         patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
         table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
         rows = table.standardised(raw)
         settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
-        settings, trained = settings.of_rows(int((place >= 0).sum())), len(rows)
+        settings = settings.of_rows(int((place >= 0).sum()))
         tried = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
-        if X_val is not None:
-            raw = table.with_validation(self, raw, X_val, y_val)
-            rows = table.standardised(raw)
-        parts = parts_of(raw, trained, patterns, settings, seed)
+        parts = parts_of(raw, patterns, settings, seed)
         table.effects, effects = fit_effects(raw, rows, table.levels, parts, seed)
         found = fit_networks(rows, parts, tried, settings, pieces=table.pieces, effects=effects, seed=seed)
         self._table, self.quantiles_ = table, list(settings.loss.quantiles)
@@ -190,8 +182,8 @@ class TabularRegressor(MemberMean):
             models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, *further))
         held = [table.inputs_of(rows.x[part.held]) for part in parts]
         if models:
-            first, rest = np.unique(place, return_index=True)[1][-trained:], as_array("X_val", X_val)
-            given = [rest if X_val is not None else _safe_indexing(X, first[part.held]) for part in parts]
+            first = np.unique(place, return_index=True)[1][-len(rows) :]
+            given = [_safe_indexing(X, first[part.held]) for part in parts]
             held = [inputs._replace(given=of_member) for inputs, of_member in zip(held, given, strict=True)]
         self._fit_blend(rows, parts, held, effects=effects, settings=settings, models=models)
         self._held_out = settings.loss, [rows.take(part.held) for part in parts], [inputs.given for inputs in held]

@@ -67,29 +67,6 @@ class Table:
         """One standard deviation in the unit of the argument `bandwidth`."""
         return float(self.y_scale[0]) if len(self.y_scale) == 1 and self.y_scale[0] > 0 else 1.0
 
-    def with_validation(self, estimator: Any, rows: Rows, X_val: Any, y_val: Any) -> Rows:
-        """Return rows with those of `X_val` behind them, each of weight 1."""
-        y_val = as_labels("y_val", y_val)
-        try:
-            X_val = as_array("X_val", X_val)
-            validate_data(estimator, X_val, reset=False, skip_check_array=True)
-            x = settled(self._checked(estimator, "X_val", *coded(X_val, self.levels)), self.constant)
-        except (TypeError, ValueError, IndexError) as error:
-            raise InputError(f"X_val must have rows, and the columns of X: {error}") from None
-        outputs = () if self.one_dimensional else (rows.y.shape[1],)
-        finite: Any = "allow-nan" if outputs > (1,) else True
-        try:
-            y = check_array(y_val, ensure_2d=False, dtype=np.float64, ensure_all_finite=finite, input_name="y_val")
-        except (TypeError, ValueError) as error:
-            raise InputError(f"y_val must be labels of {len(x)} rows: {error}") from None
-        if y.shape != (len(x), *outputs):
-            raise InputError(f"y_val must have shape {(len(x), *outputs)} as X_val and y, got {y.shape}")
-        y = self.transform.apply(check_size("y_val", y.reshape(len(x), -1)), "y_val")
-        if (empty := np.isnan(y).all(axis=1)).any():
-            raise InputError(f"y_val must have a label in each row, got none in row {int(empty.argmax())}")
-        weight = np.concatenate([rows.weight, np.ones(len(x))])
-        return Rows(np.concatenate([rows.x, x]), np.concatenate([rows.y, y]), weight)
-
     def standardised(self, rows: Rows) -> Rows:
         """Return rows as the networks take them, with labels in standard deviations."""
         return Rows(self.columns_of(rows.x), self.deviations(rows.y), rows.weight, rows.apart)
@@ -100,20 +77,18 @@ class Table:
 
     def inputs(self, estimator: Any, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
-        validate_data(estimator, X := as_array("X", X), reset=False, skip_check_array=True)
-        x, names = self._checked(estimator, "X", *coded(X, self.levels)), _names(estimator)
+        X, names = as_array("X", X), _names(estimator)
+        if len(np.shape(X)) != 1:  # what is no table is refused below, by name
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+        x, kinds = coded(X, self.levels)
+        if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
+            x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
+        x = check_array(x, estimator=estimator, input_name="X", **NUMBERS)
+        check_kinds(check_size("X", x), kinds, self.kinds, names)
         constant = np.flatnonzero(~np.isnan(self.constant))
         new = constant[is_new(x[:, constant], self.constant[constant])]
         warn_of_new([f"column {names[place]}" for place in new], "X")
         return self.inputs_of(settled(x, self.constant), X)
-
-    def _checked(self, estimator: Any, name: str, x: Any, kinds: Sequence[str]) -> Floats:
-        """Return coded columns (n, d) as an array if they are numbers of the kinds that `fit` had."""
-        if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
-            x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
-        x = check_array(x, estimator=estimator, input_name="X", **NUMBERS)
-        check_kinds(check_size(name, x), kinds, self.kinds, _names(estimator))
-        return x
 
     def inputs_of(self, x: Floats, given: Any = None) -> Inputs:
         """Return columns (n, d) that are numbers already as networks and trees take them."""

@@ -67,18 +67,18 @@ class Transform:
         transform.low, transform.high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
         return transform
 
-    def apply(self, labels: Floats, name: str = "y") -> Floats:
+    def apply(self, labels: Floats) -> Floats:
         """Return labels (N, d_y) in fitted units, where all must be finite."""
         if self.given is None:
             return labels
         if self.given == "log" and (labels <= 0).any():
             low = float(np.nanmin(labels))
-            raise InputError(f'target_transform="log" must have labels above 0, got {low!r} in {name}')
+            raise InputError(f'target_transform="log" must have labels above 0, got {low!r} in y')
         if self.given == "log":
             return np.asarray(np.log(labels))
         values = np.asarray(self.given.transform(labels), dtype=np.float64)
         if values.shape != labels.shape or not np.isfinite(values[~np.isnan(labels)]).all():
-            what = f"a finite number for each label of {name}"
+            what = "a finite number for each label of y"
             raise InputError(f"target_transform must give {what}, got {format_value(values)}")
         return values * self.sign
 

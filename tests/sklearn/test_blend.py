@@ -77,7 +77,7 @@ def test_a_model_is_fitted_on_rows_as_they_were_given() -> None:
         held.append(np.setdiff1d(np.flatnonzero(weight), x.index))
         assert not set(groups[held[-1]]) & set(g)
     assert not set(held[0]) & set(held[1])
-    plain = quick(blend=Seen(), epochs=1).fit(X[:40], Y[:40], X_val=X[40:], y_val=Y[40:])
+    plain = quick(blend=Seen(), epochs=1, cv=[(range(40), range(40, 60))]).fit(X, Y)
     (seen,), (same,) = plain.blended_
     assert seen is same
     assert np.array_equal(seen.given_[0], X[:40])

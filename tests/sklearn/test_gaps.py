@@ -95,12 +95,10 @@ def test_labels_that_say_too_little_are_refused(y: Any, message: str) -> None:
         quick().fit(X[:3], y)
 
 
-def test_a_row_of_weight_0_may_be_empty_and_one_of_y_val_may_not() -> None:
+def test_a_row_of_weight_0_may_be_empty() -> None:
     y = GAPS.copy()
     y[7] = np.nan
     weight = np.ones(len(X))
     weight[7] = 0
     expected = quick().fit(np.delete(X, 7, axis=0), np.delete(y, 7, axis=0)).predict(X)
     assert np.array_equal(quick().fit(X, y, sample_weight=weight).predict(X), expected)
-    with pytest.raises(InputError, match="y_val must have a label in each row, got none in row 7"):
-        quick().fit(X, GAPS, X_val=X, y_val=y)

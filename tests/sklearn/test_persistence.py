@@ -78,7 +78,7 @@ class Evil:
 
 
 def rewritten(path: Path, save: Any = np.savez, signed: bool = True, **changes: Any) -> None:
-    """Save an estimator with other arrays, and other values in its JSON: numbers of `numbers` one by one.
+    """Save an estimator with other arrays, and other values in its JSON: attributes of `fitted` one by one.
 
     If `signed`, the file has the digest of what it holds.
     """
@@ -88,7 +88,7 @@ def rewritten(path: Path, save: Any = np.savez, signed: bool = True, **changes: 
     saved = json.loads(str(arrays["json"]))
     for key in saved.keys() & changes.keys():
         value = changes.pop(key)
-        saved[key] = {**saved[key], **value} if isinstance(value, dict) else value
+        saved[key] = {"fields": saved[key]["fields"] | value} if isinstance(value, dict) else value
     arrays = {name: array for name, array in arrays.items() if name != changes.get("without")}
     changes.pop("without", None)
     arrays |= {"json": np.array(json.dumps(saved)), **changes}
@@ -96,16 +96,16 @@ def rewritten(path: Path, save: Any = np.savez, signed: bool = True, **changes: 
     save(path, digest=np.array(persistence._digest(arrays)) if signed else digest, **arrays)
 
 
-GOOD = {"coef0": np.zeros((5, 4, 8), np.float32), "_table.pieces": np.array([[2.0, 0, 1, 0, 1]])}
+GOOD = {"coefs_.0": np.zeros((5, 4, 8), np.float32), "_table.pieces": np.array([[2.0, 0, 1, 0, 1]])}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "something else"}, {"params": {"unknown": 1}}, {"layers": 5}, {"without": "coef1"},
-        {"coef0": np.array([Evil()])}, {"numbers": {"n_features_in_": 4}}, {**GOOD, "signed": False},
+        {"format": "something else"}, {"params": {"unknown": 1}}, {"without": "coefs_.1"},
+        {"coefs_.0": np.array([Evil()])}, {"fitted": {"n_features_in_": 4}}, {**GOOD, "signed": False},
         {"json": np.array("[" * 10**5 + "]" * 10**5)},
-        {"save": np.savez_compressed, "coef0": np.zeros((3, 2**16), np.float32)},  # unpacks to more than it is
+        {"save": np.savez_compressed, "coefs_.0": np.zeros((3, 2**16), np.float32)},  # unpacks to more than it is
     ],
 )  # fmt: skip
 def test_what_save_never_writes_is_refused(

@@ -162,12 +162,13 @@ def saved_trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "change",
     [
-        spoilt("tree_nodes", "left", 0), spoilt("tree_nodes", "right", 10**6), spoilt("tree_nodes", "feature_idx", 4),
-        spoilt("tree_nodes", "feature_idx", -1), spoilt("tree_nodes", "is_categorical", 1),
-        spoilt("tree_sizes", (0, slice(1)), 7), spoilt("tree_sizes", (0, slice(2, 3)), 1),
-        lambda arrays: arrays.update(tree_codes=np.zeros((2, 3))),
-        lambda arrays: arrays.update(tree_nodes=arrays["tree_nodes"]["value"]),
-        lambda arrays: arrays.pop("tree_sets"),
+        spoilt("_trees.nodes", "left", 0), spoilt("_trees.nodes", "right", 10**6),
+        spoilt("_trees.nodes", "feature_idx", 4), spoilt("_trees.nodes", "feature_idx", -1),
+        spoilt("_trees.nodes", "is_categorical", 1), spoilt("_trees.sizes", (0, slice(1)), 7),
+        spoilt("_trees.sizes", (0, slice(2, 3)), 1),
+        lambda arrays: arrays.update({"_trees.codes": np.zeros((2, 3))}),
+        lambda arrays: arrays.update({"_trees.nodes": arrays["_trees.nodes"]["value"]}),
+        lambda arrays: arrays.pop("_trees.sets"),
     ],
 )  # fmt: skip
 def test_trees_that_fit_never_leaves_are_refused(

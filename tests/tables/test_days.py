@@ -63,12 +63,10 @@ def test_durations_as_labels_are_days_whatever_their_unit(name: str, shape: str)
     values, days = pd.Series(TIMES[name][0]), TIMES[name][1]
     y = {"series": values, "frame": pd.DataFrame({"a": values, "b": values}), "array": np.asarray(values)}[shape]
     with pytest.warns(UserWarning, match="^y holds durations: labels and predictions are in days") as caught:
-        model = quick().fit(FRAME, y, X_val=FRAME, y_val=y)
+        model = quick().fit(FRAME, y)
     assert caught[0].filename == __file__
     truth = np.column_stack([days, days]) if shape == "frame" else days
-    np.testing.assert_array_equal(
-        model.predict(FRAME), quick().fit(FRAME, truth, X_val=FRAME, y_val=truth).predict(FRAME)
-    )
+    np.testing.assert_array_equal(model.predict(FRAME), quick().fit(FRAME, truth).predict(FRAME))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.score(FRAME, y) == model.score(FRAME, truth)

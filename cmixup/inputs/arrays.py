@@ -70,6 +70,8 @@ class ArrayPreprocessing(Preprocessing):
             if isinstance(new, Tensor):
                 new = new.detach().cpu()
                 return (new.float() if new.dtype == torch.bfloat16 else new).numpy()
+            if isinstance(new, np.ma.MaskedArray):
+                new = np.ma.filled(new.astype(np.float64), np.nan)  # which is refused
             as_it_is = hasattr(new, "shape") and not hasattr(new, "iloc")  # it may lie in a file
             given = new if as_it_is else np.asarray(new)
         except (TypeError, ValueError, RuntimeError):

@@ -5,11 +5,12 @@ whole numbers, booleans, categories or objects.
 """
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
@@ -57,10 +58,16 @@ def as_frame(X: Any) -> Any:
 def as_array(name: str, values: Any) -> Any:
     """Return a tensor of real numbers, of any device and layout, with or without gradient, as an array.
 
-    A frame that is not computed yet (LazyFrame) is computed, and all else stays as it is.
+    A frame that is not computed yet (LazyFrame) is computed, what an array masks is NaN, and all else stays as it is.
     """
     if type(values).__name__ == "LazyFrame":
         return values.collect()
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    first = values[0] if isinstance(values, list | tuple) and values else values
+    if (isinstance(first, Mapping) and not issparse(first)) or getattr(getattr(values, "dtype", None), "names", None):
+        what = f"{type(values).__name__} of columns or rows by name"
+        raise InputError(f"{name} must be an array or a frame, got a {what}: pd.DataFrame({name}) is a frame")
     if not isinstance(values, torch.Tensor):
         return np.asarray(values) if hasattr(values, "__array__") and not hasattr(values, "shape") else values
     if values.is_complex() or values.is_meta or values.is_nested:
@@ -86,7 +93,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
             X = X.copy()
             for place in set(range(X.shape[1])) - set(categorical):
                 _check_column(X[:, place], place)
-                X[:, place], kinds[place] = _numbers(X[:, place])
+                X[:, place], kinds[place] = _numbers(X[:, place], place)
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
         return (X, kinds) if times is None else (times[0], [times[1]] * len(kinds))
     frame = X
@@ -95,7 +102,7 @@ def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
             continue
         column = X.iloc[:, place]
         _check_column(column, name)
-        numbers, kinds[place] = _numbers(column)
+        numbers, kinds[place] = _numbers(column, name)
         if numbers is not column:
             frame = X.copy(deep=False) if frame is X else frame
             frame.isetitem(place, numbers)
@@ -109,12 +116,18 @@ def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: S
             raise InputError(f"column {format_value(str(name))} of X must hold {then} as in fit, got {now}")
 
 
-def _numbers(column: Any) -> tuple[Any, str]:
+def _numbers(column: Any, name: Any) -> tuple[Any, str]:
     """Return a column of times as days, one of objects without values that NumPy has no number for, and its kind."""
     if (times := days_of(column)) is not None:
         return times
-    missing = [is_missing(value) for value in column] if column.dtype == object else [False]
-    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if any(missing) else column, NO_TIMES
+    if getattr(column.dtype, "kind", "O") != "O":
+        return column, NO_TIMES
+    missing = [is_missing(value) for value in column]
+    for value, unknown in zip(column, missing, strict=True):
+        if hasattr(column, "iloc") and not (unknown or _is_number(value)):  # scikit-learn's error names no column
+            raise InputError(f"column {format_value(str(name))} of X must hold numbers, got {format_value(value)}")
+    fill = any(missing) and column.dtype == object
+    return np.where(missing, np.nan, np.asarray(column, dtype=object)) if fill else column, NO_TIMES
 
 
 def _check_column(column: Any, name: Any) -> None:
@@ -136,10 +149,10 @@ def _check_column(column: Any, name: Any) -> None:
     )
 
 
-def _is_number(text: str) -> bool:
+def _is_number(value: Any) -> bool:
     try:
-        float(text)
-    except ValueError:
+        float(value)
+    except (TypeError, ValueError):
         return False
     return True
 

@@ -1,5 +1,6 @@
 """Frames of other libraries, dates, text, tensors; and warnings of what a table may hide."""
 
+import re
 import time
 import warnings
 from typing import Any
@@ -174,3 +175,29 @@ def test_it_is_cheap_and_wide_tables_are_left_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_traps(x, y, levels, range(len(levels)), [False] * len(levels))
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ([[1]] * len(X), "column 'odd' of X must hold numbers, got [1]"),
+        (pd.interval_range(0, len(X)), "column 'odd' of X must hold numbers, got Interval(0, 1, closed='right')"),
+        ([pd.DateOffset(days=1)] * len(X), "column 'odd' of X must hold numbers, got <DateOffset: days=1>"),
+    ],
+)
+def test_a_column_of_what_is_no_number_is_refused_by_name(column: Any, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        quick().fit(pd.DataFrame(X, columns=list("abcd")).assign(odd=column), Y)
+
+
+def test_rows_by_name_alone_are_refused_and_what_is_masked_is_missing() -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = quick().fit(X, Y)
+    for given in (frame.to_dict("list"), frame.to_dict("records"), frame.to_records(index=False)):
+        for call in (model.predict, lambda rows: quick().fit(rows, Y)):
+            with pytest.raises(InputError, match=r"X must be an array or a frame, got a .*: pd.DataFrame\(X\) is a"):
+                call(given)
+    masked, gaps = np.ma.masked_greater(X, 1), np.where(X > 1, np.nan, X)
+    assert np.array_equal(quick().fit(masked, Y).predict(masked), quick().fit(gaps, Y).predict(gaps))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        quick().fit(X, np.ma.masked_greater(Y, Y.mean()))

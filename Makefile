@@ -139,7 +139,7 @@ test-all: $(VENV)/.dev ## Every test, slow ones and those on real data
 test-data: $(VENV)/.dev ## The tests that read raw files
 	$(TESTS) -m 'data and not slow and not gpu' --timeout 600
 
-reliability: $(VENV)/.dev ## Kill, race, fill the disk, flip bits: for real
+reliability: $(VENV)/.dev ## Kill, race, fill the disk: for real
 	$(PY) -m pytest -n 2 -m slow --timeout 1800 tests/reliability
 
 release: $(VENV)/.ready ## Build wheel and sdist in outputs/dist

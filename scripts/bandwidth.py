@@ -7,8 +7,8 @@ Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from scripts.records import names
 from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
 from scripts.report.figures import bandwidth_figure
-from scripts.report.rendering import to_png, write_figures
+from scripts.report.rendering import fills, to_png, write_figures
 from scripts.report.result_table import markdown_table
 
 GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviation
@@ -41,28 +41,14 @@ KEYS = {
     "dataset.": "options of the dataset",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
-    "check": "1 measures the published bandwidths of all datasets at hand, into results/tables/bandwidth.md; default 0",
+    "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.csv; default 0",
 }
-PAGE = "tables/bandwidth.md"
+PAGE = "results/tables/bandwidth.md"
 SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # of a terminal, in label units
-PAGE_HEAD = """# What the published bandwidths do
-
-Training labels of seed 0. Effective fraction: median over rows of 1 / sum_j P_ij², divided by N, self included; pair
-gap: mean label distance of drawn pairs; uniform gap: that of uniform pairs. Worth searching: bandwidths with 3 % to
-60 % of the data as effective partners.
-"""
-PAGE_MIDDLE = "\n![Effective fraction over the bandwidth](../figures/bandwidth.png)\n"
-ABSENT = "Not here: {} ([why](../../docs/data.md#what-is-missing)). "
-PAGE_END = "{}`make reproduce-bandwidth-check` makes this page.\n"
 HEAD = (
     "dataset", "label std", "bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict",
     "where from", "worth searching",
 )  # fmt: skip
-
-
-def percent_text(share: float) -> str:
-    """Return a share in percent, with as many digits as tell it from 0 and from 100."""
-    return f"{100 * share:.3f} %" if share < 0.001 or share > 0.99 else f"{100 * share:.1f} %"
 
 
 def dataset_labels(*words: str) -> np.ndarray:
@@ -73,11 +59,12 @@ def dataset_labels(*words: str) -> np.ndarray:
 
 def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
     """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset."""
-    published = defaultdict[str, list[tuple[float, str]]](list)
+    published: dict[str, dict[float, list[str]]] = {}
     for r in read_csv(results / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
-            published[names.spelling("dataset", r["dataset"])].append((float(r["value"]), r["source"]))
-    return dict(published)
+            of_dataset = published.setdefault(names.spelling("dataset", r["dataset"]), {})
+            of_dataset.setdefault(float(r["value"]), []).append(r["source"])
+    return {name: [(b, ", ".join(sources)) for b, sources in mine.items()] for name, mine in published.items()}
 
 
 def spread_of(labels: np.ndarray) -> float:
@@ -92,9 +79,9 @@ def bandwidth_grid(labels: np.ndarray) -> list[float]:
 
 
 def check_bandwidths(results: Path = RESULTS) -> str:
-    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.csv, its page and its figure.
+    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.csv and its figure.
 
-    Nothing is written where a dataset is not at hand that these files have.
+    Returns what its page shows. Nothing is written where a dataset is not at hand that these files have.
     """
     records, curves = [], {}
     for name, wanted in published_bandwidths().items():
@@ -107,14 +94,13 @@ def check_bandwidths(results: Path = RESULTS) -> str:
         curves[names.dataset_title(name)] = over, [diagnose(labels, b) for b, _ in sorted(wanted)], float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
-    text, file = bandwidth_page(records), results / "bandwidth.csv"
+    text, file = bandwidth_table(records), results / "bandwidth.csv"
     there = {r["dataset"] for r in read_csv(file)} if file.is_file() else set()
     if absent := there - {r["dataset"] for r in records}:
-        return f"{text}\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
+        return f"{text}\n\nNothing is written: it has {', '.join(sorted(absent))}, whose files are not at hand."
     write_figures({"figures/bandwidth.png": bandwidth_figure(curves)}, results)
     write_atomically(file, to_csv(records, list(records[0])))
-    write_atomically(results / PAGE, text)
-    return text
+    return f"{text}\n\nMeasured into {file}; `python -m scripts.render` fills {PAGE}"
 
 
 def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
@@ -128,22 +114,26 @@ def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, s
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
 
-def bandwidth_page(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the text of results/tables/bandwidth.md that the rows of results/bandwidth.csv give."""
-    lines = dict[tuple[str, str], list[str]]()
+def bandwidth_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the table of results/tables/bandwidth.md that the rows of results/bandwidth.csv give."""
+    lines = []
     for r in rows:
-        if line := lines.get((r["dataset"], r["bandwidth"])):
-            line[-2] += f", {r['source'].partition(' tab:')[0]}"
-            continue
         digits = [f"{float(r[key]):.4g}" for key in ("label_std", "bandwidth", "pair_gap", "uniform_gap")]
-        shares = [percent_text(float(r[key])) for key in ("effective_fraction", "self_probability")]
+        shares = [float(r[key]) for key in ("effective_fraction", "self_probability")]
+        percents = [f"{100 * s:.3f} %" if s < 0.001 or s > 0.99 else f"{100 * s:.1f} %" for s in shares]
         searched = f"{float(r['suggested_low']):.3g} to {float(r['suggested_high']):.3g}"
-        begin = [names.dataset_title(r["dataset"]), *digits[:2], *shares, *digits[2:]]
-        lines[r["dataset"], r["bandwidth"]] = [*begin, r["verdict"], r["source"].partition(" tab:")[0], searched]
-    there = {r["dataset"] for r in rows}
-    absent = ", ".join(names.dataset_title(name) for name in published_bandwidths() if name not in there)
-    end = PAGE_END.format(ABSENT.format(absent) if absent else "")
-    return "\n".join([PAGE_HEAD, markdown_table(HEAD, list(lines.values())), PAGE_MIDDLE, end])
+        begin = [names.dataset_title(r["dataset"]), *digits[:2], *percents, *digits[2:]]
+        lines.append([*begin, r["verdict"], re.sub(r" tab:\w+", "", r["source"]), searched])
+    return markdown_table(HEAD, lines)
+
+
+@fills
+def published_page() -> dict[str, dict[str, str]]:
+    """Return the table of the committed numbers, and which datasets are not in it."""
+    rows = read_csv(RESULTS / "bandwidth.csv")
+    absent = published_bandwidths().keys() - {r["dataset"] for r in rows}
+    titles = ", ".join(names.dataset_title(name) for name in published_bandwidths() if name in absent)
+    return {PAGE: {"bandwidths": bandwidth_table(rows), "absent": titles}}
 
 
 def look_at(given: Args) -> None:

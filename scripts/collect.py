@@ -23,7 +23,7 @@ import pandas as pd
 
 from cmixup.errors import InputError, format_value
 from cmixup.files import write_atomically
-from cmixup.metrics import NAIVE, metric_of
+from cmixup.metrics import metric_of
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
@@ -99,15 +99,13 @@ def collect_sweeps(
         # ERM has no option of a method, and stands beside every value of one.
         beside = {key: value for key, value in rest.items() if not key.startswith("method")}
         beside |= {} if option == "method" else {"method": ERM}
-        rivals, begin = erm[erm["others"] == json.dumps(beside, sort_keys=True)], f"test_{score}_{NAIVE}"
+        rivals = erm[erm["others"] == json.dumps(beside, sort_keys=True)]
         whole = of_method or option == "method"
         every = by_seed(rivals, f"test_{score}") if whole else {}
         at = {} if whole else {p.value: p.scores for p in sweep_points(rivals, option, score)}
         swept = [replace(p, erm=at.get(p.value, every)) for p in swept]
         lines = {ERM: every} if of_method and every else {}
-        naive = mine[[name for name in mine if name.startswith(begin)]].drop_duplicates().dropna(axis="columns")
-        first = {name.removeprefix(begin): value for name, value in naive.iloc[0].items()}
-        collected.append(Sweep(label, option, score, swept, lines, naive=first if len(naive) == 1 else {}))
+        collected.append(Sweep(label, option, score, swept, lines))
     if not collected:
         raise InputError(f"there is no sweep over {option} here; {'; '.join(left_out)}")
     return collected, left_out
@@ -168,9 +166,6 @@ def collected_page(groups: Sequence[Sweep]) -> str:
             for split, point in (("test", on_test), ("validation, by which options are to be chosen", on_val))
             if point
         ]
-        if group.naive:
-            listed = [f"{name.replace('_', ' ')} {value:.{decimals}f}" for name, value in group.naive.items()]
-            best.append(f"Without a network, on test: {', '.join(listed)}.")
         parts += [f"## {_escaped_cell(group.title)}", markdown_table(head, rows)]
         parts.append(" ".join(best) or "No value has a finite mean.")
     return markdown_page(*parts)
@@ -213,18 +208,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         given = parse_args(argv, KEYS, __doc__, names=("folders",))
         if not (over := given.get("over")):
             raise InputError("over must name an option, such as over=method.bandwidth")
-        names_given = given.get("folders", str(given.out / "runs"))
-        folders = [
-            Path(typed_path(name)) for name in split_names(names_given, lambda name: Path(typed_path(name)).is_dir())
-        ]
-        runs, unfinished = find_runs(folders)
+        place, method = given.get("folders", str(given.out / "runs")), given.get("method", "")
+        runs, unfinished = find_runs(
+            [Path(typed_path(name)) for name in split_names(place, lambda name: Path(typed_path(name)).is_dir())]
+        )
+        if unfinished:
+            print(f"left out: {unfinished} runs that are not finished", file=sys.stderr)
         mine = narrowed_runs(runs, {key: given.get(key, "") for key in WHERE if key != "method"})
-        method = given.get("method", "")
-        try:
-            groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)
-        except InputError as error:
-            more = f"; {unfinished} runs are not finished: they failed, or still train" if unfinished else ""
-            raise InputError(f"{error}{more}") from None
+        groups, left_out = collect_sweeps(mine, over, given.get("metric", ""), method)
         mine = narrowed_runs(mine, {"method": method})
         datasets, methods = (sorted(set(mine[key])) for key in ("dataset", "method"))
         which = datasets if len(datasets) <= MOST_NAMED else [f"{len(datasets)}_datasets"]
@@ -235,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for suffix, content in made.items():
             write_atomically(stem.parent / f"{stem.name}{suffix}", content)
         print_page(str(made[".md"]))
-        for line in [*left_out, *[f"{unfinished} runs that are not finished"] * bool(unfinished)]:
+        for line in left_out:
             print(f"left out: {line}", file=sys.stderr)
         print(f"Written: {stem}{', '.join(made)}")
 

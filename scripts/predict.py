@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,38 +54,42 @@ KEYS = {
 
 FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing", "dayfirst")
 READING = (*FORMAT, "fill", "skip_broken")  # options of datasets that say how new data are read
+LITERAL = re.compile(r"\[.*\]|true|false|\d+")  # of a command line; other values are texts
+FILE = "file"  # column of the predictions of images
+#: The words of new data, and the format of the `preprocessing.json` of runs that take them.
+KINDS = {
+    "table": TABLE_FORMAT,
+    "images": IMAGES_FORMAT,
+    "arrays": ARRAYS_FORMAT,
+    "x": ARRAYS_FORMAT,
+    "series": SERIES_FORMAT,
+}
 
 
 def run_options(run: SavedRun, given: Mapping[str, str]) -> dict[str, Any]:
     """Return the options of a run's dataset, with those that are given for the new data."""
     config = yaml.safe_load(checked(run.folder / "config.yaml").read_text())["dataset"]
-    new = {key.removeprefix("dataset."): value for key, value in given.items()}
-    for key in (key.removeprefix("dataset.") for key in given if key.startswith("dataset.")):
-        if key not in READING or key not in config:
+    for key, value in given.items():
+        name = key.removeprefix("dataset.")
+        if name in config and name in READING:
+            config[name] = yaml.safe_load(value) if LITERAL.fullmatch(value) else value
+        elif name != key or name in READING:
             named = ", ".join(f"dataset.{key}" for key in READING if key in config) or "none for this run"
-            raise InputError(f"option dataset.{key} is none of those that say how new data are read: {named}")
-    literal = re.compile(r"\[.*\]|true|false|\d+")
-    return config | {
-        key: yaml.safe_load(value) if literal.fullmatch(value) else value
-        for key, value in new.items()
-        if key in READING
-    }
+            raise InputError(f"option {key} is none of those that say how new data are read: {named}")
+    return config
 
 
-def read_new(
-    path: Path, run: SavedRun, text: Sequence[str] = (), given: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def format_of(options: Mapping[str, Any]) -> Format:
+    """Return how a file of new rows is written: decimal sign, encoding, unknown values."""
+    named = {key: options[key] for key in FORMAT if key in options and key != "missing"}
+    return Format(**named, missing=as_names(options.get("missing")))
+
+
+def read_new(path: Path, run: SavedRun, text: Sequence[str] = (), given: Mapping[str, str] = {}) -> pd.DataFrame:
     """Read a table as the run read its own, but for what is given; columns `text` stay text."""
     if not path.is_file():
         raise InputError(f"new rows must be in a text file with a header, got {path}: no such file")
-    return read_table(path, format_of(run, given or {}), (*text, *getattr(run.preprocessing, "text", ())))
-
-
-def format_of(run: SavedRun, given: Mapping[str, str]) -> Format:
-    """Return how a file of new rows is written: decimal sign, encoding, unknown values."""
-    config = run_options(run, given)
-    options = {key: config[key] for key in FORMAT if key in config and key != "missing"}
-    return Format(**options, missing=as_names(config.get("missing")))
+    return read_table(path, format_of(run_options(run, given)), (*text, *getattr(run.preprocessing, "text", ())))
 
 
 def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
@@ -124,19 +128,13 @@ def columns_of_id(given: Args) -> list[str]:
     return [" ".join(name.split()) for name in joined]
 
 
-def read_rows(run: SavedRun, given: Args) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a table as what it is and as what `run.predict` takes."""
-    frame = read_new(given.path("table"), run, columns_of_id(given), given)
-    return frame, frame
-
-
 def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
     """Return a table of images, or of their names below the folder alone, and their files."""
     folder = given.path("images")
     if "labels" in given:
         options = run_options(run, given)
         image = str(options.get("image") or "")
-        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(run, given))
+        table = read_image_table(given.path("labels"), folder, image, columns_of_id(given), format_of(options))
         if table.wrong and not options["skip_broken"]:
             raise InputError(f"{table.wrong[min(table.wrong)]} (dataset.skip_broken=true goes on without)")
         if table.wrong:
@@ -166,41 +164,24 @@ def read_new_arrays(run: SavedRun, given: Args) -> tuple[pd.DataFrame, Any]:
     return frame, arrays["x"]
 
 
-class Kind(NamedTuple):
-    """How new data of a kind are read.
+def read_inputs(word: str, run: SavedRun, given: Args) -> tuple[pd.DataFrame | None, Any]:
+    """Return a frame with a row for each prediction, and what `run.predict` takes.
 
-    Attributes:
-        format: of the run's `preprocessing.json`.
-        read: returns a frame with a row for each prediction, and what `run.predict` takes. None instead of a frame
-            stands for the index of the predictions, all of which is written.
-        columns: of the frame, that are written whatever `id` says.
+    None instead of a frame stands for the index of the predictions, which has the times of series.
     """
-
-    format: str
-    read: Callable[[SavedRun, Args], tuple[pd.DataFrame | None, Any]]
-    columns: tuple[str, ...] = ()
-
-
-def read_series(run: SavedRun, given: Args) -> tuple[None, pd.DataFrame]:
-    """Return the rows of series; the predictions have an index of times of their own."""
-    return None, read_new(given.path("series"), run, given=given)
-
-
-FILE = "file"  # column of the predictions of images
-KINDS = {
-    "table": Kind(TABLE_FORMAT, read_rows),
-    "images": Kind(IMAGES_FORMAT, read_images, (FILE,)),
-    "arrays": Kind(ARRAYS_FORMAT, read_new_arrays),
-    "x": Kind(ARRAYS_FORMAT, read_new_arrays),
-    "series": Kind(SERIES_FORMAT, read_series),
-}
+    if word == "images":
+        return read_images(run, given)
+    if word in ("arrays", "x"):
+        return read_new_arrays(run, given)
+    rows = read_new(given.path(word), run, columns_of_id(given) if word == "table" else (), given)
+    return rows if word == "table" else None, rows
 
 
 def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     """Write the predictions for new data, after the columns of them that `id` names."""
-    made, kind = run.preprocessing, KINDS[word]
-    if getattr(made, "format", "") != kind.format:
-        other = next((word for word, kind in KINDS.items() if kind.format == getattr(made, "format", "")), "")
+    made = run.preprocessing
+    if (form := getattr(made, "format", "")) != KINDS[word]:
+        other = next((other for other, its in KINDS.items() if its == form), "")
         advice = f"give {other}=" if other else "cmixup.load_run(folder).predict(inputs) takes arrays"
         raise InputError(f"run {run.folder} was not trained on {word}=; {advice}")
     new, out = given.path(word), given.path("out") if "out" in given else Path("predictions.csv")
@@ -212,7 +193,7 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     if isinstance(made, SeriesPreprocessing):
         fill = check_choice("fill", options["fill"], FILLS)
         run = replace(run, preprocessing=replace(run.preprocessing, fill=fill))
-    frame, rows = kind.read(run, given)
+    frame, rows = read_inputs(word, run, given)
     known = [] if frame is None else list(frame)
     ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
     for name in ids:
@@ -223,10 +204,10 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
         predicted = run.predict(rows, source=str(new))
     for warning in caught:
         print(f"warning: {warning.message}", file=sys.stderr)
-    columns = kind.columns
+    columns = [FILE] if word == "images" else []
     if frame is None:
         frame = predicted.index.to_frame()
-        columns = tuple(frame)
+        columns = list(frame)
     predicted = predicted.set_axis(frame.index)
     first = [name for name in dict.fromkeys([*columns, *ids]) if name not in predicted]
     kept = pd.concat([frame[first].map(plain_cell), predicted], axis=1).rename(columns=plain_cell)

@@ -107,43 +107,6 @@ def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job]
     print(f"\nWritten: {', '.join(map(str, paths.values()))}; runs in {choice.out}/runs")
 
 
-def reproduce_experiment(experiment: Experiment, choice: Choice, more: str) -> None:
-    """Train the cells of one experiment and show it; `more` is the command that trains what takes too long here.
-
-    Where cells could not be trained an `InputError` says so, once the others have been shown.
-    """
-    cells, missing = plan_cells(experiment, choice)
-    if missing:
-        print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
-    too_long = any(TOO_LONG in line for line in missing)
-    print(missing_runs(experiment, cells), file=sys.stderr)
-    untrained = train_cells(experiment, cells)
-    for line in (line for job in cells for line in bandwidth_warnings(job)):
-        print(line, file=sys.stderr)
-    show_experiment(experiment, choice, cells, [*missing, *untrained])
-    if too_long:
-        print(more)
-    if untrained:
-        others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
-        raise InputError(f"not trained: {untrained[0]}{others}")
-
-
-def print_plan(experiment: Experiment, choice: Choice) -> None:
-    """Print a line for each cell that is missing, with its minutes on one core, and for each that is not trained."""
-    cells, missing = plan_cells(experiment, choice, fetching=False)
-    for job in (job for job in cells if job.pending):
-        print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {estimate_minutes(job):.1f} min")
-    for line in missing:
-        print(f"{experiment.name}: not trained: {line}")
-    print(missing_runs(experiment, cells))
-
-
-def missing_runs(experiment: Experiment, cells: Sequence[Job]) -> str:
-    """Return how many runs of an experiment are missing, and about how long they take."""
-    runs, minutes = sum(len(job.pending) for job in cells), sum(map(estimate_minutes, cells))
-    return f"{experiment.name}: {runs} runs are missing, about {minutes:.0f} minutes on one core"
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point."""
     with user_errors():
@@ -164,15 +127,36 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def reproduce_by_words(experiment: Experiment, given: Args) -> None:
-    """Reproduce an experiment as the command line narrows it, or with `dry_run` print what is missing."""
-    budget = math.inf if given.get("budget") == "0" else given.number("budget", experiment.budget_minutes)
+    """Train the cells of an experiment as the command line narrows it, and show it.
+
+    Where cells could not be trained an `InputError` says so, once the others have been shown. With `dry_run` a line for
+    each cell that is missing, with its minutes on one core, and for each that is not trained is all.
+    """
+    budget = (given.numbers("budget") or [experiment.budget_minutes])[0] or math.inf
     experiment, choice = replace(experiment, budget_minutes=budget), choice_of(experiment, given)
-    if given.switch("dry_run"):
-        print_plan(experiment, choice)
+    dry = given.switch("dry_run")
+    cells, missing = plan_cells(experiment, choice, fetching=not dry)
+    runs, minutes = sum(len(job.pending) for job in cells), sum(map(estimate_minutes, cells))
+    left = f"{experiment.name}: {runs} runs are missing, about {minutes:.0f} minutes on one core"
+    if dry:
+        for job in (job for job in cells if job.pending):
+            print(f"{experiment.name}: {job.label}: {len(job.pending)} runs, about {estimate_minutes(job):.1f} min")
+        print("\n".join([*(f"{experiment.name}: not trained: {line}" for line in missing), left]))
         return
-    kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
-    more = f"python -m scripts.reproduce {shlex.join([experiment.name, *kept])} budget=0    trains all of these"
-    reproduce_experiment(experiment, choice, more)
+    if missing:
+        print(f"{len(missing)} cells are not trained here; they are listed at the end", file=sys.stderr)
+    print(left, file=sys.stderr)
+    untrained = train_cells(experiment, cells)
+    for line in (line for job in cells for line in bandwidth_warnings(job)):
+        print(line, file=sys.stderr)
+    show_experiment(experiment, choice, cells, [*missing, *untrained])
+    if any(TOO_LONG in line for line in missing):
+        kept = [f"{key}={value}" for key, value in given.items() if key not in ("experiment", "budget")]
+        more = shlex.join([experiment.name, *kept])
+        print(f"python -m scripts.reproduce {more} budget=0    trains all of these")
+    if untrained:
+        others = f"; and {len(untrained) - 1} more" if untrained[1:] else ""
+        raise InputError(f"not trained: {untrained[0]}{others}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from scripts.config.compose import (
     compose_train,
     is_own,
     option_names,
-    override_word,
     override_words,
     part_file,
     read_part,
@@ -51,13 +49,14 @@ from scripts.driver.locks import holding_locks
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
-from scripts.records.run_tables import Report
+from scripts.records.run_tables import Report, options_text
 
 FILE = "tuned.jsonl"  # below results/
 TRIALS = 16
 PRESETS = {"paper": TUNED, "default": TUNED_DEFAULT}  # what is made, by the preset that tuning starts from
 LR_FACTORS = {TUNED: (1.0, 0.3, 3.0), TUNED_DEFAULT: (1.0, 0.3, 3.0, 0.1)}
 WEIGHT_DECAYS = (0.0, 1e-5, 1e-4, 1e-3)  # of preset tuned_default
+TRIED = ("method.", "train.lr", "train.weight_decay")  # begin the options of a grid
 OPTION = "dataset."  # begins an option of a dataset, such as the path of a table
 EPOCHS = "train.epochs="
 KEYS = {
@@ -99,21 +98,9 @@ def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
         write_atomically(path, head + "".join(f"{line[1:-2]}\n" for line in lines))
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One configuration to try: a command of scripts.train, its job, and the point of the grid, {} for the preset."""
-
-    command: list[str]
-    job: Job
-    point: dict[str, Any]
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What its point changes of the preset that tuning starts from."""
-        return {key: value for key, value in sorted(self.job.options.items()) if key in self.point}
-
-    def __str__(self) -> str:
-        return " ".join(f"{key}={value}" for key, value in self.values.items()) or f"preset {self.job.config['preset']}"
+def values_of(trial: Job) -> dict[str, Any]:
+    """Return what a trial changes of the preset that tuning starts from."""
+    return {key: value for key, value in sorted(trial.options.items()) if key.startswith(TRIED)}
 
 
 def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str, Any]]:
@@ -137,7 +124,7 @@ def grid_points(dataset: str, method: str, preset: str = TUNED) -> list[dict[str
 
 def make_trials(
     dataset: str, method: str, given: Sequence[str] = (), budget: int = TRIALS, preset: str = TUNED
-) -> list[Trial]:
+) -> list[Job]:
     """Return the trials of one method: the preset to start from, then a seeded sample of `grid_points` without return.
 
     Points that this preset or an earlier trial already is, and those that do not fit the dataset (a k above the
@@ -148,17 +135,16 @@ def make_trials(
         f"seed={TUNE_SEED}", "logger=none",
         *given,
     ]  # fmt: skip
-    trials = {(job := plan_job(compose_train(base))).folder: Trial(base, job, {})}
+    trials = {(job := plan_job(compose_train(base))).folder: job}
     candidates = grid_points(dataset, method, preset)
     for k in np.random.default_rng(TUNE_SEED).permutation(len(candidates)):
         if len(trials) == budget:
             break
-        command = [*base, *(override_word(key, value) for key, value in candidates[k].items())]
         try:
-            job = plan_job(compose_train(command))
+            job = plan_job(compose_train([*base, *override_words(candidates[k])]))
         except InputError:
             continue
-        trials.setdefault(job.folder, Trial(command, job, candidates[k]))
+        trials.setdefault(job.folder, job)
     return list(trials.values())
 
 
@@ -171,18 +157,18 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
-        if not trials[0].job.dataset.synthetic:
-            trials[0].job.dataset.fetch()  # once, before several processes ask for the same file
-    work = [trial.job for trials in planned.values() for trial in trials]
+        if not trials[0].dataset.synthetic:
+            trials[0].dataset.fetch()  # once, before several processes ask for the same file
+    work = [trial for trials in planned.values() for trial in trials]
     for problem in train_items(items_of(work, stacks_of(work)), "tuning", workers=jobs):
         print(problem, file=sys.stderr)
     options = [word for word in given if word.startswith(OPTION)]
     epochs = [word.removeprefix("train.") for word in given if word.startswith(EPOCHS)]
     for (dataset, method), trials in planned.items():
-        folders, config = [RunFolder(trial.job.run_folder(TUNE_SEED)) for trial in trials], trials[0].job.config
+        folders, config = [RunFolder(trial.run_folder(TUNE_SEED)) for trial in trials], trials[0].config
         reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
         best = choose_trial(reports)
-        winner, values = reports[best], trials[best].values
+        winner, values = reports[best], values_of(trials[best])
         assert winner is not None
         scores = [validation_score(report) if report else None for report in reports]
         own = is_own(config)
@@ -194,15 +180,16 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
             "commit": winner["commit"], "dirty": winner["dirty"], "model": config["model"]["name"], "seed": TUNE_SEED,
             "budget": budget, "metric": winner["selection"], "best": best,
-            "trials": [{"options": t.values, "val": score} for t, score in zip(trials, scores, strict=True)],
+            "trials": [{"options": values_of(t), "val": score} for t, score in zip(trials, scores, strict=True)],
         })  # fmt: skip
         file = (place or RESULTS) / FILE
         with holding_locks(file.parent, [FILE], wait=True):  # others may write it, too
             lines = file.read_text().splitlines() if file.is_file() else []
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
-        tried = f"best validation {winner['selection']} {last}, {trials[0]} {first}"
-        print(f"{dataset} {method}: {tried}: {trials[best]} -> {path}")
+        start = f"preset {config['preset']}"
+        tried = f"best validation {winner['selection']} {last}, {start} {first}"
+        print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {path}")
         if options:
             words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
             print("python -m scripts.train", shlex.join(words))

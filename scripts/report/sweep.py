@@ -40,7 +40,6 @@ class Sweep:
     metric: str
     points: list[Point]  # in ascending order of their values
     lines: dict[str, dict[int, float]] = field(default_factory=dict)  # test scores of other methods, by name and seed
-    naive: dict[str, float] = field(default_factory=dict)  # of test, of predictions without training, where all agree
 
 
 def seed_interval(scores: Mapping[int, float]) -> Interval:

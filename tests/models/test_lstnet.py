@@ -94,16 +94,6 @@ def test_the_two_conv_passes_have_separate_dropout_masks() -> None:
 # ---- attention
 
 
-def test_dot_product_attention_by_hand() -> None:
-    """States (1, 0), (0, 1), (1, 2); the last scores 1, 2 and 5 against them."""
-    states = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])[:, None]
-    powers = [math.exp(k) for k in (1, 2, 5)]
-    a, b, c = (p / sum(powers) for p in powers)
-    attention = Attention(2, "dot")
-    torch.testing.assert_close(attention.weights(states)[:, 0], torch.tensor([a, b, c]))
-    torch.testing.assert_close(attention(torch.zeros(1), states), torch.tensor([[a + c, b + 2 * c]]))
-
-
 def test_cosine_attention_by_hand() -> None:
     states = torch.tensor([[2.0, 0.0], [0.0, 3.0], [0.0, 5.0]])[:, None]
     powers = [1.0, math.e, math.e]

@@ -40,6 +40,8 @@ BACKBONES: dict[str, tuple[Callable[[], Any], tuple[int, ...], tuple[str, ...], 
 
 #: Networks of the paper and of its release, and how many parameters each has; what WILDS calls ResNet50 has 42,517,889.
 SIZES: list[tuple[Callable[[], Any], int]] = [
+    (lambda: ConvMAML((1, 128, 128), 15), 844_916 + 111_489 + 256),  # encoder, decoder, and shifts of its normalisation
+    (lambda: ConvMAML((1, 128, 128), 15, width=16), 844_916 + 160 + 3 * (16 * 16 * 9 + 16) + 17 + 4 * 16),
     (lambda: DeepDTA((63 * 100 + 26 * 1000,), 1), 94_528 + 118_464 + 180_736 + 129),
     *((lambda d=d: FCN3((d,), 1), n) for d, n in ((5, 17_409), (7, 17_665), (17, 18_945), (122, 32_385))),
     (lambda: LSTNet((168, 8), 8, 50, 50), 19_998),

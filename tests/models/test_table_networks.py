@@ -53,9 +53,7 @@ def test_initialisation_is_pytorchs_default() -> None:
 def made(**changes: Any) -> tuple[RealMLP, torch.Tensor]:
     torch.manual_seed(0)
     model = RealMLP((5,), 2, **{"width": 16, "depth": 2, "dropout": 0.0, **changes})
-    with torch.no_grad():
-        for parameter in model.parameters():  # the beginning has ones and zeros, which would hide what is left out
-            parameter.add_(torch.randn_like(parameter))
+    randomised(model)
     return model, torch.randn(7, 5)
 
 

@@ -19,21 +19,6 @@ from scripts.driver.job import plan_job
 from tests.scripts.jobs import execute_job
 
 CODE = {
-    "my_method": """
-        from cmixup.training.method import Method, squared_errors
-
-        class Huber(Method):
-            '''Trains on the Huber loss.'''
-
-            def __init__(self, delta: float = 1.0):
-                super().__init__()
-                self.delta = delta
-
-            def loss(self, model, batch):
-                error = squared_errors(model(batch.x), batch.y).sqrt()
-                small = error.clamp_max(self.delta)
-                return (small * (error - small / 2)).mean(dim=-1)
-    """,
     "my_mixing": """
         import numpy as np
         import torch
@@ -75,7 +60,6 @@ CODE = {
     """,
 }
 CONFIGS = {
-    "method/my_method.yaml": "{name: my_method, title: Huber, _target_: parts.my_method.Huber, delta: 0.5}",
     "method/mixing/my_mixing.yaml": "{name: my_mixing, _target_: parts.my_mixing.Swap}",
     "method/lam/my_lam.yaml": "{name: my_lam, _target_: parts.my_lam.Flat}",
     "model/my_model.yaml": "{name: my_model, _target_: parts.my_model.Linear}",
@@ -131,7 +115,7 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (["dataset=wave", "method=my_method", "method.delta=2"], {"method.delta": 2.0}),
+        (["dataset=wave", "method=halving", "method.patience=2"], {"method.patience": 2}),
         (["dataset=wave", "method=cmixup", "model=my_model"], {}),
         (["method=cmixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
         (["method=local_mixup", "method/mixing=my_mixing"], {"method.mixing": "my_mixing"}),
@@ -162,7 +146,6 @@ def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("method=my_method +method.detla=1", r"method\.detla is not known; method takes delta"),
         ("method=halving +method.patince=1", r"method\.patince is not known; method takes patience, pairing, lam, lay"),
         ("method=halving method.layer=3", r"method\.layer must be a word, got 3"),
         ("method=halving ~method/lam", r"_target_ Halving cannot be called: missing .*'lam'"),
@@ -178,7 +161,7 @@ def test_new_parts_refuse_misspelt_options(words: str, message: str, parts: Path
         plan_job(config.compose_train(["dataset=wave", *words.split()]))
 
 
-EXPERIMENT = "{name: own, title: Mine, datasets: [wave], methods: [erm, my_method], seeds: 1, budget_minutes: 5}"
+EXPERIMENT = "{name: own, title: Mine, datasets: [wave], methods: [erm, halving], seeds: 1, budget_minutes: 5}"
 
 
 @pytest.fixture
@@ -210,7 +193,7 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
 ) -> None:
     folder, out = ["--config-dir", str(conf)], f"out={tmp_path}"
     words = normalize_arguments([*folder, "dataset=wave", "+run=fast", out, "logger=none"])
-    for method in ("my_method", "erm"):
+    for method in ("halving", "erm"):
         job = plan_job(config.compose_train([*words, f"method={method}"]))
         assert (job.settings.lr, job.options) == (0.5, {"train.lr": 0.5})
         execute_job(job)
@@ -227,13 +210,13 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
     for command in (bandwidth, collect):
         monkeypatch.setattr(command, "to_png", lambda _: b"")
     assert "wave: 200 labels" in in_a_new_process(bandwidth, "dataset=wave")
-    assert "own: wave my_method default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
-    assert "my_method" in in_a_new_process(collect, "over=method")
+    assert "own: wave halving default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
+    assert "halving" in in_a_new_process(collect, "over=method")
     in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
-    assert [trial.job.config["dataset"]["name"] for trial in planned] == ["wave"] * 2
-    for trial in (planned[0], *tune.make_trials("no2", "my_method", [out], 1)):  # an own dataset, an own method
-        dataset = trial.job.config["dataset"]["name"]
-        assert tuned_path(dataset, "tuned", trial.job.config) == tmp_path / "tuned" / f"{dataset}.yaml"
+    assert [trial.config["dataset"]["name"] for trial in planned] == ["wave"] * 2
+    for trial in (planned[0], *tune.make_trials("no2", "halving", [out], 1)):  # an own dataset, an own method
+        dataset = trial.config["dataset"]["name"]
+        assert tuned_path(dataset, "tuned", trial.config) == tmp_path / "tuned" / f"{dataset}.yaml"
 
 
 def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

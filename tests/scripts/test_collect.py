@@ -51,15 +51,6 @@ def test_of_a_score_that_grows_the_largest_is_best_and_nan_never() -> None:
     assert "No value has a finite mean." in collected_page([group])
 
 
-def test_naive_forecasts_stand_below_the_best_where_all_runs_have_the_same() -> None:
-    runs = [report(0, score, b) for b, score in ((0.1, 1.0), (0.2, 3.0))]
-    for run in runs:
-        run["scores"]["test"]["rmse_naive_last_value"] = 2.0
-    assert "on test: last value 2.000." in collected_page(collected(runs, "method.bandwidth")[0])
-    runs[1]["scores"]["test"]["rmse_naive_last_value"] = 2.5  # of another horizon
-    assert "Without" not in collected_page(collected(runs, "method.bandwidth")[0])
-
-
 ERM = [report(seed, score, method="erm") for seed, score in enumerate((1.5, 3.0))]
 
 

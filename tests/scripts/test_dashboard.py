@@ -33,7 +33,6 @@ def test_the_workspace_shows_what_runs_log() -> None:
     ("words", "error", "message"),
     [
         (["entity=nobody"], wandb.errors.CommError("entity nobody\nnot found"), "wandb: entity nobody not found"),
-        (["entity=me"], wandb.errors.UsageError("Use `wandb login` to log in."), "wandb: Use `wandb login` to log in."),
         ([], None, "entity must be given"),
         (["entity=me", "metric=rsme"], None, "metric must be one of"),
     ],

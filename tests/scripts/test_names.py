@@ -15,7 +15,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from cmixup.errors import InputError
-from scripts import bandwidth, collect, predict, train
+from scripts import predict, train
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train, normalize_arguments, override_word
 from scripts.config.words import as_typed, hydra_words, parse_word
@@ -214,22 +214,6 @@ def test_an_error_names_the_words_that_were_typed(typed: str, said: str, shown: 
 def test_a_word_for_other_data_is_refused_by_its_own_name(words: str, named: str) -> None:
     with pytest.raises(InputError, match=f"{named}.*data of your own are named by table=, images=, series=, arrays="):
         compose_train(normalize_arguments(words.split()))
-
-
-def test_a_name_that_is_not_there_stands_in_the_message_as_typed(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_table(here / "t.csv", "y")
-    for name in (*NAMES[:20], "a\u00a0b"):
-        bandwidth_words = ["table=t.csv", f"target={name}", f"out={here}"]
-        for command, words in ((bandwidth, bandwidth_words), (collect, [f"folders={name}", "over=method"])):
-            with pytest.raises(SystemExit):
-                command.main(words)
-            assert name.partition(",")[0] in capsys.readouterr().err
-        if not name.startswith("["):
-            with pytest.raises(InputError) as caught:
-                plan_job(compose_train(["table=t.csv", f"target={name}"])).dataset.load(0)
-            assert name in str(caught.value)
 
 
 SHORT = {

@@ -1,4 +1,4 @@
-"""New rows for a run in every usual form mean the same numbers, and scripts.predict takes what it advises."""
+"""New rows for a run in every usual form mean the same numbers."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 
 from cmixup import InputError, load_run
 from cmixup.inputs.arrays import ArrayPreprocessing
@@ -69,68 +68,6 @@ def test_series_take_their_own_predictions_with_times_in_the_index(tmp_path: Pat
     assert np.array_equal(alone.apply(one.set_index("time").rename_axis(None)), alone.apply(one))
     with pytest.raises(InputError, match="rows must be a data frame, a dict of columns or a list of dicts; scaled"):
         made.as_given(rows["load"].tolist())
-
-
-def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit):
-        predict.main(words)
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
-@pytest.mark.parametrize("word", ["encoding=cp1252", "dataset.encoding=cp1252"])
-def test_predict_takes_the_encoding_that_it_advises(
-    word: str, table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    new = tmp_path / "new.csv"
-    new.write_bytes("size;age;state;größe\n1;5;s1;ä\n".encode("cp1252"))
-    words = [f"run={table_run[0].run_folder(0)}", f"table={new}", f"out={tmp_path / 'p.csv'}"]
-    assert "encoding= names another, such as cp1252" in refusal(words, capsys)
-    predict.main([*words, word])
-    assert len(pd.read_csv(tmp_path / "p.csv")) == 1
-    assert "dataset.horizon is none of those that say how new data are read" in refusal(
-        [*words, "dataset.horizon=3"], capsys
-    )
-    assert "dataset.fill is none of those" in refusal([*words, "dataset.fill=linear"], capsys)
-
-
-def test_predict_takes_a_fill_broken_images_and_x(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = pd.DataFrame({"time": pd.date_range("2024", periods=80, freq="h"), "load": np.sin(np.arange(80))})
-    rows.to_csv(tmp_path / "s.csv", index=False)
-    rows.drop(index=70).to_csv(tmp_path / "gap.csv", index=False)
-    x = np.random.default_rng(0).normal(1000, 50, (60, 3))
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", x.sum(axis=1))
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    for k in range(20):
-        Image.fromarray(np.full((8, 8), 9 * k, np.uint8)).save(photos / f"{k}.png")
-    pd.DataFrame({"file": [f"{k}.png" for k in range(21)], "y": range(21)}).to_csv(tmp_path / "l.csv", index=False)
-    more = ["method=erm", "train.epochs=1", "logger=none"]
-    folders = {}
-    for name, words in {
-        "s": [f"series={tmp_path / 's.csv'}", "window=5", "horizon=1", "model=fcn3"],
-        "x": [f"x={tmp_path / 'x.npy'}", f"y={tmp_path / 'y.npy'}"],
-        "i": [f"images={photos}", f"labels={tmp_path / 'l.csv'}", "target=y", "dataset.size=8", "model=fcn3",
-              "dataset.skip_broken=true"],
-    }.items():  # fmt: skip
-        job = job_of(*words, *more, f"out={tmp_path / name}")
-        execute_job(job)
-        folders[name] = job.run_folder(0)
-    out = f"out={tmp_path / 'p.csv'}"
-    series = [f"run={folders['s']}", f"series={tmp_path / 'gap.csv'}", out]
-    assert "dataset.fill=previous or linear fills them" in refusal(series, capsys)
-    for word in ("dataset.fill=linear", "fill=previous"):
-        predict.main([*series, word])
-    assert "fill must be one of none, previous, linear, got 'mean'" in refusal([*series, "fill=mean"], capsys)
-    predict.main([f"run={folders['x']}", f"x={tmp_path / 'x.npy'}", out])
-    run = load_run(folders["x"])
-    assert pd.read_csv(tmp_path / "p.csv")["y"].to_numpy() == pytest.approx(run.predict(x.tolist())["y"].to_numpy())
-    images = [f"run={folders['i']}", f"images={photos}", f"labels={tmp_path / 'l.csv'}", out]
-    assert "(dataset.skip_broken=true goes on without)" in refusal([*images, "skip_broken=false"], capsys)
-    predict.main([*images, "skip_broken=true"])
-    assert len(pd.read_csv(tmp_path / "p.csv")) == 20
-    assert "1 rows have no image that can be used and are left out" in capsys.readouterr().err
 
 
 def test_predict_takes_dates_whose_month_comes_first(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """Own data from the command to predictions: the four kinds as one table, and what images alone have."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from omegaconf import DictConfig
 
 from cmixup.errors import InputError
-from cmixup.saved_run import load_run
 from scripts import bandwidth, predict, tune
 from scripts.config.compose import compose_train, tuned_path
-from scripts.config.words import hydra_words
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import pictures
 from scripts.driver.runs import RunFolder
+from scripts.train import run_training
 from tests.datasets.test_own_images import DIGITS, N, folder_of
 from tests.scripts.jobs import execute_job, killed_after, report_of
 
@@ -29,8 +26,12 @@ pytestmark = pytest.mark.usefixtures("no_git_session")
 SMALL = ("model.width=2", "train.epochs=2", "train.batch_size=8", "logger=none")
 
 
+def composed(out: Path, *words: str) -> DictConfig:
+    return compose_train([*words, f"out={out}"])
+
+
 def job_of(out: Path, *words: str) -> Job:
-    return plan_job(compose_train(hydra_words([*words, f"out={out}"])))
+    return plan_job(composed(out, *words))
 
 
 def words_of(place: Path) -> list[str]:
@@ -46,6 +47,7 @@ class Kind:
     column: str  # of the predictions
     stack: int  # seeds that train as one
     bad: tuple[tuple[tuple[str, ...], str], ...]  # words of the command, and what its line says
+    also: tuple[tuple[str, ...], ...] = ()  # words that are taken, too
 
 
 KINDS = {
@@ -55,7 +57,9 @@ KINDS = {
         ("images={place}/photos", "labels={place}/labels.csv"), "ink", 1,
         ((("table={place}/labels.csv",), "was not trained on table=; give images="),
          (("images={place}/photos", "labels={place}/labels.csv", "id=who"), "id 'who' is no column of "),
+         (("images={place}/photos", "labels={place}/more.csv"), "(dataset.skip_broken=true goes on without)"),
          (("images={place}/photos", "arrays={place}/d.npz"), "must name new data to predict")),
+        (("images={place}/photos", "labels={place}/more.csv", "skip_broken=true"),),
     ),
     "arrays": Kind(
         ("arrays={place}/d.npz", "train.batch_size=8"), ("arrays={place}/d.npz",), "y", 2,
@@ -63,13 +67,18 @@ KINDS = {
          (("arrays={place}/fewer.npz",), "y must be numbers (4, 1) as the labels of the run, got float64 (3,"),
          (("arrays={place}/more.npz",), "y must be numbers (4, 1)"),
          (("arrays={place}/text.npz",), "got <U1 (4,)")),
+        (("x={place}/x.npy",),),
     ),
     "table": Kind(
         ("table={place}/t.csv", "target=y", "train.batch_size=8"), ("table={place}/t.csv",), "y", 2,
         (((), "must name new data to predict, such as table=new.csv"),
          (("table=/nowhere.csv",), "no such file"),
          (("table={place}/t.csv", "out={place}/t.csv"), "out must be another file"),
+         (("table={place}/cp1252.csv",), "encoding= names another, such as cp1252"),
+         (("table={place}/t.csv", "dataset.horizon=3"), "dataset.horizon is none of those that say how"),
+         (("table={place}/t.csv", "dataset.fill=linear"), "dataset.fill is none of those"),
          (("table={place}/words.csv",), "words.csv, row 1, column 'x1': 'old' is not a number")),
+        tuple(("table={place}/cp1252.csv", f"{word}=cp1252") for word in ("encoding", "dataset.encoding")),
     ),
     "series": Kind(
         ("series={place}/rates.csv", "window=24", "horizon=3", "model=fcn3", "dataset.steps=all"),
@@ -77,7 +86,10 @@ KINDS = {
         ((("table={place}/t.csv",), "was not trained on table=; give series="),
          (("series={place}/short.csv",), "short.csv has 5 rows with a target; a window needs 24"),
          (("series={place}/other.csv",), "other.csv has no column 'britain'"),
+         (("series={place}/gap.csv",), "dataset.fill=previous or linear fills them"),
+         (("series={place}/gap.csv", "fill=mean"), "fill must be one of none, previous, linear, got 'mean'"),
          (("series={place}/rates.csv", "id=day"), "rates.csv; there are none")),
+        tuple(("series={place}/gap.csv", word) for word in ("dataset.fill=linear", "fill=previous")),
     ),
 }  # fmt: skip
 
@@ -87,6 +99,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of digits with their labels, arrays and a table of the same, a series, and new data that do not fit."""
     place = tmp_path_factory.mktemp("own")
     folder_of(place, patient=[f"00{k % 6}" for k in range(N)])
+    (place / "more.csv").write_text(f"{(place / 'labels.csv').read_text()}gone,1,000\n")
     x = np.stack(DIGITS).reshape(N, -1)
     np.savez(place / "d.npz", x=x, y=x.sum(axis=1))
     np.savez(place / "flat.npz", x=np.float64(1))
@@ -95,18 +108,21 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pd.DataFrame(x[:, 2:5], columns=["x1", "x2", "x3"]).assign(y=x.sum(axis=1))
     table.to_csv(place / "t.csv", index=False)
     table[:1].assign(x1="old").to_csv(place / "words.csv", index=False)
+    table[:1].assign(größe="ä").to_csv(place / "cp1252.csv", index=False, encoding="cp1252")
+    np.save(place / "x.npy", x)
     rates = 1 + 0.01 * np.random.default_rng(0).normal(size=(160, 2)).cumsum(axis=0)
     frame = pd.DataFrame(rates.round(6), columns=["australia", "britain"])
     frame.insert(0, "day", pd.date_range("1990-01-01", periods=len(frame)).strftime("%d.%m.%Y"))
-    parts = {"rates": frame, "before": frame[:-3], "short": frame[:5], "other": frame.drop(columns="britain")}
+    parts = {"rates": frame, "before": frame[:-3], "short": frame[:5], "other": frame.drop(columns="britain"),
+             "gap": frame.drop(index=150)}  # fmt: skip
     for name, part in parts.items():
         part.to_csv(place / f"{name}.csv", index=False)
     return place
 
 
-def own_job(kind: str, place: Path, out: Path, *words: str) -> Job:
+def own_words(kind: str, place: Path) -> list[str]:
     given = [word.format(place=place) for word in KINDS[kind].train]
-    return job_of(out, *given, "seeds=0..1", "train.epochs=2", "logger=none", *words)
+    return [*given, "seeds=0..1", "train.epochs=2", "logger=none"]
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -114,7 +130,7 @@ def own_run(
     request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None
 ) -> tuple[str, Job]:
     """A run of two seeds on data of each kind."""
-    job = own_job(request.param, place, tmp_path_factory.mktemp(request.param))
+    job = job_of(tmp_path_factory.mktemp(request.param), *own_words(request.param, place))
     execute_job(job)
     return request.param, job
 
@@ -141,18 +157,21 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
 ) -> None:
     """After its first epoch; of images the views of the second are the same ones, and so is every digit."""
     kind, whole = own_run
+    words = [*own_words(kind, place), "checkpoint_every=1"]
     with pytest.raises(KeyboardInterrupt):
-        execute_job(own_job(kind, place, tmp_path, "checkpoint_every=1"), killed_after(1))
-    again, epochs = own_job(kind, place, tmp_path, "checkpoint_every=1"), set[int]()
+        execute_job(job_of(tmp_path, *words), killed_after(1))
+    again, epochs = job_of(tmp_path, *words), set[int]()
     execute_job(again, lambda epoch, _: epochs.add(epoch))
     assert kind == "images" or epochs == {2}  # of images the second seed begins
     for seed in (0, 1):
         ours, theirs = (torch.load(job.run_folder(seed) / "checkpoint.pt", weights_only=True) for job in (again, whole))
         assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+        one, other = ((job.run_folder(seed) / "history.csv").read_text() for job in (again, whole))
+        assert one == other
 
 
-def test_new_data_that_do_not_fit_are_one_line(
-    own_run: tuple[str, Job], place: Path, capsys: pytest.CaptureFixture[str]
+def test_new_data_that_do_not_fit_are_one_line_and_the_option_that_it_names_helps(
+    own_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kind, job = own_run
     for words, message in KINDS[kind].bad:
@@ -161,6 +180,29 @@ def test_new_data_that_do_not_fit_are_one_line(
         (line,) = capsys.readouterr().err.splitlines()
         assert (stop.value.code, line.startswith("error: ")) == (2, True)
         assert message in line
+    for words in KINDS[kind].also:
+        given = [word.format(place=place) for word in (*words, f"out={tmp_path / 'p'}")]
+        predict.main([f"run={job.run_folder(0)}", *given])
+
+
+@pytest.mark.parametrize("own_run", ["series"], indirect=True)
+def test_naive_errors_stand_beside_every_score(
+    own_run: tuple[str, Job], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values, job = pd.read_csv(place / "rates.csv")[["australia", "britain"]].to_numpy(), own_run[1]
+    last_rows = range(127, 160 - 3)  # of the windows of test
+    errors = np.array([values[row + step] - values[row] for row in last_rows for step in (1, 2, 3)])
+    scores = RunFolder(job.run_folder(0)).report()["scores"]["test"]
+    assert scores["rmse_naive_last_value"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
+    assert scores["mae_naive_last_value"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)
+    assert {"rmse", "mae", "mape", "rmse_naive_week_before", "mape_naive_week_before"} <= scores.keys()
+    run_training(composed(job.out, *own_words("series", place)))
+    out = capsys.readouterr().out
+    mean = np.mean([RunFolder(job.run_folder(seed)).report()["scores"]["test"]["rmse"] for seed in (0, 1)])
+    better = mean < min(value for name, value in scores.items() if name.startswith("rmse_naive"))
+    assert f"without a network: test last value rmse {scores['rmse_naive_last_value']:.4f}" in out
+    assert f"training was {'better than all' if better else 'no better than the best'} of them by rmse" in out
+    assert "rmse_naive" not in out
 
 
 @pytest.fixture(scope="module")
@@ -186,19 +228,6 @@ def test_the_error_of_images_is_that_of_their_labels(
     np.testing.assert_allclose([float(number) for number in line.groups()], expected, rtol=1e-6)  # last digits vary
     predict.main([*given, f"out={out}"])  # without labels
     assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(frame.set_index("file")["ink"].sort_index())
-
-
-@pytest.mark.slow
-def test_the_library_alone_predicts_with_a_run_on_images(images_run: Job, place: Path, tmp_path: Path) -> None:
-    shutil.copytree(Path(bandwidth.__file__).parents[1] / "cmixup", tmp_path / "cmixup")
-    code = (
-        f"import cmixup, sys; run = cmixup.load_run({str(images_run.run_folder(0))!r})\n"
-        f"print(run.predict({str(place / 'photos')!r})['ink'].sum()); print('models' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    total, models = done.stdout.split()
-    assert float(total) == pytest.approx(load_run(images_run.run_folder(0)).predict(place / "photos")["ink"].sum())
-    assert models == "False"
 
 
 def test_another_picture_in_the_folder_is_another_run(place: Path, tmp_path: Path, images_run: Job) -> None:
@@ -245,34 +274,6 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     bandwidth.main(words_of(place))
     assert set(seen[0][:, 0]) <= {float(digit.sum()) for digit in DIGITS}
     assert seen[0].shape == (14, 1)
-
-
-ROOT = Path(bandwidth.__file__).parents[1]
-SECTIONS = re.split(r"^## ", (ROOT / "docs/own_data.md").read_text(), flags=re.MULTILINE)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("title", ["A table", "A folder of images", "Arrays",
-                                   pytest.param("A series", marks=pytest.mark.data)])  # fmt: skip
-def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: str, tmp_path: Path) -> None:
-    """Errors are those of the page within a tenth: training differs between processors."""
-    (section,) = [text for text in SECTIONS if text.startswith(f"{title}\n")]
-    write, commands, shown = (
-        re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0]
-        for kind, text in (("bash", SECTIONS[0]), ("bash", section), ("text", section))
-    )
-    script = "\n".join([write, commands]).replace("python -m", f"{sys.executable} -m")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    printed = done.stdout.splitlines()[-len(shown.splitlines()) :]
-    number = r"\d+\.\d+"
-    assert [re.sub(number, "", line) for line in printed] == [re.sub(number, "", line) for line in shown.splitlines()]
-    mine, theirs = (np.array(re.findall(number, text), float) for text in ("\n".join(printed), shown))
-    np.testing.assert_allclose(mine, theirs, rtol=0.1)
 
 
 def test_wandb_shows_images_with_truth_and_prediction(images_run: Job) -> None:

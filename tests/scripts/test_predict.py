@@ -1,6 +1,10 @@
 """A finished run predicts new rows: `cmixup.load_run` and scripts.predict."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +12,12 @@ import pandas as pd
 import pytest
 import torch
 
-import cmixup
 from cmixup import InputError, load_run
 from datasets.no2 import NO2
 from scripts import predict
 from scripts.driver.job import Job
 from scripts.driver.runs import RunFolder
-from tests.scripts.jobs import execute_job, planned
+from tests.scripts.jobs import execute_job, job_of, planned
 
 pytestmark = pytest.mark.usefixtures("no_git_session")
 
@@ -70,23 +73,6 @@ def test_weights_can_be_left_out_and_no_record_says_so(tmp_path: Path, no2: tupl
     assert job.folder.relative_to(tmp_path) == no2[1].relative_to(no2[1].parents[5])
 
 
-def test_the_command_writes_what_the_run_predicts(
-    table_run: tuple[Job, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job, path = table_run
-    folder, out = job.run_folder(0), tmp_path / "predictions.csv"
-    predict.main([f"run={folder}", f"table={path}", f"out={out}"])
-    written = pd.read_csv(out)
-    run = cmixup.load_run(folder)
-    expected = run.predict(predict.read_new(path, run)).reset_index(drop=True)
-    pd.testing.assert_frame_equal(written, expected, rtol=1e-12)
-    truth = np.arange(100) % 7 + 1.5
-    rmse = np.sqrt(np.mean((truth - written["price"]) ** 2))
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == f"100 rows: price -> {out}"
-    assert second.startswith(f"price: rmse {rmse:.4f}, ")
-
-
 def test_ids_go_into_the_predictions_as_they_are(table_run: tuple[Job, Path], tmp_path: Path) -> None:
     job, path = table_run
     new = tmp_path / "new.csv"
@@ -105,3 +91,55 @@ def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tupl
     predict.main([f"run={table_run[0].run_folder(0)}", f"table={tmp_path / 'new.csv'}", "id==1+1", f"out={out}"])
     cells = [line.split(",")[0] for line in out.read_text().splitlines()]
     assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
+
+
+def test_several_series_are_named_in_the_forecast(tmp_path: Path) -> None:
+    one = pd.DataFrame({"day": pd.date_range("1990-01-01", periods=160), "rate": np.sin(np.arange(160))})
+    pd.concat([one.assign(land="007"), one.assign(land="8")]).to_csv(tmp_path / "long.csv", index=False)
+    words = [f"series={tmp_path / 'long.csv'}", "window=24", "horizon=3", "model=fcn3", "dataset.id=land", "time=day"]
+    job = job_of(*words, "train.epochs=2", "logger=none", f"out={tmp_path}")
+    execute_job(job)
+    predict.main([f"run={job.run_folder(0)}", f"series={tmp_path / 'long.csv'}", f"out={tmp_path / 'p.csv'}"])
+    written = pd.read_csv(tmp_path / "p.csv", dtype={"land": str})
+    assert list(written) == ["land", "day", "rate"]
+    assert written["land"].tolist() == ["007"] * 3 + ["8"] * 3
+
+
+def test_a_straight_line_goes_on(tmp_path: Path) -> None:
+    """LSTNet's highway in the units of labels and inputs; the last value alone is 6.5 wrong."""
+    rows = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=200), "value": 3.0 * np.arange(200) + 7})
+    rows.to_csv(tmp_path / "line.csv", index=False)
+    words = ["window=24", "horizon=3", "dataset.steps=all", "method=erm", "model=lst_attn", "model.channels=4"]
+    more = ["model.hidden=4", "train.batch_size=32", "train.lr=0.01", "train.epochs=60", "logger=none"]
+    job = job_of(f"series={tmp_path / 'line.csv'}", *words, *more, f"out={tmp_path}")
+    execute_job(job)
+    assert RunFolder(job.run_folder(0)).report()["scores"]["test"]["rmse"] < 1
+    np.testing.assert_allclose(load_run(job.run_folder(0)).predict(rows)["value"], [607, 610, 613], atol=1)
+
+
+ROOT = Path(predict.__file__).parents[1]
+SECTIONS = re.split(r"^## ", (ROOT / "docs/own_data.md").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("title", ["A table", "A folder of images", "Arrays",
+                                   pytest.param("A series", marks=pytest.mark.data)])  # fmt: skip
+def test_the_commands_of_the_page_end_in_the_predictions_that_it_shows(title: str, tmp_path: Path) -> None:
+    """Errors are those of the page within a tenth: training differs between processors."""
+    (section,) = [text for text in SECTIONS if text.startswith(f"{title}\n")]
+    write, commands, shown = (
+        re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0]
+        for kind, text in (("bash", SECTIONS[0]), ("bash", section), ("text", section))
+    )
+    script = "\n".join([write, commands]).replace("python -m", f"{sys.executable} -m")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()[-len(shown.splitlines()) :]
+    number = r"\d+\.\d+"
+    assert [re.sub(number, "", line) for line in printed] == [re.sub(number, "", line) for line in shown.splitlines()]
+    mine, theirs = (np.array(re.findall(number, text), float) for text in ("\n".join(printed), shown))
+    np.testing.assert_allclose(mine, theirs, rtol=0.1)

@@ -157,7 +157,7 @@ def test_what_could_not_be_trained_is_printed_and_the_command_exits_with_2(tmp_p
 
 def test_without_a_gpu_table_2_takes_its_small_preset(tmp_path, monkeypatch):
     presets = []
-    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice: (presets.append(choice), ([], []))[1])
+    monkeypatch.setattr(reproduce, "plan_cells", lambda _, choice, **__: (presets.append(choice), ([], []))[1])
     for words in ("table2", "table2 preset=paper", "table1"):
         reproduce.main([*words.split(), f"out={tmp_path}", "device=cpu"])
     assert [choice.preset for choice in presets] == ["cpu", "paper", "paper"]
@@ -196,6 +196,27 @@ def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, ca
     with pytest.raises(SystemExit):
         reproduce.main(["table1", "preset=foo", "datasets=no2", "device=cpu"])
     assert "preset must be one of default, paper, released, got 'foo'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_git", "here")
+@pytest.mark.parametrize(
+    ("name", "dataset", "small"),
+    [("table1", "no2", []), ("figure_bandwidth", "no2", []),
+     ("figure_overfitting", "exchange_rate", ["dataset.window=53", "model.channels=2", "model.hidden=2"])],
+)  # fmt: skip
+def test_a_command_of_each_kind_runs_whole(name, dataset, small, tmp_path, monkeypatch):
+    whole = load_experiment(name)
+    points = [{"methods": ["cmixup"], "grid": {"method.bandwidth": [0.1, 1.0]}}] if whole.points else []
+    overrides = [*whole.overrides, "dataset.synthetic=true", "train.epochs=2", *small]
+    monkeypatch.setattr(reproduce, "load_experiment", lambda _: replace(whole, overrides=overrides, points=points))
+    monkeypatch.setattr(cells, "_published_cpu", lambda *_: [])
+    monkeypatch.setattr(cells, "_published", list)
+    words = ["seeds=1", f"datasets={dataset}", "methods=erm,cmixup", "preset=paper", "device=cpu", "budget=0"]
+    reproduce.main([name, *words, f"out={tmp_path}"])
+    assert len(list(tmp_path.rglob("DONE"))) == (3 if points else 2)
+    written = [*tmp_path.glob("tables/*.md"), *tmp_path.glob("figures/*.png")]
+    assert [path.stat().st_size > 100 for path in written] == [True] * (1 if name == "table1" else 2)
 
 
 # ---- an ablation

@@ -1,7 +1,6 @@
 """Sweeps of scripts.train by Hydra's launchers and sweepers."""
 
 import contextlib
-import importlib.util
 import math
 import os
 import signal
@@ -19,6 +18,7 @@ from scripts import train as train_module
 from scripts.config.compose import compose_train
 from scripts.driver import cli
 from scripts.driver.runs import load_reports
+from tests.test_blocks import is_installed
 
 REPO = Path(__file__).resolve().parents[2]
 TINY = ("dataset=no2", "debug=tiny", "train.batch_size=100")
@@ -89,18 +89,11 @@ LAUNCHERS = {
 }
 
 
-def installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) -> None:
     module, options = LAUNCHERS[launcher]
-    if not installed(module):
+    if not is_installed(module):
         pytest.skip(f"{module} is not installed: pip install '.[sweep]'")
     words = ["method.bandwidth=-1,2", "seed=range(0,2)", f"hydra/launcher={launcher}", *options]
     done = swept(tmp_path, *words)
@@ -119,7 +112,7 @@ def test_a_sweep_of_four_goes_on_past_bad_jobs(launcher: str, tmp_path: Path) ->
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("killed", ["the command", "a job"])
 def test_joblibs_processes_end_with_the_command_and_a_killed_one_is_one_line(killed: str, tmp_path: Path) -> None:
-    if not installed(LAUNCHERS["joblib"][0]):
+    if not is_installed(LAUNCHERS["joblib"][0]):
         pytest.skip("hydra_joblib_launcher is not installed: pip install '.[sweep]'")
     words = ["seed=range(0,2)", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "train.epochs=100000"]
     command = [sys.executable, "-m", "scripts.train", "-m", *TINY, f"out={tmp_path}", *words]

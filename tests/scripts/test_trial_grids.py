@@ -8,7 +8,7 @@ import pytest
 
 from scripts.config.compose import CONFIG_DIR, TUNE_SEED, TUNED_DEFAULT, compose_train
 from scripts.config.parts import NOT_ARGUMENTS, check_part, resolve_config
-from scripts.tune import TRIALS, grid_points, make_trials
+from scripts.tune import TRIALS, grid_points, make_trials, values_of
 from tests.scripts.cover import EPISODIC, METHODS
 
 TUNABLE = [name for name in METHODS if name not in EPISODIC]  # Table 2 has no preset tuned
@@ -58,32 +58,29 @@ def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: st
 def test_the_budget_is_filled_and_trial_0_is_preset_paper() -> None:
     tried = make_trials("airfoil", "k_mixup")
     assert len(tried) == TRIALS == 16
-    assert str(tried[0]) == "preset paper"
-    assert tried[0].job.options == {}
-    assert len({trial.job.folder for trial in tried}) == TRIALS
-    assert all(trial.job.options == trial.values != {} for trial in tried[1:])
+    assert tried[0].options == {}
+    assert len({trial.folder for trial in tried}) == TRIALS
+    assert all(trial.options == values_of(trial) != {} for trial in tried[1:])
     for trial in tried:
-        assert (trial.job.config["preset"], trial.job.config["experiment"]) == ("paper", "tune")
-        assert trial.job.seeds == [TUNE_SEED] == [1000]
-        assert trial.job.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
+        assert (trial.config["preset"], trial.config["experiment"]) == ("paper", "tune")
+        assert trial.seeds == [TUNE_SEED] == [1000]
+        assert trial.config["method"]["k"] <= 16  # what does not fit Airfoil's batches is passed over
     assert any(point["method.k"] == 32 for point in grid_points("airfoil", "k_mixup"))
 
 
 @pytest.mark.parametrize("method", [pytest.param("erm", marks=pytest.mark.slow), "cmixup"])
 def test_from_preset_default_every_method_has_16_trials(method: str) -> None:
     tried = make_trials("airfoil", method, preset=TUNED_DEFAULT)
-    start = tried[0].job
-    assert len({trial.job.folder for trial in tried}) == TRIALS
-    assert str(tried[0]) == "preset default"
-    assert start.options == {}
-    assert {trial.job.config["preset"] for trial in tried} == {"default"}
+    assert len({trial.folder for trial in tried}) == TRIALS
+    assert tried[0].options == {}
+    assert {trial.config["preset"] for trial in tried} == {"default"}
     if method == "erm":
-        lr = start.settings.lr
-        rates = {(round(trial.job.settings.lr / lr, 6), trial.job.settings.weight_decay) for trial in tried}
+        lr = tried[0].settings.lr
+        rates = {(round(trial.settings.lr / lr, 6), trial.settings.weight_decay) for trial in tried}
         assert rates == {(factor, decay) for factor in (0.1, 0.3, 1.0, 3.0) for decay in (0.0, 1e-5, 1e-4, 1e-3)}
 
 
 def test_the_same_trials_again_and_none_twice_where_the_grid_is_small() -> None:
-    assert [str(t) for t in make_trials("no2", "erm")] == ["preset paper", "train.lr=0.03", "train.lr=0.003"]
-    first, again = ([t.values for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
+    assert [t.options for t in make_trials("no2", "erm")] == [{}, {"train.lr": 0.03}, {"train.lr": 0.003}]
+    first, again = ([t.options for t in make_trials("no2", "cmixup", budget=3)] for _ in range(2))
     assert first == again

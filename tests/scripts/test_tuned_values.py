@@ -46,11 +46,3 @@ def test_every_committed_value_has_a_record() -> None:
     paths = [path for preset in (TUNED, TUNED_DEFAULT) for path in (CONFIG_DIR / preset).iterdir()]
     committed = {(path.parent.name, path.stem, method) for path in paths for method in compose.read_part(path)}
     assert committed == {key for key in TUNINGS if key[0] in compose.TUNED_PRESETS}
-
-
-@pytest.mark.parametrize("key", list(TUNINGS)[::10], ids="-".join)  # slow
-def test_committed_values_are_what_preset_tuned_trains_with(key: tuple[str, str, str]) -> None:
-    preset, dataset, method = key
-    values = compose.tuned_values(dataset, method, preset) or {}
-    assert job_of(f"dataset={dataset}", f"method={method}", f"preset={preset}").options == {}
-    assert config_of(dataset, method, preset, values) == values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cmixup.errors import InputError
 from cmixup.methods.erm import ERM
@@ -21,7 +21,6 @@ from tests.helpers import (
     assert_same,
     checkpoints,
     interrupted,
-    make_data,
     make_run,
     method_kind,
     settings,
@@ -42,20 +41,12 @@ def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optim
     assert_same(interrupted(make, checkpoints(tmp_path, 2), epoch, optimizer=optimizer), straight)
 
 
-class Noisy(nn.Module):
-    """Dropout and batch normalisation: PyTorch's generator and buffers count, and it does not stack."""
-
-    def __init__(self, width: int, d_y: int):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, d_y))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x)
-
-
 def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) -> None:
+    """PyTorch's generator and buffers count, and such networks do not stack."""
+
     def make() -> list[Run]:
-        return [make_run(ERM(), seed, model=Noisy) for seed in (0, 1)]
+        layers = lambda d, d_y: nn.Sequential(nn.Linear(d, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, d_y))  # noqa: E731
+        return [make_run(ERM(), seed, model=layers) for seed in (0, 1)]
 
     straight = train(make(), settings(epochs=EPOCHS))
     where = checkpoints(tmp_path)
@@ -94,21 +85,13 @@ def test_the_state_of_another_version_is_refused_in_a_line_and_stays(tmp_path: P
         assert where.path([0]).read_bytes() == before
 
 
-def test_a_run_that_only_had_to_be_scored_is_scored(tmp_path: Path) -> None:
-    def make() -> list[Run]:
-        return [make_run(METHODS["cmixup"](), data=make_data(0))]
-
-    straight = train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path))
-    assert_same(train(make(), settings(epochs=3), checkpoints=checkpoints(tmp_path)), straight)
-
-
 class NumpyState(ERM):
     def get_extra_state(self) -> dict[str, Any]:
         return {"learned": [1.0, np.float64(2.0)]}
 
 
 def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"state of the method, _extra_state, learned: must be tensors and Python's"):
+    with pytest.raises(InputError, match=r"state of the method\['_extra_state'\]\['learned'\]\[1\] must be tensors"):
         train([make_run(NumpyState())], settings(epochs=2), checkpoints=checkpoints(tmp_path))
     assert not list(tmp_path.glob("*/*"))
 

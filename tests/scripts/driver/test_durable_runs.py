@@ -118,6 +118,13 @@ def test_a_checkpoint_of_other_code_or_data_is_refused_or_requested(
     assert heard == [2]
 
 
+def test_a_rerun_begins_at_the_first_epoch(tmp_path: Path) -> None:
+    interrupted(planned(tmp_path, "checkpoint_every=1"))
+    heard: list[int] = []
+    execute_job(planned(tmp_path, "checkpoint_every=1", "rerun=true"), lambda epoch, _: heard.append(epoch))
+    assert heard == [1, 2]
+
+
 # ---- damage
 
 
@@ -199,6 +206,7 @@ def test_what_was_done_meanwhile_is_not_trained_again(tmp_path: Path) -> None:
     assert late.pending == [0, 1]
     assert [folder.name for folder in execute_job(late)] == ["seed=0"]
     assert late.pending == [0]
+    assert [report_of(late.run_folder(seed))["stack_seeds"] for seed in (0, 1)] == [[0], [1]]
 
 
 # ---- runs that learn nothing

@@ -1,6 +1,5 @@
 """Folders of runs: whole or absent, and what they say of the code and the machine."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,9 @@ import pytest
 import torch
 
 from cmixup.files import write_atomically
-from scripts.config.compose import compose_train
 from scripts.driver import runs
-from scripts.driver.job import plan_job
 from scripts.driver.runs import RunFolder, load_reports
 from scripts.stats.scored import Scored
-from tests.scripts.jobs import execute_job
 from tests.scripts.reports import report
 
 PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), np.float32), np.arange(3))}
@@ -77,16 +73,3 @@ def test_predictions_read_back_as_written(tmp_path: Path) -> None:
             assert back[part].prediction[name].dtype == np.float32
         np.testing.assert_array_equal(back[part].target, kept.target)
         np.testing.assert_array_equal(back[part].domain, kept.domain)
-
-
-# ---- what is recorded
-
-
-def test_a_finished_run_records_its_stack_and_no_folder(tmp_path: Path) -> None:
-    words = ["dataset=airfoil", "method=erm", "debug=tiny", "device=cpu", f"out={tmp_path}"]
-    for seeds in ("[4,2]", "[4,2,7]"):  # 4 and 2 are done, so 7 trains alone
-        execute_job(plan_job(compose_train([*words, f"seeds={seeds}"])))
-    reports = {r["seed"]: r for r in load_reports(tmp_path)}
-    assert {seed: r["stack_seeds"] for seed, r in reports.items()} == {4: [2, 4], 2: [2, 4], 7: [7]}
-    assert {seed: r["stack"] for seed, r in reports.items()} == {4: 2, 2: 2, 7: 1}
-    assert all(str(tmp_path) not in json.dumps(r) for r in reports.values())

@@ -1,1 +1,1 @@
-"""Datasets, one file each; what several share is in `datasets.common`."""
+"""Datasets, one file each; `datasets.common` holds the code that several share."""

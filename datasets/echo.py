@@ -26,7 +26,7 @@ class Echo(Dataset):
     Origin: EchoNet-Dynamic, Stanford University Hospital 2016-2018; 10,030 Motion-JPEG AVI files of 112 x 112 pixels,
     about 50 frames a second. Videos with fewer than two traced frames are left out.
     y: left ventricular ejection fraction in percent. x: a clip of 32 frames, every second one, each channel normalised
-    by its mean and standard deviation over 128 random training videos; zeros behind the end of a short video.
+    by its mean and standard deviation over 128 random training videos; zeros after the end of a short video.
     Training sees a random clip and crop (12 pixels of zeros around, 112 x 112 cut out) every time, validation one
     random clip a video, fixed by the seed, and testing every clip, whose predictions are averaged.
     Shapes: x (N, 3, 32, 112, 112), y (N, 1); 10024 rows, split 7460 / 1288 / 1276 by its FileList.csv, the same for

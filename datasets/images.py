@@ -47,7 +47,7 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Labelled:
-    """The images that can be used, and what their table says of them."""
+    """The images that can be used, and the entries of their table."""
 
     files: ImageFiles
     y: np.ndarray  # (N, d_y) float64 labels
@@ -241,7 +241,7 @@ class Images(TextFile):
 
 
 class AugmentedRows:
-    """Training images, of which every epoch sees another view: see `Images.augment`."""
+    """Training images; every epoch sees another view of each: see `Images.augment`."""
 
     def __init__(self, images: ImageRows, *, crops: bool):
         self.images, self.crops, self.shape, self.workers = images, crops, images.shape, images.workers

@@ -8,10 +8,10 @@ from datasets.common.pose.rendering import Mesh, read_mat
 
 
 class Pascal1DRendered(RenderedDataset):
-    """Azimuth of 50 of the 65 CAD models behind the paper's PASCAL3D, rendered here.
+    """Azimuth of 50 of the 65 CAD models of the paper's PASCAL3D, rendered here.
 
     Origin: CAD models of PASCAL3D+ (Xiang et al. 2014): aeroplane 7, bicycle 5, boat 6, bus 6, chair 10, diningtable 6,
-    sofa 6, tvmonitor 4; car (10) and motorbike (5) could not be had, bottle and train are left out as in the original.
+    sofa 6, tvmonitor 4; car (10) and motorbike (5) are missing, bottle and train are left out as in the original.
     A real pose task, but not the paper's pixels: camera, light and background are ours
     (`datasets.common.pose.rendering`), and the objects are fewer. Results on it never enter the paper's column.
     y: 10 x azimuth of the 15 query views, in [0, 10). x: 15 labelled support views and 15 query views of one object.

@@ -1,1 +1,1 @@
-"""What several datasets share; a dataset itself is a file one room up."""
+"""Code that several datasets share; a dataset itself is a file of the folder above."""

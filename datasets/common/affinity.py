@@ -21,7 +21,7 @@ from cmixup.errors import check_count, check_seed
 from datasets.common.base import SPLITS, Dataset, Indices
 
 # The symbols that DeepDTA's encoders know (mims-harvard/TDC examples/multi_pred/dti_dg), '?' for all others and for
-# what lies behind the end of a string. Their order is ours: any will do when training from scratch.
+# places after the end of a string. Their order is ours: any will do when training from scratch.
 DRUG_SYMBOLS = "?#%()+-.0123456789=ABCDEFGHIKLMNOPRSTUVWYZ[]_abcdefghilmnorstuy"
 PROTEIN_SYMBOLS = "?ABCDEFGHIKLMNOPQRSTUVWXYZ"
 N_GROUPS, TRAIN_GROUPS, VAL_GROUPS = 10, 7, 1

@@ -1,4 +1,4 @@
-"""The contract of every dataset, and what the tabular ones share."""
+"""The contract of every dataset, and the base of the tabular ones."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ class Dataset(ABC):
         return ()
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a reader of the results must know."""
+        """Return the facts that a reader of the results must know."""
         return ("synthetic stand-in: not real data",) if self.synthetic else ()
 
     def with_options(

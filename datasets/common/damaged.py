@@ -1,4 +1,4 @@
-"""What reading a damaged file raises, said in one line that names the file."""
+"""Errors of reading a damaged file, told in one line that names the file."""
 
 import contextlib
 from collections.abc import Iterator

@@ -29,7 +29,7 @@ class DomainTable(TabularDataset):
         self.folds = check_count("folds", folds, what="0 (the table's own validation) or a number of groups")
 
     def notes(self) -> tuple[str, ...]:
-        folds = f"validation: the training domains, in {self.folds} groups, of which the seed picks one"
+        folds = f"validation: the training domains, in {self.folds} groups; the seed picks one"
         return (*super().notes(), *([folds] if self.folds else []))
 
     def split(self, table: RawTable, seed: int) -> Indices:

@@ -53,7 +53,7 @@ class RawFolder:
 
     path: str  # below the data root
     mirror: str  # below a mirror folder
-    needs: tuple[str, ...]  # what has to be in it
+    needs: tuple[str, ...]  # the files that have to be in it
     page: str  # where a person gets it
     licence: str
     how: str = ""  # commands that put it into the data root `{root}`; empty if a page is needed
@@ -63,7 +63,7 @@ class RawFolder:
         return [data_root() / self.path, *(folder / self.mirror for folder in mirror_folders())]
 
     def lacks(self, place: Path) -> list[str]:
-        """Return what a place does not hold of what it needs."""
+        """Return the needed files that a place lacks."""
         return [name for name in self.needs if not (place / name).exists()]
 
     def present(self) -> bool:
@@ -175,7 +175,7 @@ def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:
 
 
 def without_user(text: str) -> str:
-    """Return a text without the users and passwords of the addresses in it: logs and files keep what is printed."""
+    """Return a text without the users and passwords of the addresses in it, since logs keep printed texts."""
     return re.sub(r"(?<=://)[^/\s]*@", "", text)
 
 
@@ -184,7 +184,7 @@ class Unavailable(Exception):
 
 
 def _get(url: str, file: RawFile, target: Path) -> None:
-    """Put what `url` gives at `target` if its checksum is right; no part of it is ever there."""
+    """Download `url` to `target` if its checksum is right; no part of it is ever there."""
     address, _, member = url.partition("#")
     with temporary_beside(target, ".part") as part:
         if "://" not in address or address.startswith("file://"):
@@ -214,7 +214,7 @@ def _download(url: str, target: Path) -> None:
 
 
 def _extract(archive: Path, member: str) -> None:
-    """Put what a member of a zip archive holds in the archive's place."""
+    """Replace a zip archive by the contents of one member."""
     try:
         with zipfile.ZipFile(archive) as opened:
             content = opened.read(member)

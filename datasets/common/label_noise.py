@@ -54,7 +54,7 @@ class LabelNoise:
         return replace(split, x=tasks, y=tasks.y), std
 
     def note(self, std: np.ndarray) -> str:
-        """Return what a reader of the results must know, with the standard deviation in the labels' unit."""
+        """Return the note for a reader of the results, with the standard deviation in the labels' unit."""
         stds = ", ".join(f"{value:.4g}" for value in std)
         return (
             f"the training labels have Gaussian noise of standard deviation {stds}, {self.ratio:g} times theirs, "

@@ -1,4 +1,4 @@
-"""How the features of the tables that ship with the project are scaled, and what a run keeps of it.
+"""How the features of the tables that ship with the project are scaled, and which numbers of it a run keeps.
 
 What is kept is the JSON that `TablePreprocessing` reads, so that a run on such a table
 predicts new rows as a run on an own table does. This file writes it without pandas, whose import would delay every run.
@@ -20,7 +20,7 @@ from cmixup.spread import VANISH, moments, varies
 class Scaling:
     """How features are made of d columns: unknown values (NaN) get the mean, then `(x - shift) / scale`.
 
-    The form is "minmax", to [0, 1], what lies outside clipped; or "standard", to mean 0 and standard deviation 1. A
+    The form is "minmax", to [0, 1], with values outside clipped; or "standard", to mean 0 and standard deviation 1. A
     constant column becomes 0. Mean (of the known values), shift and scale are `(d,)`.
     """
 
@@ -31,7 +31,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, x: np.ndarray, form: str) -> Self:
-        """Fit on the rows `x: (n, d)`, of which each column has a known value."""
+        """Fit on the rows `x: (n, d)`, each column of which has a known value."""
         known = ~np.isnan(x)
         if not known.any(axis=0).all():
             column = int(np.argmin(known.any(axis=0)))

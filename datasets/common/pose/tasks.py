@@ -1,4 +1,4 @@
-"""What the pose datasets share: tasks drawn from views of objects, test objects apart from training objects."""
+"""Tasks of the pose datasets: drawn from views of objects, test objects apart from training objects."""
 
 from abc import abstractmethod
 from typing import ClassVar

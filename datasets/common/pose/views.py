@@ -27,7 +27,7 @@ def _latin1(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-#: What NumPy's own pickles of arrays and scalars name, and nothing else; NumPy says itself by which functions.
+#: The names in NumPy's own pickles of arrays and scalars, and no others; NumPy says itself by which functions.
 ALLOWED: dict[str, Any] = {
     "numpy.core.multiarray._reconstruct": np.empty(1).__reduce__()[0],
     "numpy.core.multiarray.scalar": np.float64(0).__reduce__()[0],
@@ -83,7 +83,7 @@ class ArrayUnpickler(pickle.Unpickler):
     """Rebuilds arrays, containers, numbers and strings; every other name, which a pickle may call, stops it."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what an array's pickle needs, else raise `UnpicklingError`."""
+        """Return the object that an array's pickle names, else raise `UnpicklingError`."""
         known = f"{module.replace('numpy._core', 'numpy.core')}.{name}"
         if known not in ALLOWED:
             raise pickle.UnpicklingError(f"it names {module}.{name}: only arrays, tuples and lists are read")

@@ -1,4 +1,4 @@
-"""What a file of a table is, by its first bytes: text, packed or not, or a kind that pandas reads."""
+"""The kind of a table's file, by its first bytes: text, packed or not, or a kind that pandas reads."""
 
 import importlib
 import io
@@ -27,7 +27,7 @@ Kind = TypeVar("Kind")
 
 
 def by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
-    """Return what stands for the first bytes of a file, None if nothing does."""
+    """Return the value whose key begins a file, None if no key does."""
     with path.open("rb") as stream:
         start = stream.read(8)
     return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)

@@ -1,4 +1,4 @@
-"""What the columns of own tables are, labels, numbers or categories, and how features are fitted on training rows."""
+"""The kinds of an own table's columns: labels, numbers, categories; and how features are fitted on training rows."""
 
 import re
 

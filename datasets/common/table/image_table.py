@@ -86,6 +86,6 @@ def _matches(value: object, known: Mapping[str, Sequence[Path]]) -> Sequence[Pat
 
 
 def _any_case(text: str) -> str:
-    """Return what names of a file have in common whose endings differ in case, which is no name itself."""
+    """Return the common stem of file names whose endings differ in case; it is no name itself."""
     start, _, ending = text.rpartition(".")
     return f"{start}\0{ending.lower()}"

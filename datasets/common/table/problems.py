@@ -1,4 +1,4 @@
-"""What a table may hide, in a line each, with the option that fixes it; nothing is left out because of it."""
+"""Problems that a table may hide, in a line each, with the option that fixes it; nothing is left out for them."""
 
 import re
 from collections.abc import Mapping, Sequence

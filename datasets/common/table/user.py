@@ -1,4 +1,4 @@
-"""What datasets made of own tables share: which columns are what, the split, and what the run keeps."""
+"""Datasets made of own tables: the kind of each column, the split, and what a run keeps of them."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Source:
 
     frame: pd.DataFrame  # the index numbers the rows from 1
     name: str  # how errors and notes call it
-    checksums: Mapping[str, str]  # SHA-256 of what it was read from
+    checksums: Mapping[str, str]  # SHA-256 of the files that it was read from
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Table:
 
 
 class UserTable(Dataset):
-    """A table of which the user says what its columns are.
+    """A table whose columns the user describes.
 
     Columns of numbers are numeric features, also those of text that is a number or a time to a person, where
     `reads_text` (`cmixup.tables.written`). Other columns of which half or more of the known values are no numbers hold

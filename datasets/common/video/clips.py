@@ -1,7 +1,7 @@
 """Clips of videos, decoded when a batch asks for them (echonet/dynamic, echonet/datasets/echo.py).
 
 A clip is `frames` frames, every `period`-th from a start frame on, normalised by channel. A video of fewer than
-frames * period frames is filled up with zeros behind its end, after normalisation: frames of the mean colour.
+frames * period frames is filled up with zeros after its end, once it is normalised: frames of the mean colour.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def pulses(seed: int, count: int, length: int, size: int) -> list[Pulse]:
     return [Pulse((seed, k), frames, size, fraction) for k, (frames, fraction) in videos]
 
 
-#: One video, of which any frame can be read.
+#: One video; any of its frames can be read.
 Video = Avi | Pulse
 
 
@@ -67,7 +67,7 @@ class ClipSpec:
     frames: int = 32
     period: int = 2  # distance between two of them in the video
     size: int = 112  # height and width in pixels
-    pad: int = 12  # zeros on every side, of which a random crop of the old size is taken in training; 0 for none
+    pad: int = 12  # zeros on every side, before training crops to the old size at random; 0 for none
 
     def __post_init__(self) -> None:
         for name, minimum in (("frames", 1), ("period", 1), ("size", 1), ("pad", 0)):
@@ -186,7 +186,7 @@ def measure_channels(
         video = open_video(videos[row])
         start = int(where[row] * spec.starts(len(video)))
         numbers = np.arange(start, min(start + spec.span, len(video)), spec.period)
-        if not len(numbers):  # a clip behind the end of a short video
+        if not len(numbers):  # the clip begins after the end of a short video
             numbers = np.arange(len(video))
         pixels = read_frames(video, numbers, spec.size).reshape(-1, CHANNELS).astype(np.float64)
         return np.stack([pixels.sum(axis=0), np.square(pixels).sum(axis=0), np.full(CHANNELS, len(pixels))])

@@ -72,7 +72,7 @@ class Blockwise(Backbone):
         return self.head(self.pool(self.run(state, self._place(layer), len(self.layers) - 1)))
 
     def features(self, x: Tensor) -> Tensor:
-        """Return what the head reads, `(..., B, D)`."""
+        """Return the features that the head reads, `(..., B, D)`."""
         return self.pool(self.run(x, 0, len(self.layers) - 1))
 
     def _place(self, layer: str) -> int:
@@ -152,7 +152,7 @@ def resolve_layer(model: nn.Module, layer: str) -> str:
 
 
 def resolve_layers(model: nn.Module, layer: str) -> tuple[str, ...]:
-    """Return the mix points that `layer` stands for: one, or those of which each batch draws one."""
+    """Return the mix points that `layer` stands for: one, or several, from which each batch draws one."""
     kind: Backbone | type[Backbone] = model if isinstance(model, Backbone) else Backbone
     name = kind.default_layer if layer == "hidden" else layer
     return kind.layer_choices.get(str(name)) or (resolve_layer(model, layer),)

@@ -1,4 +1,4 @@
-"""The data of the trainer: checked splits of (x, y, domain), of which a row may be a task, and how to score them."""
+"""The data of the trainer: checked splits of (x, y, domain), whose rows may be tasks, and how to score them."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Together:
 
 @runtime_checkable
 class Sampled(Indexable, Protocol):
-    """Inputs of which training sees a random view every time: a clip of a video, an augmented image."""
+    """Inputs that training sees by a random view every time: a clip of a video, an augmented image."""
 
     def sample(self, index: Tensor, draw: Tensor) -> Tensor:
         """Return a view `(B, ...)` of the rows `index`, a pure function of row and draw: `(B,)` int64, 0 or more."""
@@ -52,7 +52,7 @@ class Sampled(Indexable, Protocol):
 
 @runtime_checkable
 class ManyViews(Indexable, Protocol):
-    """Inputs of which evaluation sees many views a row: its prediction is their predictions' mean."""
+    """Inputs that evaluation sees by many views a row: its prediction is their predictions' mean."""
 
     def all_views(self, row: int, size: int) -> Iterator[Tensor]:
         """Yield all views of one row, in blocks `(b, ...)` of at most `size`."""

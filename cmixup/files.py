@@ -26,7 +26,7 @@ from cmixup.errors import InputError
 WINDOWS = sys.platform == "win32"
 DONE = "DONE"
 DAMAGED = ".damaged"  # ends the name of a file that was set aside
-#: Of `fsync`: the file system has no such thing. Any other error says that what was written may be lost.
+#: Of `fsync`: the file system has no such thing. Any other error says that the written bytes may be lost.
 NOT_SUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EROFS)
 DAY = 86_400.0  # seconds after which a temporary file is nobody's
 

@@ -31,7 +31,7 @@ class Metric:
     lower_is_better: bool = True
     everywhere: bool = True  # runs that do not report it get it from their predictions (`scripts.records.rescored`)
     normal: bool = False  # of normal distributions, so that only runs with `train.loss=gaussian` have it
-    by_label: bool = False  # the mean of what it is for single label dimensions
+    by_label: bool = False  # the mean of its values for single label dimensions
 
     def better(self, value: Tensor, than: Tensor) -> Tensor:
         """Return elementwise whether `value` is strictly better than `than`; NaN never is."""
@@ -246,7 +246,7 @@ def evaluate_normal(
     """Score one model's normal distributions `(N, 2 d_y)`, as they are and with `std_factor` of the validation rows.
 
     Returns:
-        `nll`, `crps`, `coverage90`, `nll_rescaled` and so on; behind `nll_<suffix>` of a predictor such as "20_steps".
+        `nll`, `crps`, `coverage90`, `nll_rescaled` and so on; `nll_<suffix>` for a predictor such as "20_steps".
     """
     factor = float(std_factor(*validation))
     mean, std = prediction.double().chunk(2, dim=-1)

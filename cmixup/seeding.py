@@ -85,7 +85,7 @@ class StepRandom:
 
 
 _ATEN = torch.ops.aten
-#: What PyTorch itself fills an empty tensor with, for the operations that draw numbers of a tensor's shape.
+#: The operations by which PyTorch itself fills an empty tensor, for those that draw numbers of a tensor's shape.
 FILLS: dict[Any, Callable[..., Tensor]] = {
     _ATEN.rand_like: Tensor.uniform_, _ATEN.randn_like: Tensor.normal_, _ATEN.randint_like: Tensor.random_,
 }  # fmt: skip
@@ -181,7 +181,7 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 @contextlib.contextmanager
 def drawn_again() -> Iterator[None]:
-    """Put the generators that this thread draws from back behind the block to where they were before it."""
+    """Put the generators of this thread back, after the block, to where they were before it."""
     draws = _USED.get()
     state = draws.state_dict() if draws else {}
     yield

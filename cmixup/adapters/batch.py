@@ -124,7 +124,7 @@ class CMixup(nn.Module):
         """Return the batch with every row mixed with its partner, in the form in which it came.
 
         Args:
-            batch: `(x, y)`, with what is kept behind it, or one argument: a tuple, list or dictionary that holds the
+            batch: `(x, y)`, then the entries to keep, or one argument: a tuple, list or dictionary that holds the
                 labels, or the list of samples that a `DataLoader` gives its `collate_fn` (entries that are all tuples,
                 lists or dictionaries), which `default_collate` makes a batch of first. Inputs are `(B, ...)` of a
                 floating dtype, alone or in tuples, lists and dictionaries; labels `(B,)` or `(B, ...)` of any real

@@ -86,7 +86,7 @@ class _Hooks:
     runs: int = 0
 
     def mix_output(self, _: nn.Module, __: Any, output: Any) -> Any:
-        """Mix what a layer puts out."""
+        """Mix the output of a layer."""
         self._count()
 
         def of_leaf(path: str, leaf: Any) -> Any:
@@ -96,7 +96,7 @@ class _Hooks:
         return map_leaves(of_leaf, f"output of {self.name}", output)
 
     def mix_input(self, _: nn.Module, args: Any, kwargs: Any) -> Any:
-        """Mix what the model is given."""
+        """Mix the input of the model."""
         self._count()
         return tuple(mix_rows(a, (), self.mixed, path="input", done=self.done) for a in args), mix_rows(
             kwargs, (), self.mixed, keep=self.keep, path="input", done=self.done
@@ -117,7 +117,7 @@ class _Hooks:
 
 
 def _block_value(mixing: CMixup, labels: Any, mask: Tensor | None, mixed: Mix | None) -> Any:
-    """Return what the block is given: labels, and the mask and the `Mix` if they were asked for."""
+    """Return the values for the block: labels, and the mask and the `Mix` if they were asked for."""
     entries = [labels, *[mask] * (mask is not None), *[mixed] * mixing.return_mix]
     return tuple(entries) if len(entries) > 1 else labels
 

@@ -1,4 +1,4 @@
-"""What a run keeps, as JSON, of how new rows become its inputs, and its outputs predictions with names."""
+"""How new rows become a run's inputs, and its outputs predictions with names, kept as JSON."""
 
 import json
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ from cmixup.files import PREPROCESSING
 
 @dataclass(frozen=True)
 class Preprocessing(ABC):
-    """What all kinds of data share: names of labels, and the JSON, whose first key is `format`."""
+    """The base of all kinds of data: names of labels, and the JSON, whose first key is `format`."""
 
     format: ClassVar[str]
     targets: tuple[str, ...]  # names of the labels

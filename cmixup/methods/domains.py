@@ -1,4 +1,4 @@
-"""The base of methods for several training domains, and the composition behind IRM, IB-IRM, V-REx and CORAL.
+"""The base of methods for several training domains, and the composition of IRM, IB-IRM, V-REx and CORAL.
 
 They need scaled labels (`train.label_scaling`): penalties of IRM and V-REx grow with the fourth power of the label's
 unit, and weights such as 100 were chosen for losses of about 1. Dividing a loss by var(y) changes nothing for Adam,
@@ -54,7 +54,7 @@ class DomainBatchMethod(DomainMethod):
         self.groups, self.min_rows, self.reads_features = check_count("groups", groups, 1), min_rows, reads_features
 
     def fit(self, data: RegressionData, model: nn.Module, streams: Streams | None) -> None:
-        """Find the domains, and refuse a model without features, or of which the prediction is more than their head."""
+        """Find the domains, and refuse a model without features, or whose prediction is more than their head."""
         super().fit(data, model, streams)
         if not self.reads_features:
             return

@@ -61,7 +61,7 @@ class LocalMixup(KeepsState, Mix):
         return join_draws({"the parts of Mix": drawn, "method LocalMixup": {"weight": weight}})
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
-        """Take a step with those models of which at least one pair has weight."""
+        """Take a step with those models that have at least one pair with weight."""
         empty = batch.draws["weight"].sum(dim=-1) == 0
         if not bool(empty.any()):
             return super().step(stack, batch)

@@ -1,4 +1,4 @@
-"""The composition behind most methods: who (pairing), how (mixing), where (layer), how much (lam)."""
+"""The composition of most methods: who (pairing), how (mixing), where (layer), how much (lam)."""
 
 from typing import ClassVar
 

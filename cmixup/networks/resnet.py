@@ -87,7 +87,7 @@ def _trunk(depth: int, width: int) -> Any:
     class Scaled(resnet.ResNet):  # type: ignore[name-defined]
         def _make_layer(self, block: Any, planes: int, *rest: Any, **named: Any) -> nn.Module:
             if planes == WIDTH:
-                self.inplanes = width  # what the first stage reads
+                self.inplanes = width  # channels that the first stage reads
             return super()._make_layer(block, planes * width // WIDTH, *rest, **named)
 
     return Scaled(getattr(resnet, block), blocks)

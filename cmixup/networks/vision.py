@@ -75,7 +75,7 @@ class Torchvision(Blockwise):
             self.notes = (f"{network} from {path.name} (SHA-256 {load_weights(self.trunk, path, name)})",)
 
     def run(self, state: Tensor, first: int, last: int) -> Tensor:
-        """Run inputs `(B, 3, H, W)` to what the last layer reads, `(B, D)`, if they are to be."""
+        """Run inputs `(B, 3, H, W)` to the features `(B, D)` that the last layer reads, if they are to be."""
         return self.trunk(state) if first < last else state
 
     def head(self, features: Tensor) -> Tensor:
@@ -108,12 +108,12 @@ def load_weights(network: nn.Module, path: Path, last: str = "fc") -> str:
     kept = {n: v for n, v in network.state_dict().items() if n.startswith(head) or n.endswith("num_batches_tracked")}
     try:
         state = dict(torch.load(path, map_location="cpu", weights_only=True))
-    except Exception as error:  # reading what is no state dict can raise anything
+    except Exception as error:  # reading a file that is no state dict can raise anything
         reason = error.strerror if isinstance(error, OSError) else "it holds no state dict of tensors"
         raise InputError(f"weights {path} cannot be read: {reason}") from None
     try:
         network.load_state_dict(kept | {name: value for name, value in state.items() if not name.startswith(head)})
-    except Exception as error:  # what are no tensors can raise anything
+    except Exception as error:  # entries that are no tensors can raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"weights {path} do not fit {type(network).__name__}: {reason}") from None
     return hashlib.sha256(path.read_bytes()).hexdigest()

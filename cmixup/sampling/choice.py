@@ -31,7 +31,7 @@ MAX_KD_DIMENSIONS = 16
 # A pilot begins with so many rows. From the ninth round on it keeps so many of those that are refused, and weighs them
 # for all: rare rows in the tails can cost more than all others.
 PILOT_ROWS, PILOT_KEPT, WHOLE_ROUNDS = 1 << 14, 512, 8
-# Seconds on one core, of which only the ratios decide: of a round, a proposal in it, and a coordinate of that.
+# Seconds on one core, whose ratios alone decide: of a round, a proposal in it, and a coordinate of that.
 SECONDS_A_ROUND, SECONDS_A_PROPOSAL, SECONDS_A_COORDINATE = 15e-6, 60e-9, 10e-9
 KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-9
 SPARSE_SECONDS_A_PAIR, SPARSE_SECONDS_A_DRAW = 27e-9, 250e-9
@@ -123,7 +123,7 @@ def expected_seconds(
 
 
 class Circular(Rejection):
-    """Exact partner draws for labels of which some outputs go round a circle, see the head of this file."""
+    """Exact partner draws for labels with outputs that go round a circle, see the head of this file."""
 
     def __init__(
         self, labels: Labels, kernel: Kernel, period: Floats, chords: Floats, proposing: SamplingAlgorithm

@@ -1,4 +1,4 @@
-"""What every sampling algorithm is, and the two that need no set-up: streamed rows, and uniform rejection.
+"""The base of the sampling algorithms, and the two that need no set-up: streamed rows, and uniform rejection.
 
 A streamed row of P is read in blocks of labels. Each block yields a triple for every anchor: the nearest distance, the
 mass relative to it, and one candidate drawn inside the block. Two blocks merge exactly: the newer candidate

@@ -13,7 +13,7 @@ from cmixup.sampling.stream import UniformRejection
 
 # From so many labels on, the tables of sorted ones cost less than all weights; and rounds of rejection may.
 SORTED_FROM, REJECTION_FROM = 1024, 256
-# What a round of rejection costs, and each row in it, in weights: of these one is a multiplication, exp and a sum.
+# The cost of a round of rejection, and of each row in it, in weights: a weight is a multiplication, exp and a sum.
 WEIGHTS_A_ROUND, WEIGHTS_A_ROW = 8000, 30
 MAX_PRODUCT_ENERGY = 0.5 * MAX_ENERGY_ERROR / float(np.finfo(np.float64).eps)
 LOWEST = -700.0  # below so small an exponent exp takes ten times as long, and no draw can tell it from 0

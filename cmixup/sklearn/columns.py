@@ -61,7 +61,7 @@ def many_levels(levels: Sequence[Levels]) -> list[int]:
 def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    A column of which more than half the rows are not known is warned of. Of times and text, and of what else is
+    A warning names a column with more than half of its rows unknown. Of times and text, and of what else is
     returned, see `in_numbers`.
     """
     X = X.toarray() if issparse(X) else as_frame(X)

@@ -35,7 +35,7 @@ def looked_up(tables: Floats, places: Ints) -> Floats:
 
 
 def joined(values: Floats, effects: Floats) -> Floats:
-    """Return columns (n, d) with the effects (M, n, E) of each member behind them, as they are where there are none."""
+    """Return columns (n, d) with the effects (M, n, E) of each member after them; where there are none, as they are."""
     if not effects.shape[2]:
         return values
     return np.concatenate([np.broadcast_to(values, (len(effects), *values.shape)), effects], axis=2)

@@ -33,13 +33,13 @@ EVAL_BATCH = 4096
 FALL = 0.3
 #: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
-#: What "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner (mixup).
+#: Bandwidths that "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner.
 BANDWIDTHS = (0.0, 0.1, 0.3, 1.0, np.inf)
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What a network came to."""
+    """The result of a network's training."""
 
     weights: dict[str, Tensor]  # state of the `MLP`, of the epoch that was chosen
     errors: Floats  # of the rows held out, by the loss of standardised labels; averaged over outputs
@@ -153,7 +153,7 @@ class Networks:
         self.whole = self.stack
 
     def train(self) -> list[Trained]:
-        """Train until all have stopped, and return what each came to."""
+        """Train until all have stopped, and return the result of each."""
         size, settings = len(self.models), self.settings
         rivals = [
             self.nets.index((0.0, member)) if (0.0, member) in self.nets else place
@@ -249,7 +249,7 @@ class Networks:
 
 
 def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return one-dimensional arrays as rows of one, with 0 behind the shorter ones."""
+    """Return one-dimensional arrays as rows of one, with 0 at the end of shorter ones."""
     rows = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
     for row, array in zip(rows, arrays, strict=True):
         row[: len(array)] = array
@@ -270,5 +270,5 @@ def threads(count: int | None) -> Iterator[None]:
 def _data(inputs: Floats, labels: Floats) -> RegressionData:
     x, y = (torch.from_numpy(values.astype(np.float32)) for values in (inputs, labels))
     split = Split(x, y.nan_to_num(), torch.zeros(len(x), dtype=torch.int64), "X")
-    split.y.copy_(y)  # a data set has no gaps, so the labels that are missing come back behind its check
+    split.y.copy_(y)  # a data set has no gaps, so the missing labels come back after its check
     return RegressionData("X", split, split, split, unit="standard deviations")

@@ -17,7 +17,7 @@ from cmixup.sampling.inputs import Floats
 from cmixup.tables.days import DATES, day_of, days_of
 from cmixup.tables.levels import is_missing
 
-#: What a column holds beside dates, durations and times of day.
+#: The kind of a column without dates, durations and times of day.
 NO_TIMES = "numbers"
 
 

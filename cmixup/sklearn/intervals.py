@@ -74,7 +74,7 @@ def fit_intervals(rows: Rows, predicted: Floats, table: Table, settings: Setting
 def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees, Floats]:
     """Return trees of absolute residuals relative to their mean, and what those of other folds predict (k, d_y).
 
-    Rows have columns as trees take them and the predictions behind them, and absolute residuals (k, d_y) for labels;
+    Rows have columns as trees take them, then the predictions, and absolute residuals (k, d_y) for labels;
     folds hold whole groups.
     """
     k, outputs = rows.y.shape

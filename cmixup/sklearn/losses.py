@@ -1,4 +1,4 @@
-"""What `TabularRegressor` fits: one loss for networks, trees, early stopping and blend."""
+"""The losses of `TabularRegressor`: one for networks, trees, early stopping and blend."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

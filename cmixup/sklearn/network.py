@@ -39,10 +39,10 @@ class MLP(Blockwise):
 
     Args:
         sizes: numbers of features, hidden units and outputs, two or more.
-        pieces: features that are added to the inputs, behind the mix point "input".
+        pieces: features that are added to the inputs, after the mix point "input".
 
     Attributes:
-        layers: the mix points: "input", and "block1", "block2", ... behind each hidden layer.
+        layers: the mix points: "input", and "block1", "block2", ... after each hidden layer.
     """
 
     stackable = True

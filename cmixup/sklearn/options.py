@@ -24,7 +24,7 @@ from cmixup.sklearn.transforms import check_transform
 
 #: `patience` where it is left out, below so many rows.
 PATIENCE, MANY_ROWS = 20, 20_000
-#: What sets the random numbers of the estimator.
+#: The types that set the random numbers of the estimator.
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 

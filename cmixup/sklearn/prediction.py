@@ -1,4 +1,4 @@
-"""What a fitted ensemble predicts: the mean of its members, their spread, and intervals from what they held out."""
+"""Predictions of a fitted ensemble: the mean of its members, their spread, and intervals from held-out rows."""
 
 from collections.abc import Sequence
 from operator import attrgetter

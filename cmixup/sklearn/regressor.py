@@ -69,7 +69,7 @@ class TabularRegressor(MemberMean):
             "auto", ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
             (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
         alpha: lambda is drawn from Beta(alpha, alpha) for each row.
-        layer: "input", "hidden" (behind the first hidden layer, Manifold Mixup) or "block1", "block2", ...
+        layer: "input", "hidden" (after the first hidden layer, Manifold Mixup) or "block1", "block2", ...
         epochs: passes over the training rows, at most.
         batch_size: rows a step.
         lr: learning rate of Adam.
@@ -81,7 +81,7 @@ class TabularRegressor(MemberMean):
         patience: see `early_stopping`. None is 20 below 20,000 rows of weight above 0, equal ones counted, too. From
             there on it is 2, with four times `batch_size` and twice `lr`, and a network that has waited goes on with
             its best weights and 0.3 of its learning rate; twice, for as long as each epoch is better.
-        n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, behind
+        n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, after
             the mix point "input" (piecewise-linear encoding, Gorishniy et al. 2022); fewer for small or wide tables,
             see `pieces_of`; 0 for none.
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
@@ -216,7 +216,7 @@ class TabularRegressor(MemberMean):
         return read_estimator(cls, path)
 
     def _keep(self, tried: Sequence[float], networks: Sequence[Trained], best: int, losses: Floats) -> None:
-        """Keep what the networks came to; arguments as of `fit_networks`."""
+        """Keep the trained networks; arguments as of `fit_networks`."""
         self.bandwidths_ = np.array(tried) * self._table.unit
         self.bandwidth_ = float(self.bandwidths_[best])
         self.validation_scores_ = np.sqrt(losses) if self.loss == "squared" else losses

@@ -54,8 +54,8 @@ def fit_trees(
     """Train the trees of every member on the rows that its network is trained on; members of equal rows share them.
 
     Rows have columns as they came, with the numbers of levels for categories, and standardised labels; NaN for gaps.
-    `levels` are of the columns and of the effects (M, N, E) behind them (`tree_levels`). `threads` are scikit-learn's;
-    None leaves their number. `options` are further arguments for each output, those of a label behind one another.
+    `levels` are of the columns and of the effects (M, N, E) after them (`tree_levels`). `threads` are scikit-learn's;
+    None leaves their number. `options` are further arguments for each output, those of a label one after another.
     """
     by_rows: dict[bytes, Trees] = {}
     by_member = []

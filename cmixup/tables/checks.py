@@ -1,4 +1,4 @@
-"""What a table of features and labels may hide: leaking columns, row numbers, equal rows, labels far outside.
+"""Problems that features and labels may hide: leaking columns, row numbers, equal rows, labels far outside.
 
 All are looked for in arrays, without a model, in time O(N log N) a column. The thresholds were set so that the 30
 tables of the study raise no more than two false alarms while planted faults are found
@@ -117,7 +117,7 @@ def _far(values: Floats) -> Ints:
         off = (sign * values - quartile) / spread
         order = np.argsort(off)
         steps = np.flatnonzero(np.diff(off[order]) >= GAP)
-        steps = steps[off[order][steps + 1] >= FAR]  # places after which all are far, each behind a gap
+        steps = steps[off[order][steps + 1] >= FAR]  # places after a gap, from which on all are far
         if len(steps) and len(values) - steps[0] - 1 <= max(1, MOST_FAR * len(values)):
             rows += order[steps[0] + 1 :].tolist()
     return np.array(sorted(rows), dtype=np.int64)

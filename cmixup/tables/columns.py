@@ -1,4 +1,4 @@
-"""Columns of a table: what kind they are, and how each becomes features; fitted on training rows alone."""
+"""Columns of a table: the kind of each, and how it becomes features; fitted on training rows alone."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ class Category:
     def encode(self, values: pd.Series, out: np.ndarray, source: str) -> None:
         """Write the features of `values: (N,)` into `out: (N, len(features))`, which holds zeros.
 
-        A column of which more than half the rows have levels that training has not seen is warned of.
+        A warning names a column where more than half of the rows have levels that training has not seen.
         """
         codes, words = as_words(values)
         n, every = len(self.levels), (*self.levels, *self.rare)
@@ -178,7 +178,7 @@ def level_codes(values: pd.Series) -> np.ndarray:
 
 
 def level_counts(codes: np.ndarray, words: Sequence[str]) -> dict[str, int]:
-    """Return how many rows have each level of a column, from what `as_words` gives."""
+    """Return how many rows have each level of a column, given as by `as_words`."""
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
     return dict(zip(words, counts.tolist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""What a level of a category is: the same however it is spelled, for estimators, saved runs and datasets alike.
+"""Levels of categories: the same however they are spelled, for estimators, saved runs and datasets alike.
 
 `level_of` reads a value, `places_of` finds it among the levels of training, and `level_places` those of a column.
 Needs no pandas.
@@ -56,7 +56,7 @@ def distinct(levels: Collection[Level]) -> list[Level]:
 
 @lru_cache(maxsize=32)  # of thousands of levels it takes longer than the prediction of a row
 def places_of(levels: tuple[Level, ...]) -> Callable[[Level], int]:
-    """Return what finds the place of a level, -1 for one that training did not have.
+    """Return a function that finds the place of a level, -1 for one that training did not have.
 
     A spelling of its own decides. Another one ("01", "1.0" and "TRUE" for 1, composed and decomposed letters) means the
     same level unless training had several of them.
@@ -96,7 +96,7 @@ def level_places(name: str, counts: Mapping[AnyLevel, int], levels: Sequence[Lev
 
 
 def _common(word: str) -> str:
-    """Return what all spellings of a level have in common: a number's shortest text, and one form of each letter."""
+    """Return the common form of all spellings of a level: a number's shortest text, and one form of each letter."""
     text = " ".join(unicodedata.normalize("NFC", word).split()).removesuffix(" 00:00:00")
     text = LOGICAL.get(text.lower(), text)
     try:

@@ -182,7 +182,7 @@ class SeriesPreprocessing(Preprocessing):
         return replace(self, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
     def new_values(self, every: Sequence[OneSeries]) -> list[str]:
-        """Return the columns that were constant in training, and are not what they were in some series."""
+        """Return the columns that were constant in training, and have another value in some series."""
         constant = [k for k, scale in enumerate(self.scale) if scale >= VANISH]
         return [
             self.columns[k] for k in constant

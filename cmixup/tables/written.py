@@ -187,7 +187,7 @@ def signs_of(form: str) -> tuple[str, str, str]:
 
 
 def kind_of(form: str) -> str:
-    """Return what a form is of: a number, time, duration or date; nothing without a form."""
+    """Return the kind of a form: number, time, duration or date; nothing without a form."""
     return {"": "", "1": "number", "t": "time", "d": "duration"}.get(form[:1], "date")
 
 

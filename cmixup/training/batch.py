@@ -4,7 +4,7 @@ A method draws for an epoch of M rows by name (`Method.draw`). These names have 
 part that draws it:
 
     partner, other_partner   (M,) int64     training row that each row is mixed with, and a second one; see `Batch`
-    candidates               (M, f) int64   training rows, of which the pairing chooses partners in the step
+    candidates               (M, f) int64   training rows, from which the pairing chooses partners in the step
     view, partner_view, other_partner_view
                              (M,) int64     view of each of these rows where inputs are `Sampled`; the trainer draws it
     lam, other_lam           (M,) float32   weight of a row beside its partner, and beside its other partner
@@ -130,7 +130,7 @@ class Batch:
     y: Tensor  #: labels as the loss sees them (`train.label_scaling`)
     domain: Tensor  #: `(..., B)` int64
     partner: "Batch | None" = None  #: the rows that the draw `partner` points to
-    #: What else the method drew, each `(..., B)`, or `(..., B, n)` for n numbers a row.
+    #: Other draws of the method, each `(..., B)`, or `(..., B, n)` for n numbers a row.
     draws: Mapping[str, Tensor] = field(default_factory=dict)
     other: "Batch | None" = None  #: the rows that the draw `other_partner` points to
     candidates: "Batch | None" = None  #: those of the draw `candidates`, `(..., C, ...)` for the whole batch

@@ -1,4 +1,4 @@
-"""What outputs are fitted by (`train.loss`), and in which unit (`train.label_scaling`).
+"""The losses that outputs are fitted by (`train.loss`), and the unit of labels (`train.label_scaling`).
 
 Beside the squared error, `train.loss=gaussian` gives a model two outputs for each label, the mean and a raw number r
 of the variance, `softplus(r) + 1e-6` (Lakshminarayanan, Pritzel and Blundell 2017, "Simple and scalable predictive

@@ -70,7 +70,7 @@ class ModelStack:
         self.optimizer.take(other.optimizer, index)
 
     def put_best(self, other: "ModelStack", places: Sequence[int]) -> None:
-        """Remember at `places` what another stack of as many models remembers, unless it is this one."""
+        """Copy at `places` the best weights of another stack of as many models, unless it is this one."""
         if other is not self:
             for name, value in self._best.items():
                 value[torch.tensor(places, device=self.device)] = other._best[name]

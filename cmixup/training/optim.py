@@ -27,7 +27,7 @@ class Optimizer:
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):
         self.params = [p for p in params if p.requires_grad]
         self.lr, self.weight_decay = lr, weight_decay
-        # The kernels copy what is not contiguous at every step, so they get views with the axes in memory order.
+        # The kernels copy tensors that are not contiguous, at every step, so they get views with axes in memory order.
         self._axes = [sorted(range(p.ndim), key=p.stride, reverse=True) for p in self.params]
         self._values = [p.detach().permute(axes) for p, axes in zip(self.params, self._axes, strict=True)]
         self._cut: tuple[list[int], list[list[Sequence[Tensor]]]] = [], []  # views for models with rates of their own

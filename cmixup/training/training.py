@@ -220,7 +220,7 @@ class Training:
             method.end_epoch(epoch, error)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a run needs to go on, beside the trainer's state."""
+        """Return the state that a run needs to go on, beside the trainer's."""
         return {
             "models": self.models.state_dict(), "streams": [streams.state_dict() for streams in self.streams],
             "methods": [method.state_dict() for method in self.methods], "stacked_method": self.method.state_dict(),

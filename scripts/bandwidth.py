@@ -1,4 +1,4 @@
-"""Diagnose a bandwidth: what a bandwidth does to the pairs, before any training.
+"""Diagnose a bandwidth: who would be paired, before any training.
 
 It looks at a dataset's training labels or at yours. `check=1` renders the page of all datasets at hand instead.
 
@@ -137,7 +137,7 @@ def published_page() -> dict[str, dict[str, str]]:
 
 
 def look_at(given: Args) -> None:
-    """Print and draw what bandwidths do to the labels that the words name."""
+    """Print and draw the pairs of bandwidths on the labels that the arguments name."""
     if given.get("dataset") == "csv" and "table" in given:
         del given["dataset"]
     choosing = ["dataset", *(word for word, one in OWN.items() if one.dataset)]

@@ -1,4 +1,4 @@
-"""Average the runs of a sweep over their seeds, by the value of one option, and print, write and draw what they say.
+"""Average the runs of a sweep over their seeds, by the value of one option, and print, write and draw the means.
 
 Every finished run below the folders is taken, such as those of a Hydra sweep (`python -m scripts.train -m
 dataset=airfoil,no2 method.bandwidth=0.1,1,10 'seed=range(0,3)'`); datasets, and runs that differ in other options, are

@@ -1,4 +1,4 @@
-"""Make a workspace of wandb for the runs of a project: curves, test error over what was swept, and predictions.
+"""Make a workspace of wandb for the runs of a project: curves, test error over the swept option, and predictions.
 
 Runs get there online (`WANDB_MODE=online`), or later by `wandb sync`. Panels average the seeds of each method and value
 of the first swept option. It needs `pip install '.[dashboard]'` and `wandb login`; each call adds a workspace.

@@ -42,7 +42,7 @@ KEYS = {
     "images": "folder of images, or one; of a run on images",
     "arrays": "file with an array x, .npz, .npy or .h5; of a run on arrays",
     "x": "the same, of a run on x= and y=",
-    "labels": "table with a row for each of the images, of which id= names columns, and which may have the targets",
+    "labels": "table with a row for each of the images, whose columns id= names; it may have the targets",
     "series": "table whose rows end where the forecast begins; of a run on series",
     "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
     "out": "file of the predictions; default predictions.csv",

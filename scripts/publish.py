@@ -1,4 +1,4 @@
-"""Copy finished runs of tables and figures into results/, with curves and predictions, and render what shows them.
+"""Copy finished runs of tables and figures into results/, with curves and predictions, and render the pages.
 
 Predictions are those of seeds 0 to 9; of later ones scores are copied. Runs by hand (`adhoc`, `debug`) and those of
 a search (`tune`) stay where they are. Runs of edited code or of an unknown commit are refused. `store=outputs/study`

@@ -236,7 +236,9 @@ def test_only_the_job_that_a_person_approves_may_publish() -> None:
     assert (publish["needs"], publish["environment"]) == ("build", "release")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/own_data.md", "docs/scikit_learn.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/index.md", "docs/own_data.md", "docs/scikit_learn.md", "results/README.md"]
+)
 def test_front_pages_are_read_in_short_cells_and_sentences(page: str) -> None:
     text = re.sub(r"^```.*?^```", "", (REPO / page).read_text(), flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)|<[^>]*>", r"\1", text)

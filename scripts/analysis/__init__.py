@@ -1,1 +1,1 @@
-"""What needs trained models, raw images or a simulation: each file has `KEYS`, its command line, and `run(given)`."""
+"""Analyses of trained models and images, and simulations: each file has `KEYS`, its command line, and `run(given)`."""

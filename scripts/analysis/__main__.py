@@ -1,4 +1,4 @@
-"""Analyse what no record holds: `python -m scripts.analysis NAME key=value`; `NAME --help` lists the keys of each.
+"""Run an analysis: `python -m scripts.analysis NAME key=value`; `NAME --help` lists the keys of each.
 
   invariance   how far a representation separates domains once the label is known, on finished runs of Table 3
   spurious     one ERM model of RCF-MNIST on test images in two colourings; trains other ratios of colour first

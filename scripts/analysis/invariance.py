@@ -1,4 +1,4 @@
-"""Measure what the paper calls learned invariance on the finished runs of Table 3, and draw it.
+"""Measure learned invariance, as the paper calls it, on the finished runs of Table 3, and draw it.
 
 For every run the mean divergence of its representation between training domains, given the label (computed below),
 goes into results/invariance.csv, and from that results/figures/invariance_<preset>.png is drawn. Rows of other runs
@@ -98,7 +98,7 @@ def learned_invariance(features: Tensor, y: Tensor, domain: Tensor, *, max_domai
     z = z @ np.linalg.svd(z, full_matrices=False)[2][:COMPONENTS].T
     groups = {cell: z[cells == cell] for cell in np.flatnonzero(valid)}
     # Scott's rule takes the spread and the number of the points that a density is estimated from, those of a cell: the
-    # spread over all cells would be too wide, since it also holds what the label explains.
+    # spread over all cells would be too wide, since it also holds the part that the label explains.
     used = np.concatenate(list(groups.values()))
     spread = np.sqrt(sum(np.square(g - g.mean(axis=0)).sum(axis=0) for g in groups.values()) / len(used))
     floor = MIN_RELATIVE_SPREAD * np.sqrt(np.square(used).mean(axis=0)).max()

@@ -46,7 +46,7 @@ class Pool:
     degrees: np.ndarray  # (N,) the angles that these are of
     group: np.ndarray  # (N,) the object or the domain of each
     dataset: str  # whose preset paper has the bandwidth of the label kernel
-    kind: str  # what a group is, in one word
+    kind: str  # the name of a group's kind, in one word
     title: str  # of the picture
 
 

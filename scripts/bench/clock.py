@@ -1,4 +1,4 @@
-"""The clock of all benchmarks, and the files that keep what it measures."""
+"""The clock of all benchmarks, and the files of its measurements."""
 
 from __future__ import annotations
 

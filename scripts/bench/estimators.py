@@ -35,7 +35,7 @@ SPLITS = 3
 COVERAGE, INTERVAL_SPLIT = 0.9, 0
 BASE = "catboost"
 CATBOOST = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
-#: What random trials of CatBoost draw from.
+#: The distributions that random trials of CatBoost draw from.
 TRIED = {
     "learning_rate": loguniform(0.01, 0.3), "depth": randint(3, 11), "l2_leaf_reg": loguniform(0.3, 30),
     "rsm": uniform(0.4, 0.6), "iterations": randint(200, 2001),
@@ -142,7 +142,7 @@ def interval_coverage(ends: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 def run(given: Args) -> None:
     """Fit the models that are installed on each table and split in turn, and store each table's rows as they come.
 
-    A table and split of which the record has every model is not fitted again, so that a run that was stopped goes on;
+    A table and split whose models are all recorded is not fitted again, so that a run that was stopped goes on;
     of others all models are, so that their seconds are of one time and machine.
     """
     short = given.switch("short")

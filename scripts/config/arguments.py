@@ -150,7 +150,7 @@ WIDTH = 78  # two less than a terminal's, for the sign that a line goes on
 def format_help(about: str, keys: Mapping[str, str]) -> str:
     """Return a command's docstring and its keys, each with what it is and its default.
 
-    Of the paragraphs of `about` indented lines stay lines, and each command behind "Example:" becomes one.
+    Of the paragraphs of `about` indented lines stay lines, and each command after "Example:" becomes one.
     """
     text, sign, examples = re.sub(r"Examples?: ", "\0", about.strip(), count=1).partition("\0")
     paragraphs = []

@@ -97,7 +97,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
     TYPED.update({OWN[key].option: key for key in own})
     for before, word in zip(["", *words], words, strict=False):
         key, sign, value = word.partition("=")
-        of_sign = before.startswith("-") and before not in MULTIRUN  # such as job, behind --cfg
+        of_sign = before.startswith("-") and before not in MULTIRUN  # such as job, after --cfg
         if word.startswith("-") or (of_sign and not sign and not word.startswith("~")):
             signs.append(word)
             continue

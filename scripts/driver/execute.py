@@ -1,4 +1,4 @@
-"""Train what composed configurations ask for, and leave one folder a seed behind."""
+"""Train the runs that composed configurations ask for, one folder a seed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _train_claimed(
     logged = seeds if first.config["logger"] == "wandb" else []  # which refuses bad variables before data are read
     loggers = [WandbLogger(job.config, job.options, seed, job.run_folder(seed)) for job, seed in logged]
     runs = [make_run(job, seed) for job, seed in seeds]
-    # Before training: what is committed or edited meanwhile is not what runs.
+    # Before training: code that is committed or edited meanwhile does not run.
     made_by = {"started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **run_environment(first.device)}
     checkpoints = job_checkpoints(first, made_by) if first.config["checkpoint_every"] else None
     failures: dict[int, Failure | None] = {}
@@ -131,7 +131,7 @@ def log_epoch(
 def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, Any]:
     """Return what `RunFolder.write` writes of a run that has not failed, with all that `cmixup.load_run` needs."""
     x: Any = run.data.train.x
-    # What it started from is in the weights' past, and the file need not be here.
+    # Pretrained weights only began the training: their file need not be here.
     options = {key: None if key == "weights" else value for key, value in config["model"].items()}
     scaled = config["train"]["label_scaling"] in ("centre", "standard")
     outputs = LOSSES[config["train"].get("loss", SQUARED.name)].outputs

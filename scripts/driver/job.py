@@ -1,4 +1,4 @@
-"""What a composed configuration would train, checked before any work is done."""
+"""The runs that a composed configuration would train, checked before any work is done."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def plan_job(cfg: DictConfig) -> Job:
-    """Check every key, type and value of a composed configuration, and say what it would train."""
+    """Check every key, type and value of a composed configuration, and return the job that it would train."""
     plain = resolve_config(cfg)
     for key in getattr(target_of(plain["dataset"]), "user_files", ()):
         if isinstance(path := plain["dataset"].get(key), str) and path:

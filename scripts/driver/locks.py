@@ -1,4 +1,4 @@
-"""Who works on what: locks of the library filelock, which the system gives back when the process that holds them ends.
+"""Locks: those of the library filelock, which the system gives back when the process that holds them ends.
 
 They keep processes in other containers and, through NFS, on other machines apart as well.
 """

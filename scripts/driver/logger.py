@@ -1,4 +1,4 @@
-"""What follows a run while it trains: wandb, offline unless the environment says otherwise, or nothing.
+"""Loggers of a run while it trains: wandb, offline unless the environment says otherwise, or none.
 
 `WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
 starts to report on itself when it is imported, before any run says offline, so what keeps it quiet is set before that.
@@ -83,7 +83,7 @@ class WandbLogger:
     options: Mapping[str, Any]
     seed: int
     run_folder: Path | None = None
-    _synced: ClassVar[set[Path]] = set()  # folders of which this process has printed how they are uploaded
+    _synced: ClassVar[set[Path]] = set()  # folders for which this process has printed how to upload them
 
     def __post_init__(self) -> None:
         self._folder = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()

@@ -1,4 +1,4 @@
-"""What a command prints on a terminal: progress with time left (occasional lines in a log), and tables of its width."""
+"""Lines of a command on a terminal: progress with time left (occasional lines in a log), and tables of its width."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A run's folder holds `config.yaml`, `report.json`, `history.csv`, `predictions.h5`, `checkpoint.pt` (the best epoch's
 weights), `model.json`, of a table `preprocessing.json`, and, written last, `DONE`; `cmixup.load_run` predicts with it.
 A folder without `DONE` is not a result: the run has not ended, or has failed and its report says where. `DONE` lists
-sizes and SHA-256 of the other files: a run of which one was cut or emptied is not done, either, and a file with
+sizes and SHA-256 of the other files: a run with a cut or emptied file is not done, either, and a file with
 other bytes is refused when it is read. A stack's runs are marked as done together or not at all, whenever the process
 dies.
 """

@@ -1,4 +1,4 @@
-"""What an experiment asks for: its cells with their seeds and command lines, and where their runs are recorded."""
+"""The cells of an experiment with their seeds and command lines, and where their runs are recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.records.experiment import Experiment
 
 @dataclass(frozen=True)
 class Point:
-    """What is changed of a preset, by option, and how a page calls it."""
+    """A change of a preset, by option, and its name on a page."""
 
     label: str
     options: dict[str, Any]

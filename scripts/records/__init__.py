@@ -1,1 +1,1 @@
-"""What finished runs say: records that are published, and tables, ranks and statistics of them."""
+"""Published runs: their tables, predictions, and scores computed from these."""

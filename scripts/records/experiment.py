@@ -1,4 +1,4 @@
-"""What a file of configs/experiment may say of a table or figure, and the numbers that the paper prints for it."""
+"""The keys of a file of configs/experiment, a table or figure, and the numbers that the paper prints for it."""
 
 from __future__ import annotations
 

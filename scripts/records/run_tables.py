@@ -43,7 +43,7 @@ TEXTS = ("model", "method", "preset", "layer", "options", "hyperparameters")
 PLACE = ("experiment", "dataset", "run", "shared")  # columns of frames that a file has once or for each cell
 PARTS = ("val", "test")
 FACTS = "train"  # begins the columns of facts
-#: Of a run's report, what nobody asks of a published one.
+#: Keys of a report that nobody asks of a published run.
 DROPPED = ("format", "status", "failure", "learned_nothing", "label_scaling", "started", "stack")
 COLUMNS = {*BEGIN, *END, "words", "scores", "facts", "experiment", "dataset", "run"}
 #: Options of pandas that read a float to the same bits; from 3.1 on it does so by itself.

@@ -38,12 +38,12 @@ SAME_SPLITS = ("airfoil", "crime", "skillcraft")
 AUTHORS = "paper/original_rerun.csv"
 AUTHORS_METRICS = {"rmse": "test_rmse", "mape": "test_mape_percent", "r": "test_r", "worst_rmse": "worst_rmse"}
 PAPER_FOLDS = {"poverty_map": 5}  # every other score of the paper is a mean over three seeds
-OVER_TASKS, PAPER_TASKS = "std=ci95", 6000  # but these: what stands behind the ± is a 95 % interval over tasks
+OVER_TASKS, PAPER_TASKS = "std=ci95", 6000  # but these: their ± is a 95 % interval over tasks
 NORMAL = 1.959964  # the half-width of a 95 % interval in standard errors
 
 
 class Unsupported(InputError):
-    """The records do not hold what a sentence says, or have nothing on it."""
+    """The published runs contradict a sentence, or have nothing on it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _read_frame(path: Path) -> pd.DataFrame:
 class Evidence:
     """Everything that a page may say a number of: published runs, and the other files of the folder `results`.
 
-    What is not there is `Unsupported`.
+    Missing numbers raise `Unsupported`.
     """
 
     def __init__(self, runs: pd.DataFrame, results: Path = RESULTS) -> None:
@@ -212,7 +212,7 @@ class Evidence:
         return method(**{key: value for key, value in rest.items() if key in known})
 
     def find(self, query: Query) -> Sample | None:
-        """Return what a query finds, or None where nothing is recorded of it."""
+        """Return the sample that a query finds, or None."""
         try:
             return self.sample(query)
         except Unsupported:
@@ -235,7 +235,7 @@ def _paper_rows(experiment: str, results: Path) -> list[dict[str, str]]:
 
 
 def require(condition: bool, what: str) -> None:
-    """Raise `Unsupported` unless the records hold `what` a sentence says."""
+    """Raise `Unsupported` unless the condition of a sentence holds, which the message calls `what`."""
     if not condition:
         raise Unsupported(f"not so: {what}")
 

@@ -1,4 +1,4 @@
-"""Rendering: the register of what is rendered, the places of pages, files, and what is stale.
+"""Rendering: the register of figures, files and parts of pages, the places of pages, and stale texts.
 
 A figure, a file or the parts of a page are a function with a decorator of these, without arguments or with defaults.
 Every file of scripts/ that has one is found, so that a new figure is one file and edits no other:
@@ -86,7 +86,7 @@ def rendered_texts(root: Path) -> dict[str, str]:
 
 
 def stale_texts(root: Path = ROOT) -> list[str]:
-    """Return which texts below `root` are not what the entries render, then the sentences that no longer hold."""
+    """Return the texts below `root` that differ from a fresh rendering, then the sentences that no longer hold."""
     texts = rendered_texts(root)
     stale = [name for name, text in texts.items() if not (root / name).is_file() or (root / name).read_text() != text]
     return stale + [f"sentence {name}" for text in texts.values() for name in UNSUPPORTED.findall(text)]
@@ -105,7 +105,7 @@ def render_everything() -> list[str]:
 SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
 MARKED = re.compile(r"(<!-- (\w+):begin [^\n]*-->\n)(.*?)(<!-- \2:end -->)", re.DOTALL)
 WIDTH = 120
-#: Stands in a page where the records do not hold what its sentence says.
+#: Stands in a page in place of a sentence that published runs contradict.
 UNSUPPORTED = re.compile(r"\*\*\[([\w-]+): the records no longer support")
 
 

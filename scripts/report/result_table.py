@@ -78,7 +78,7 @@ class ResultTable:
 
     title: str
     blocks: Sequence[Block]
-    missing: Sequence[str] = ()  # what is not in it, and why
+    missing: Sequence[str] = ()  # cells that are not in it, and why
     notes: Sequence[str] = ()
     epoch: str = "of the best validation score"  # whose weights are scored
     preset: str = "paper"
@@ -86,7 +86,7 @@ class ResultTable:
 
     @property
     def legend(self) -> str:
-        """What stands in its columns."""
+        """The text above it, which explains its columns."""
         return (
             f"Test scores of the weights {self.epoch}: mean ± standard deviation over n seeds, 3 of the paper. Bold: "
             "our best with the most seeds, or a 95 % interval that excludes 0: of *ours - paper* by Welch, of *minus "
@@ -143,7 +143,7 @@ def table_page(*tables: ResultTable, linked: bool = False) -> str:
     """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 
     With `linked`, as on the published page, methods lead to their runs, and further scores but that of the worst domain
-    are left to the CSV file. What is missing is the first table's.
+    are left to the CSV file. The missing cells are the first table's.
     """
     parts = [f"# {tables[0].title}", tables[0].legend]
     for table in tables:
@@ -158,7 +158,7 @@ def table_page(*tables: ResultTable, linked: bool = False) -> str:
 
 
 def missing_part(missing: Sequence[str]) -> list[str]:
-    """Return the part of a page on what is not in it; none where nothing is missing."""
+    """Return the part of a page on missing cells; none where nothing is missing."""
     return ["### Not in this table", bullets(missing)] if missing else []
 
 

@@ -80,7 +80,7 @@ def logarithms_of_labels(e: Evidence) -> str:
     taken, (rmse, mae, width) = fits["log"]["auto"].sum(), map(percent, changes)
     return (
         f"on the {changes[0].n} datasets that the default was chosen on it takes logarithms in {taken:.0f} of "
-        f"{len(fits)} fits; RMSE changes by {rmse}, MAE by {mae}; the width of 90 % intervals changes by {width}"
+        f"{len(fits)} fits. RMSE changes by {rmse}, MAE by {mae}. The width of 90 % intervals changes by {width}"
     )
 
 
@@ -115,7 +115,7 @@ def regressor_intervals(e: Evidence) -> str:
     low, high = min(fifth.mean for fifth in fifths), max(fifth.mean for fifth in fifths)
     require(0.88 < cover.mean < 0.92 and low > 0.84 and high < 0.96, "coverage is near nine tenths in every fifth")
     return (f"Its 90 % prediction intervals cover {cover.mean:.1%} of new labels, the mean over {cover.summary.n} "
-            f"datasets; in each fifth of its predictions they cover {low:.1%} to {high:.1%}")  # fmt: skip
+            f"datasets. In each fifth of its predictions they cover {low:.1%} to {high:.1%}")  # fmt: skip
 
 
 @sentence(SCIKIT_LEARN)

@@ -1,4 +1,4 @@
-"""What is published of the study: a part is rules and their runs, a setting its tables that have every method.
+"""Published runs of the study: a part is rules and their runs, a setting its tables that have every method.
 
 Beside the methods of the rules a setting has averages of networks, scored when they were published, and ERM with other
 initial weights, which changes nothing.
@@ -38,7 +38,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What is published of one setting of a part."""
+    """The published runs of one setting of a part."""
 
     rules: Rules  # of the part
     condition: Condition  # how much of a table it uses

@@ -1,4 +1,4 @@
-"""What is rendered of the study: its pages, the lines of other pages, and the effects on each table as CSV."""
+"""The study on pages: its own, lines of others, and the effects on each table as CSV."""
 
 from __future__ import annotations
 

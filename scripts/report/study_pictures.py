@@ -1,4 +1,4 @@
-"""Pictures of the study: what C-Mixup changes on every table, and what mixing changes in every setting."""
+"""Pictures of the study: changes by C-Mixup on every table, and by mixing in every setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the paper, made from records: each experiment and preset with published runs, files, what is missing."""
+"""Tables of the paper, from records: each experiment and preset with published runs; files, pages, missing cells."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make_table(
 
 
 def block_notes(experiment: Experiment, runs: pd.DataFrame, dataset: str, methods: Sequence[str]) -> list[str]:
-    """Return sentences on a dataset's runs: where methods mix, what learned nothing, what the paper trains."""
+    """Return sentences on a dataset's runs: where methods mix, which learned nothing, which the paper trains."""
     titles = {m: names.method_title(m) for m in methods}
     layers = runs[runs["layer"] != ""].groupby("method")["layer"].unique()
     learned = runs.get(f"{FACTS}_{LEARNED_NOTHING}", pd.Series(index=runs.index))

@@ -1,4 +1,4 @@
-"""What a method changes on many tables: on each its mean difference, and of these the mean over tables and their signs.
+"""A method's changes on many tables: on each the mean difference, and the mean and signs of these over tables.
 
 Every table counts alike, and the differences on a table are paired by split.
 """
@@ -25,7 +25,7 @@ Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a method changes of ERM's error on each table; below 0 is better."""
+    """A method's change of ERM's error on each table; below 0 is better."""
 
     tables: Mapping[str, Interval]  # by table, the mean over splits in percent of ERM's mean error, with its interval
 

@@ -1,4 +1,4 @@
-"""Predictions of a split beside their targets: what scores are computed from, and the errors of the study.
+"""Predictions of a split beside their targets, from which scores are computed, and the errors of the study.
 
 The study's errors are in standard deviations of the label over the whole table ("label std").
 """
@@ -25,7 +25,7 @@ COMPRESSION = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
 
 @dataclass(frozen=True)
 class Scored:
-    """What the scores of one split are computed from."""
+    """Targets and predictions of one split, from which its scores are computed."""
 
     prediction: Mapping[str, np.ndarray]  # `(N, d_y)` float32 by the predictor's name; "" is the method's own
     target: np.ndarray  # `(N, d_y)` float32

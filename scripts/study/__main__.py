@@ -1,4 +1,4 @@
-"""When does mixing help? Train 30 real tables by the rules of configs/study, or try a method beside what is stored.
+"""When does mixing help? Train 30 real tables by the rules of configs/study, or try a method beside the stored runs.
 
 `method=mine.py` trains that method alone and prints what it changes, and its rank (docs/new_method.md). `train` trains
 what is missing of a part of the study, `rules=`. Both go on where they stopped; the tables come from the optional

@@ -58,7 +58,7 @@ def ensembles_file(store: Path) -> Path:
 
 
 def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:
-    """Yield the scores of each of `ENSEMBLES` on each split of which a store has predictions of all members."""
+    """Yield the scores of each of `ENSEMBLES` on each split whose predictions of all members a store has."""
     places = dict[tuple[str, str, str], dict[tuple[str, int], Parts]]()  # by method and seed
     stds = dict[tuple[str, str, str], np.ndarray]()
     for run, parts in with_predictions(store, published_runs(store, EVERY_STUDY)):

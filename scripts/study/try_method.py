@@ -1,4 +1,4 @@
-"""Try a method that the study does not have beside what is stored: only this method is trained.
+"""Try a method that the study does not have beside its stored runs: only this method is trained.
 
 An entry is a store of its own below the out folder: the method's file, its cells and their predictions.
 """

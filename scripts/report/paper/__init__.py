@@ -1,1 +1,1 @@
-"""What our runs say of the paper: statements, claims in words, and what three seeds or other choices would show."""
+"""The paper judged by our runs: statements, claims in words, three seeds, and other choices of options."""

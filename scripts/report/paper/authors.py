@@ -1,4 +1,4 @@
-"""The paper against its released code: what each does, what each gives, and the main results beside ours."""
+"""The paper against its released code: the options and results of each, and the main results beside ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper says in words, judged by the rules of results/claims.yaml, whose head has them."""
+"""Claims that the paper makes in words, judged by the rules of results/claims.yaml, whose head has them."""
 
 from __future__ import annotations
 
@@ -288,9 +288,9 @@ def _verdict_text(row: Mapping[str, Any]) -> str:
 def abstract_gains(e: Evidence) -> str:
     """Whether the gains of the abstract follow from the paper's own tables."""
     frame, parts = e.frame(e.results / "paper/results.csv"), []
-    for table, printed, about in (("tab:results_id", 6.56, "in distribution"),
-                                  ("tab:meta_regression_results", 4.76, "on new tasks"),
-                                  ("tab:results_ood", 5.82, "out of distribution")):  # fmt: skip
+    for table, printed, about in (("tab:results_id", 6.56, "In distribution:"),
+                                  ("tab:meta_regression_results", 4.76, "On new tasks:"),
+                                  ("tab:results_ood", 5.82, "Out of distribution:")):  # fmt: skip
         gains: dict[str, list[float]] = {}
         for (_, setting, metric), rows in frame[frame["table"] == table].groupby(["dataset", "setting", "metric"]):
             ours = rows["method"].str.contains("C-Mixup")
@@ -300,4 +300,4 @@ def abstract_gains(e: Evidence) -> str:
             gains.setdefault(kind, []).extend(100 * (sign * rows.loc[ours, "mean"] - best) / abs(best))
         means = ", ".join(f"{np.mean(some):.1f} % over {kind}" for kind, some in gains.items())
         parts.append(f"{about} {means} (printed: {printed} %)")
-    return f"Mean gains over the best prior method by the paper's own tables: {'; '.join(parts)}"
+    return f"Mean gains over the best prior method by the paper's own tables. {'. '.join(parts)}"

@@ -26,7 +26,7 @@ from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import LEVEL, Interval, Summary, interval_text
 
-Row = tuple[str, Interval, int]  # what is subtracted from what, the difference, decimals
+Row = tuple[str, Interval, int]  # its name, the difference, decimals
 PAGE = "results/findings.md"
 LEADING, DOMAINS = ("airfoil", "no2"), ("crime", "skillcraft")
 DIRECTED = ("irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish")
@@ -75,7 +75,7 @@ def expected_by_chance(e: Evidence) -> str:
     n, differ = sides.total(), sides["lower"] + sides["higher"]
     return (
         f"No interval is corrected for how many there are: [{n} of statements, claims and others](findings.md). "
-        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance; {differ} do, "
+        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance. {differ} do, "
         f"{sides['lower']} of them in favour of the claim or the method named first"
     )
 
@@ -88,7 +88,7 @@ def authors_agree(e: Evidence) -> str:
     require(same == len(every), "ours is like the authors' code")
     return (
         f"None of the {same} intervals of our code minus the authors', on {len(AUTHORS_DATASETS)} datasets and the "
-        "same seeds, excludes 0, which does not prove them equal"
+        "same seeds, excludes 0. That does not prove them equal"
     )
 
 
@@ -145,7 +145,7 @@ def rcf_rows(e: Evidence) -> Iterator[Row]:
 
 PRESET, ABLATION = "released", "ablation_ood"  # the latter has the bandwidths that no preset has
 AUTHORS_COLUMNS = ("n", "n_shared", "mean", "std", "ours_minus_theirs", "low", "high")
-AUTHORS_DATASETS = ("airfoil", "no2", "exchange_rate", *DOMAINS)  # of which their code was run
+AUTHORS_DATASETS = ("airfoil", "no2", "exchange_rate", *DOMAINS)  # on which we ran their code
 WIDTHS = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}
 
 

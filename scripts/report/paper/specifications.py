@@ -90,8 +90,8 @@ def specification_counts(_: Evidence) -> str:
         above = sum(one.difference.low > 0 for one in every)
         require(every[0].published is not None, "the paper prints a difference")
         reached = sum(one.difference.mean <= (one.published or 0) for one in every)
-        parts.append(f"{names.dataset_title(dataset)} {below}, {above} and {reached} of {len(every)}")
+        parts.append(f"{names.dataset_title(dataset)}: {below}, {above} and {reached} of {len(every)}")
     return (
-        "In this many specifications the difference's interval lies below 0 (C-Mixup is better), above 0, and its mean "
-        f"reaches the published gain: {'; '.join(parts)}"
+        "Counts of specifications: those with an interval below 0 (C-Mixup is better), with one above 0, and with a "
+        f"mean that reaches the published gain. {'. '.join(parts)}"
     )

@@ -1,4 +1,4 @@
-"""results/statements.csv: what came of each published difference, one tidy row a result, and the counts of pages.
+"""results/statements.csv: each published difference beside ours, one tidy row a result, and the counts of pages.
 
 A difference of the paper is established where Welch's 95 % interval over its own seeds excludes 0.
 """
@@ -33,7 +33,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Statement:
-    """A published difference between two methods and what came of it."""
+    """A published difference between two methods and our result."""
 
     title: str  # the table or figure of the paper, with its label
     comparison: str  # which difference, in words
@@ -194,10 +194,10 @@ def three_seeds(_: Evidence) -> str:
     for name in dict.fromkeys(one.name for one in every):
         shares = [all_shares()[one.key] for one in every if one.name == name]
         ahead, large = (_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))
-        parts.append(f"{name} {ahead} and {large}")
+        parts.append(f"{name[0].upper()}{name[1:]}: {ahead} and {large}")
     return (
-        "Three unpaired seeds, as in the paper, would show C-Mixup ahead, and ahead by as much as "
-        f"published, in these shares of draws: {'; '.join(parts)}. They are from our seeds, over both presets"
+        "In which shares of draws would three unpaired seeds, as in the paper, show C-Mixup ahead, and ahead by as "
+        f"much as published? {'. '.join(parts)}. Draws are from our seeds, over both presets"
     )
 
 

@@ -1,6 +1,6 @@
 """The table of results/theory.md and its figures, from results/theory.csv; the page's prose stands in the page.
 
-Figures show what is measured over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
+Figures show errors over N, p and C-Mixup's bandwidth, mean and 95 % interval over seeds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ QUANTITIES: dict[int, tuple[Quantity, ...]] = {
 
 
 class Place(NamedTuple):
-    """A point of the grid; `setting` is what is changed from the base, the bandwidth is C-Mixup's."""
+    """A point of the grid; `setting` names the change from the base, the bandwidth is C-Mixup's."""
 
     theorem: int
     setting: str

@@ -1,4 +1,4 @@
-"""What our runs say of the published differences that results/artefacts.yaml lists, and the map of artefacts on pages.
+"""Verdicts of our runs on the published differences of results/artefacts.yaml, and the map of artefacts on pages.
 
 "First is better than second" is judged twice by 95 % intervals: the direction by that of our difference, the magnitude
 by that of ours minus the paper's.
@@ -80,7 +80,7 @@ def _side_of_zero(effect: Difference) -> int:
 
 @dataclass(frozen=True)
 class Finding:
-    """What our runs say of one statement of the paper: `ours` and `paper` are effects, first minus second."""
+    """The verdict of our runs on one statement of the paper: `ours` and `paper` are effects, first minus second."""
 
     where: str  # a dataset's title, or what the statement is about
     direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged
@@ -107,7 +107,7 @@ class Finding:
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
-    """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
+    """Return a finding for every comparison, dataset and preset with runs."""
     findings = [_of_comparison(evidence, **artefact.compare)] if artefact.compare else []
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):

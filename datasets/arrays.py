@@ -13,7 +13,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
 from cmixup.files import sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
-from cmixup.spread import VANISH, varies
+from cmixup.inputs.spread import VANISH, varies
 from datasets.common.base import SPLITS, Dataset, smooth_labels
 from datasets.common.table.files import OTHERS, by_start
 from datasets.common.table.problems import labels_seen

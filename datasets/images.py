@@ -25,8 +25,8 @@ from cmixup.inputs.images import (
     list_images,
     read_image,
 )
+from cmixup.inputs.spread import VANISH
 from cmixup.networks.vision import import_torchvision
-from cmixup.spread import VANISH
 from cmixup.tables.columns import level_codes
 from cmixup.tables.written import unit_of
 from datasets.common.base import SPLITS

@@ -11,7 +11,7 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_count, format_value, shortened
-from cmixup.spread import moments
+from cmixup.inputs.spread import moments
 from cmixup.tables.columns import as_numbers, cell, read_column
 from cmixup.tables.series import FILLS, ROW, STEPS, OneSeries, SeriesPreprocessing
 from cmixup.tables.steps import text_of

@@ -13,9 +13,9 @@ from PIL import Image
 from cmixup.data import Split
 from cmixup.inputs.arrays import ArrayPreprocessing
 from cmixup.inputs.images import ImagePreprocessing
+from cmixup.inputs.spread import VANISH, is_new, moments, varies
 from cmixup.pairing.flat import Standardised
 from cmixup.sklearn.rows import moments as weighted_moments
-from cmixup.spread import VANISH, is_new, moments, varies
 from cmixup.tables.preprocessing import TablePreprocessing
 from cmixup.tables.series import SeriesPreprocessing
 from cmixup.training.losses import LabelScaling

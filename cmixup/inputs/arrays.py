@@ -11,7 +11,7 @@ from torch import Tensor
 from cmixup.errors import InputError, format_value
 from cmixup.files import ARRAYS_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.spread import VANISH, is_new, warn_of_new
+from cmixup.inputs.spread import VANISH, is_new, warn_of_new
 
 CHUNK = 4096  # rows that are read at a time
 

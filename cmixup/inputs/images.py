@@ -21,7 +21,7 @@ from cmixup.data import WORKERS, in_threads
 from cmixup.errors import InputError, shortened
 from cmixup.files import IMAGES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.spread import VANISH, is_new, warn_of_new
+from cmixup.inputs.spread import VANISH, is_new, warn_of_new
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif")
 CHANNELS, COLOURS = 3, ("red", "green", "blue")

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from cmixup.data import Indexable
-from cmixup.spread import varies
+from cmixup.inputs.spread import varies
 
 INPUT_BYTES_PER_CHUNK = 64 * 2**20
 SAMPLED_ROWS = 1024  # whose distances stand for those of all rows

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cmixup.errors import InputError, check_flag, format_value
+from cmixup.inputs.spread import varies
 from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
-from cmixup.spread import varies
 
 
 class LabelSpace:

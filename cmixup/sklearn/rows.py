@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 
 from cmixup.data import Split
+from cmixup.inputs.spread import NARROW, varies
 from cmixup.pairing.base import Pairing
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sampling.sampler import PartnerSampler
-from cmixup.spread import NARROW, varies
 from cmixup.training.batch import EpochBatches, shuffled
 
 #: So often partners are drawn and refused by weight; the rest is drawn from exact rows, each in time O(N d).

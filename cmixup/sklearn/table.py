@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from cmixup.errors import InputError, check_count
+from cmixup.inputs.spread import is_new, varies, warn_of_new
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import (
     Levels,
@@ -28,7 +29,6 @@ from cmixup.sklearn.frames import NO_TIMES, as_array, as_labels, check_kinds
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, extremes, merged, moments, standardised
 from cmixup.sklearn.transforms import Transform
-from cmixup.spread import is_new, varies, warn_of_new
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
 NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "order": "C"}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import MAX_TEXT, InputError, format_value, nearest, shortened
-from cmixup.spread import VANISH, is_new
+from cmixup.inputs.spread import VANISH, is_new
 from cmixup.tables.days import DATES, DURATIONS, TIMES, days_of
 from cmixup.tables.levels import LOGICAL, level_places, places_of
 from cmixup.tables.written import (

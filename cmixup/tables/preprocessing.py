@@ -9,7 +9,7 @@ import pandas as pd
 
 from cmixup.files import TABLE_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing
-from cmixup.spread import warn_of_new
+from cmixup.inputs.spread import warn_of_new
 from cmixup.tables.columns import Category, Constant, Number, checked_columns
 
 KINDS = {"number": Number, "category": Category, "constant": Constant}

@@ -11,7 +11,7 @@ import pandas as pd
 from cmixup.errors import InputError, format_value
 from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
-from cmixup.spread import VANISH, is_new, warn_of_new
+from cmixup.inputs.spread import VANISH, is_new, warn_of_new
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes, read_column
 from cmixup.tables.steps import MONTHLY, grid, places, step_of, text_of
 from cmixup.tables.written import TIME

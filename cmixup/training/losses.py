@@ -23,8 +23,8 @@ from torch.nn.functional import softplus
 from cmixup.backbone import Backbone
 from cmixup.data import Split, Tasks
 from cmixup.errors import InputError
+from cmixup.inputs.spread import varies
 from cmixup.metrics import HALF_LOG
-from cmixup.spread import varies
 
 #: none: the network learns labels as they are. centre: minus their mean. standard: minus their mean, over their
 #: standard deviation. loss: the network's outputs are in label units, and the loss standardises outputs and labels.
@@ -49,8 +49,8 @@ class LabelScaling:
         """Take mean and standard deviation (N in the denominator) from the training splits of a stack's runs.
 
         They are of each label dimension; `loss` pools the variance over dimensions, so that each keeps its share of the
-        squared error. Tasks have one label, so all of their labels are pooled. Constant labels (`cmixup.spread`) are
-        divided by 1.
+        squared error. Tasks have one label, so all of their labels are pooled. Constant labels are divided by 1
+        (`cmixup.inputs.spread`).
         """
         if form == "none":
             return cls()

@@ -13,7 +13,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import TABLE_FORMAT
-from cmixup.spread import VANISH, moments, varies
+from cmixup.inputs.spread import VANISH, moments, varies
 
 
 @dataclass(frozen=True)

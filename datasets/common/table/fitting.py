@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, shortened
-from cmixup.spread import VANISH, varies
+from cmixup.inputs.spread import VANISH, varies
 from cmixup.tables.checks import looks_like_id
 from cmixup.tables.columns import (
     Category,

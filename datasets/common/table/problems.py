@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError, format_value
+from cmixup.inputs.spread import varies
 from cmixup.sampling.inputs import Floats, Ints
-from cmixup.spread import varies
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 from cmixup.tables.columns import as_numbers, level_codes
 from cmixup.tables.written import Reading

@@ -6,6 +6,7 @@ import math
 import statistics
 
 from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import PAPER, outcome_counts, published_statements
 from scripts.report.paper.verdicts import IDLE
 from scripts.report.rendering import fills
@@ -41,10 +42,18 @@ def found_table(e: Evidence) -> str:
         ["Do five averaged networks?", _answer(five.mean), "the same"],
         ["Is the regressor better than CatBoost?", _answer(in_percent(log_error_difference(e, "tabular"))),
          "[10 held-out tables](results/estimators.md#estimators), looked at three times"],
+        ["If you mix, is a similar partner better?", _similar_partner(),
+         "[Tables 1 and 3](results/findings.md#claims)"],
         ["Do the paper's gains reproduce?", full, "[its established differences](results/README.md), its networks"],
         ["The same, scaled down to a CPU?", small, "[Tables 2 to 4](results/README.md)"],
     ]  # fmt: skip
     return markdown_table(HEAD, body, left=3)
+
+
+def _similar_partner() -> str:
+    rows = [row for row in claim_rows() if row["claim"] == "similar_partner"]
+    yes, no, unknown = (sum(row[side] for row in rows) for side in ("for", "against", "undecided"))
+    return f"{yes + no + unknown} comparisons: {yes} yes, {no} no, {unknown} open"
 
 
 def _answer(d: Estimate | None) -> str:

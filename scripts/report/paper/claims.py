@@ -301,3 +301,20 @@ def abstract_gains(e: Evidence) -> str:
         means = ", ".join(f"{np.mean(some):.1f} % over {kind}" for kind, some in gains.items())
         parts.append(f"{about} {means} (printed: {printed} %)")
     return f"Mean gains over the best prior method by the paper's own tables. {'. '.join(parts)}"
+
+
+@sentence("results/README.md")
+def claim_counts(_: Evidence) -> str:
+    """How many claims in the paper's words hold, and what became of the abstract's gains."""
+    rows = [row for row in claim_rows() if row["preset"] != PRESETS[1] and "val" not in row["rule"]]
+    verdicts = [row["verdict"] for row in rows]
+    counts = f"{verdicts.count(HOLDS)} hold, {verdicts.count(FAILS)} fail, {verdicts.count(OPEN)} are {OPEN}"
+    gains = ", ".join(
+        f"{row['published']:g} became {row['gain']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
+        for row in rows
+        if "gain" in row
+    )
+    return (
+        f"Of {len(rows)} claims in words, {counts}, at the printed hyperparameters. The abstract's gains over the best "
+        f"prior method, in percent: {gains}"
+    )

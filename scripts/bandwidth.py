@@ -24,7 +24,7 @@ from scripts.config.compose import compose_train
 from scripts.config.parts import check_part, resolve_config
 from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
-from scripts.driver.progress import print_page, print_table
+from scripts.driver.progress import print_page
 from scripts.records import names
 from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
@@ -156,17 +156,16 @@ def look_at(given: Args) -> None:
     looked_at = sorted([*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
     rows = [(diagnose(labels, b), source) for b, source in looked_at]
     low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
-    styles = ["bold" if source != "grid" else None for _, source in rows]
     heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {spread_of(labels):.4g}"
     body = [
         [
-            f"{r.bandwidth:.4g}", f"{100 * r.effective_fraction:.3g} %", f"{100 * r.self_probability:.3g} %",
-            f"{r.pair_gap:.3g}", r.verdict,
+            f"{r.bandwidth:.4g}" if source == "grid" else f"**{r.bandwidth:.4g}**",
+            f"{100 * r.effective_fraction:.3g} %", f"{100 * r.self_probability:.3g} %", f"{r.pair_gap:.3g}", r.verdict,
             source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= r.bandwidth <= high else "",
         ]
         for r, source in rows
     ]  # fmt: skip
-    print_table(SHORT_HEAD, body, heading, left=len(SHORT_HEAD), styles=styles)
+    print_page(f"{heading}\n\n{markdown_table(SHORT_HEAD, body, len(SHORT_HEAD))}\n")
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     worth = f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
     print("partners: share of all rows that are partners in effect. itself: pairs of a row\n"

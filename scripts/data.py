@@ -5,7 +5,6 @@ Example: python -m scripts.data fetch datasets=airfoil,no2
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +15,6 @@ from scripts.config.arguments import parse_args
 from scripts.config.compose import option_names
 from scripts.config.parts import dataset_class
 from scripts.driver.cli import user_errors
-from scripts.driver.progress import print_table
 
 ACTIONS = ("status", "fetch")
 KEYS = {
@@ -28,19 +26,17 @@ KEYS = {
 def print_status() -> None:
     """Print what is here, what can be fetched and from where, with sizes and licences."""
     mirror = without_user(os.environ.get("CMIXUP_MIRROR") or "none")
-    rows = []
+    print(f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}")
     for name in option_names("dataset"):
         kind = dataset_class(name)
         for folder in kind.folders:
             state = "here" if folder.present() else f"by hand: {folder.page}"
-            rows.append([name, f"{folder.path}/", "", state, folder.licence])
-        for file in itertools.chain.from_iterable(kind.files):
+            print(f"{name}: {folder.path}/ ({folder.licence}): {state}")
+        for number, file in ((k, file) for files in kind.files for k, file in enumerate(files)):
             state = "here" if present(file) else "can be fetched" if file.urls else f"by hand: {file.page}"
-            rows.append([name, file.path, f"{file.size / 1e3:,.0f}", state, file.licence])
+            print(f"{name}: {'or ' * (number > 0)}{file.path} ({file.size / 1e3:,.0f} kB, {file.licence}): {state}")
         if not kind.files and not kind.folders:
-            rows.append([name, f"({kind.place})", "", "", ""])
-    head = ("dataset", "file (the first that is there is used)", "kB", "state", "licence")
-    print_table(head, rows, f"data root (CMIXUP_DATA): {data_root()}\nmirror (CMIXUP_MIRROR): {mirror}", left=len(head))
+            print(f"{name}: {kind.place}")
 
 
 def fetch_all(chosen: list[str]) -> None:

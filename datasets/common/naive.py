@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from cmixup.data import Split
-from cmixup.tables.steps import periods_of
 
 RIDGE_WORK = 2 * 10**10  # multiplications at most, so that a fit takes seconds and memory for copies
 
@@ -44,6 +43,8 @@ def naive_forecasts(
     series follow each other in the targets `(n, m)`, from the rows `begins` on, with a `step` between two rows; `ahead`
     are the rows that are forecast, counted from the row `after` each window, by part.
     """
+    from cmixup.tables.steps import periods_of  # here: pandas, which it needs, takes a second
+
     naive, periods = {}, {"last_value": 1} | {f"{name}_before": rows for name, rows in periods_of(step).items()}
     firsts = {part: begins[np.searchsorted(begins, ends, side="right") - 1] for part, ends in after.items()}
     for name, period in periods.items():

@@ -1,16 +1,14 @@
-"""Lines of a command on a terminal: progress with time left (occasional lines in a log), and tables of its width."""
+"""Lines of a command on a terminal: progress with time left (occasional lines in a log), and pages of its width."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NoReturn
 
 import rich.console
-from rich import box
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Column, Table
+from rich.table import Column
 
 EVERY = 15  # seconds between lines where there is no terminal
 
@@ -93,33 +91,11 @@ class ProgressDisplay(Progress):
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-WIDE = 1000  # columns of what is no terminal: a file or a pipe takes lines of any length
-
-
-def print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], title: str, *, left: int = 1, styles: Sequence[str | None] = ()
-) -> None:
-    """Print a table below its title, the first `left` columns as text and the others as numbers; rows may have styles.
-
-    Cells are folded where a terminal is too narrow for them.
-    """
-    grid = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for k, name in enumerate(head):
-        grid.add_column(name, justify="left" if k < left else "right", overflow="fold")
-    for row, style in zip(rows, styles or [None] * len(rows), strict=True):
-        grid.add_row(*row, style=style)
-    Console(width=None if _is_terminal() else WIDE, highlight=False).print(grid)
-
-
 def print_page(text: str) -> None:
     """Print a page of Markdown, laid out where standard output is a terminal."""
-    if _is_terminal():
+    if sys.stdout and sys.stdout.isatty():
         from rich.markdown import Markdown  # slow to import
 
         Console().print(Markdown(text))
     else:
         print(text)
-
-
-def _is_terminal() -> bool:
-    return bool(sys.stdout) and sys.stdout.isatty()

@@ -54,8 +54,9 @@ def test_the_command_prints_a_table_and_writes_a_plot(
     np.save(tmp_path / "mine.npy", np.linspace(0, 1, 100))
     main([f"table={tmp_path / 'mine.npy'}", "bandwidth=0.5", f"out={tmp_path}"])
     printed = capsys.readouterr().out
-    marks = {words[0]: words[-1] for line in printed.splitlines() if (words := line.split())}
-    assert (marks["0.5"], marks["0.0135"]) == ("asked", "*")
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line.startswith("| ")]
+    marks = {row[0]: row[-1] for row in rows}
+    assert (marks["**0.5**"], marks["0.0135"]) == ("asked", "*")
     assert max(map(len, printed.partition("partners:")[0].splitlines())) <= 80
     assert "self-pairing only: this is ERM" in printed
     assert "Worth searching" in printed

@@ -127,7 +127,7 @@ def as_number(name: str, value: float) -> float:
 
 
 def not_dense(tensor: Any) -> str:
-    """Return what a tensor is that has no rows of one shape with values, in words, or nothing."""
+    """Return the kind of a tensor without rows of one shape with values, in words, or nothing."""
     if tensor.is_nested:
         return "a nested tensor, which torch.nested.to_padded_tensor pads"
     if str(tensor.layout) != "torch.strided":

@@ -36,7 +36,7 @@ class Placed:
 
     made: SeriesPreprocessing  # without scales
     every: list[OneSeries]
-    source: Source  # what they were read from
+    source: Source  # the file that they were read from
     readings: Sequence[str]  # a line on each way in which text was read
     left_out: Sequence[str]  # columns that are no numbers
 

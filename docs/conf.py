@@ -63,7 +63,8 @@ def prepare(_: Any, name: str, source: list[str]) -> None:
         return link[1] if (here / link[2]).is_dir() else link[0]
 
     lines = LINK.sub(without_folders, source[0]).split("\n")
-    source[0] = "\n".join(INTERVAL.sub("\\1\u00a0[\\2,\u00a0\\3]", x) if x.startswith("|") else x for x in lines)
+    kept = (INTERVAL.sub("\\1\u00a0[\\2,\u00a0\\3]", x).replace(" n = ", " n\u00a0=\u00a0") for x in lines)
+    source[0] = "\n".join(new if new.startswith("|") else x for new, x in zip(kept, lines, strict=True))
 
 
 def mark_examples(*given: Any) -> None:

@@ -39,6 +39,6 @@ def _end_process(*_: object) -> None:
     raise SystemExit(143)
 
 
-if sys.argv[0] == "-m":  # what it is while Python looks for the command: imports take seconds
+if sys.argv[0] == "-m":  # while Python looks for the command: imports take seconds
     sys.excepthook = print_interrupted
     handle_sigterm()

@@ -72,7 +72,7 @@ def collect_sweeps(
 ) -> tuple[list[Sweep], list[str]]:
     """Return a sweep for all runs that differ only in `option` and their seeds, and what was left out.
 
-    Each dataset has sweeps of its own. Runs of ERM that differ in nothing else are what the others are compared with,
+    Each dataset has sweeps of its own. The others are compared with runs of ERM that differ in nothing else,
     whatever `method` is named. `option` may be `dataset`, `model`, `method` or `preset`, too; `metric` is one of the
     test scores, by default that which selected the checkpoints.
     """

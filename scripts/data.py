@@ -40,7 +40,7 @@ def print_status() -> None:
 
 
 def fetch_all(chosen: list[str]) -> None:
-    """Fetch and verify the files of the chosen datasets; what could not be had is an error at the end."""
+    """Fetch and verify the files of the chosen datasets; files that are missing then are an error at the end."""
     problems = []
     for name in chosen:
         kind = dataset_class(name)

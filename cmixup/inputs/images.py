@@ -1,7 +1,7 @@
 """Images in files: how they become inputs of a network, for training and for `load_run(folder).predict(paths)`.
 
 A file is PNG, JPEG, TIFF, WebP, BMP or GIF (its first picture), of 8 or 16 bits, grey or coloured, with a palette,
-transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and what is transparent is white.
+transparency, CMYK or a rotation in its EXIF. Grey has three equal channels, and transparent pixels are white.
 """
 
 import copy

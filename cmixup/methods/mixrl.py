@@ -5,8 +5,8 @@ learned by REINFORCE from the validation loss of predictors trained for a few st
 dvrl/dvrl.py). Differences from DVRL: the baseline is a moving average, the reward is divided by its running standard
 deviation, and an entropy bonus replaces the hinge on the selection probability. The network sees standardised inputs
 and labels, not features of another model. The validation split serves the search and the choice of the checkpoint:
-expect optimism there. The test split is never touched. The sizes of the search are ours: results/README.md (MixRL)
-says what a longer one is worth.
+expect optimism there. The test split is never touched. The sizes of the search are ours: results/findings.md has
+longer ones.
 
 One search serves all runs of a stack: their policies are one stack and their predictors another, each with one
 optimiser. Every run draws from its own stream, with the same draws as alone.

@@ -82,7 +82,7 @@ class PartnerSampler:
         self._algorithm, self.reason = choose(data, kernel, method, budget, period)
         self.method = self._algorithm.name
         self._labels = data
-        self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # what partners are like
+        self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # partners are of its kind
         self._warning = SelfPairWarning()
 
     def draw(self, anchors: Given, rng: Rng) -> Any:

@@ -61,8 +61,8 @@ def many_levels(levels: Sequence[Levels]) -> list[int]:
 def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    A warning names a column with more than half of its rows unknown. Of times and text, and of what else is
-    returned, see `in_numbers`.
+    A warning names a column with more than half of its rows unknown. For times, text and the other
+    results see `in_numbers`.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
     X, kinds = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])

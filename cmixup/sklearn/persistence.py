@@ -97,7 +97,7 @@ def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _given(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return what `_plain` was given."""
+    """Return the value that `_plain` was given."""
     if isinstance(value, list):
         return [_given(f"{name}.{k}", entry, arrays) for k, entry in enumerate(value)]
     if not isinstance(value, dict):

@@ -86,7 +86,7 @@ class TabularRegressor(MemberMean):
             see `pieces_of`; 0 for none.
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
-        blend: what each member has beside its network, trained on the same rows and without mixing: "trees" are
+        blend: the models of each member beside its network, trained on the same rows and without mixing: "trees" are
             scikit-learn's `HistGradientBoostingRegressor`. A regressor of its interface, as CatBoost, a pipeline or a
             search, is cloned for three members, and fitted on X as it is given, with `sample_weight` and `groups` where
             it takes them, to labels in fitted units; its own loss should be `loss`. Of several outputs it has all, or

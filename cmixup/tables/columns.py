@@ -72,7 +72,7 @@ class Constant:
     features: ClassVar[list[str]] = []
 
     def has_new(self, values: pd.Series) -> bool:
-        """Return whether rows have another value; what is unknown is none."""
+        """Return whether rows have another value; unknown ones do not count."""
         if isinstance(self.value, str):
             find = places_of((self.value,))
             return any(find(word) < 0 for word in as_words(values)[1])

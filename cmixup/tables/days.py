@@ -40,7 +40,7 @@ def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
 
 
 def day_of(value: Any) -> tuple[float, str] | None:
-    """Return one date, duration, time of day or period as days, and what it is; None for another value."""
+    """Return one date, duration, time of day or period as days, and its kind; None for another value."""
     value = value.to_timestamp() if hasattr(value, "to_timestamp") else value
     if isinstance(value, datetime.time):
         return (value.hour + (value.minute + (value.second + value.microsecond / 1e6) / 60) / 60) / 24, TIMES

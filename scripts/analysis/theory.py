@@ -48,7 +48,7 @@ class Setting:
         """Return the rows of a seed."""
         given, rows = self.simulation, []
         for finding in given.run(seed, *([self.methods] if self.methods else [])):
-            if self.methods and not finding.method:  # what is of no method is that of the base, too
+            if self.methods and not finding.method:  # a quantity of no method is the base's, too
                 continue
             bandwidth = f"{given.bandwidth:.3g}" if finding.method.startswith("cmixup") else ""
             about = (self.theorem, self.name, given.n, given.p)

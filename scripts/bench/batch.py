@@ -33,7 +33,7 @@ def mix_densely(x: Tensor, y: Tensor, bandwidth: float, rng: np.random.Generator
 
 
 def cases(sizes: tuple[int, ...] = SIZES) -> Iterator[dict[str, Any]]:
-    """Yield what a row of the table is measured on; one output has nothing to correlate with."""
+    """Yield the case of each row of the table; one output has nothing to correlate with."""
     for labels, outputs, bandwidth, rows in itertools.product(LABELS, OUTPUTS, BANDWIDTHS, sizes):
         if outputs > 1 or labels == LABELS[0]:
             yield {"labels": labels, "outputs": outputs, "bandwidth": bandwidth, "rows": rows}

@@ -75,7 +75,7 @@ def parse_args(
 
     Args:
         argv: the command line; None is that of this process. `--help` prints `about` and the keys, and ends.
-        keys: every key with what it is and its default. A key that ends in "." stands for all that begin so.
+        keys: every key with its meaning and its default. A key that ends in "." stands for all that begin so.
         about: the command's docstring, which has an example.
         names: keys whose values may stand first and alone, such as the table of `scripts.reproduce table1`.
 
@@ -148,7 +148,7 @@ WIDTH = 78  # two less than a terminal's, for the sign that a line goes on
 
 
 def format_help(about: str, keys: Mapping[str, str]) -> str:
-    """Return a command's docstring and its keys, each with what it is and its default.
+    """Return a command's docstring and its keys, each with its meaning and its default.
 
     Of the paragraphs of `about` indented lines stay lines, and each command after "Example:" becomes one.
     """

@@ -27,7 +27,7 @@ from scripts.config.compose import (
     part_folders,
 )
 
-# Keys that say what something is or where it runs, not what is trained.
+# Keys that name something or say where it runs, and change no training.
 ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool, "checkpoint_every": int, "resume": str, "weights": bool,
@@ -45,7 +45,7 @@ ABOUT = {
 }  # fmt: skip
 GROUPS = ("dataset", "model", "method")
 NOT_ARGUMENTS = ("_target_", "name")
-MAX_WHOLE = 2**63 - 1  # what is larger is no setting, and its digits fill a message
+MAX_WHOLE = 2**63 - 1  # larger numbers are no setting, and their digits fill a message
 
 
 def resolve_config(cfg: DictConfig) -> dict[str, Any]:

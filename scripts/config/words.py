@@ -1,7 +1,7 @@
 """Words of a command line as Hydra reads them: names mean what was typed, and folders of parts are one's own, too.
 
 Names of files, folders and columns are quoted before Hydra sees them. What its grammar is needed for stays its own:
-lists in brackets, the values of a sweep between commas (`-m`), what somebody has put into quotes, and `${oc.env:...}`.
+lists in brackets, the values of a sweep between commas (`-m`), quoted text, and `${oc.env:...}`.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def execute_together(
     """Train the pending seeds of jobs with one `stack_key` as one stack and write a folder for each.
 
     Each seed has a lock. Those that another process trains are waited for, and trained here only if that process has
-    ended without them; what the jobs have as pending afterwards is what was trained here. The callbacks are those of
+    ended without them; afterwards the jobs' pending seeds are those trained here. The callbacks are those of
     `cmixup.training.trainer.Stack.train`. Returns the folders written.
 
     Raises:
@@ -60,7 +60,7 @@ def execute_together(
     waiting = False
     while left:
         with holding_locks(jobs[0].out, list(left), wait=waiting) as taken:
-            finish_stack(jobs[0].out)  # what a process that died has left
+            finish_stack(jobs[0].out)  # runs that a process left when it died
             claimed = [replace(job, pending=[]) for job in jobs]
             for number, seed in (left.pop(name) for name in taken):
                 job = jobs[number]
@@ -167,7 +167,7 @@ def make_run(job: Job, seed: int, data: RegressionData | None = None) -> Run:
 
 
 def job_checkpoints(job: Job, made_by: Mapping[str, Any]) -> Checkpoints:
-    """Return where a job's state is saved while it trains; with `rerun` what an earlier run saved is removed.
+    """Return where a job's state is saved while it trains; with `rerun` an earlier state is removed.
 
     A run goes on by the code that began it, `made_by` of `run_environment`.
     """

@@ -1,7 +1,7 @@
 """Loggers of a run while it trains: wandb, offline unless the environment says otherwise, or none.
 
 `WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
-starts to report on itself when it is imported, before any run says offline, so what keeps it quiet is set before that.
+starts to report on itself when it is imported, before any run says offline, so the variables that quiet it come first.
 Where it cannot start and no variable of wandb's asks for anything, the run trains without it, and a line says so.
 """
 

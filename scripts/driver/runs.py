@@ -40,7 +40,7 @@ from scripts.stats.scored import Parts, Scored, read_parts, write_parts
 REPORT, HISTORY, CONFIG, PREDICTIONS = "report.json", "history.csv", "config.yaml", "predictions.h5"
 LONGEST_NAME = 120  # of a folder
 LEARNED_NOTHING = "learned_nothing"  # a fact of such a run, 1; its report says it in words under the same name
-STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # what a report has for words that strict JSON lacks
+STRICT = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}  # in reports, for words that strict JSON lacks
 NAMING = re.compile(r"(\['(target|group|dataset\.[^']*)'\]|\[\d+\])$")  # places of columns, of which one may be "inf"
 ENDING = ".ending"  # of the out folder: lists the runs of a stack that are whole and are being marked as done
 
@@ -106,7 +106,7 @@ class RunFolder:
             write_atomically(self.path / name, text)
 
     def finish(self) -> None:
-        """Write the `DONE` of a run that is whole; what it would have gone on from goes."""
+        """Write the `DONE` of a run that is whole; remove the state to go on from."""
         kept = [path for path in sorted(self.path.iterdir()) if path.is_file()]
         kept = [path for path in kept if path.name not in (DONE, RESUME_FILE) and path.name[0] != "."]
         write_atomically(self.path / DONE, done_text(path for path in kept if path.suffix != DAMAGED))

@@ -1,1 +1,1 @@
-"""Which runs are missing, what they cost, in what order they are trained, and which are trained again."""
+"""Which runs are missing, their cost, the order of their training, and which are trained again."""

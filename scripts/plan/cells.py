@@ -45,7 +45,7 @@ def run_minutes(job: Job, results: Path = RESULTS) -> float:
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
-    # An option that a backbone got later is not in older records: its default is what they had. Classes have moved.
+    # An option that a backbone got later is not in older records, which had its default. Classes have moved.
     model = {**job.config["model"], "_target_": None}
     runs = _of_tables(results)
     runs = runs[(runs["dataset"] == dataset) & (runs["method"] == method)]
@@ -70,7 +70,7 @@ TOO_LONG = "min here"  # ends the line of a cell that is over the budget
 
 
 def published_lines(experiment: Experiment, choice: Choice) -> pd.DataFrame:
-    """Return the published runs of what points are compared with: other experiments' runs of the same seeds."""
+    """Return the published runs that points are compared with: other experiments' runs of the same seeds."""
     runs = _of_tables(RESULTS)
     under = [recorded_under(experiment, *cell) for cell in zip(runs["method"], runs["dataset"], strict=True)]
     return runs[

@@ -56,7 +56,7 @@ class Item:
 def stacks_of(jobs: Sequence[Job], models: int = STACK_MODELS) -> list[list[int]]:
     """Return the places of the jobs that train as one stack each, of about `models` models; others are alone.
 
-    Jobs that differ only in what their methods draw with are put together, see `scripts.driver.job.stack_key`.
+    Jobs that differ only in options of their methods' draws are put together, see `scripts.driver.job.stack_key`.
     Seeds that are done count, too: what is left after an interruption is in the same stack as before.
     """
     groups: dict[str, list[int]] = {}

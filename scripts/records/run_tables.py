@@ -2,7 +2,7 @@
 
     pd.read_csv("results/runs/table1/airfoil.csv").query("method == 'cmixup' and preset == 'released'").test_rmse
 
-A row has the run's seed, its scores (`val_rmse`, `test_rmse`, `test_worst_rmse`, ...) and what else is a number of its
+A row has the run's seed, its scores (`val_rmse`, `test_rmse`, `test_worst_rmse`, ...) and other numbers of its
 own (`train_effective_fraction`, `best_epoch`, `seconds`). A trial of a search is a row with its number in `trial`. Of
 runs that were chosen by a search, and of their trials, `hyperparameters` has the words that were tried.
 
@@ -80,7 +80,7 @@ def shared_of(report: Report) -> dict[str, Any]:
 
 
 def row_of(report: Report) -> dict[str, Any]:
-    """Return what a report has for itself, by column."""
+    """Return the values of a report that it does not share, by column."""
     row = {key: report[key] for key in (*BEGIN, *END) if key in report}
     options = dict(report["options"])
     row |= {"trial": options.pop("trial")} if "trial" in options else {}

@@ -53,7 +53,7 @@ class Sample:
     summary: Summary  # their mean, standard deviation and number
     # each of them by its unit: the seed, or the row of a file. It is empty for the paper
     values: Mapping[int, float] = field(default_factory=dict)
-    units: str = ""  # what the units are. Two samples are paired where this is the same
+    units: str = ""  # the kind of unit, such as seeds. Two samples are paired where this is the same
     clusters: Mapping[int, Hashable] | None = None  # for units that depend on each other, the cluster of each
     decimals: int = 3  # how many the paper prints
 

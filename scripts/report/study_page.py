@@ -44,7 +44,7 @@ AVERAGES = ("C-Mixup x 5", "ERM x 3 + C-Mixup x 2")
 
 
 class Row(NamedTuple):
-    """A row of a table of effects: the part of the study in words, the setting, the method and what it is against."""
+    """A row of a table of effects: the part of the study in words, the setting, the method and its rival."""
 
     part: str
     setting: Setting
@@ -73,7 +73,7 @@ def study_rows() -> tuple[Row, ...]:
 
 
 def compared(setting: Setting) -> Iterator[tuple[str, str]]:
-    """Yield the methods of a setting with what each is compared with, whether or not it has runs of both."""
+    """Yield the methods of a setting, each with its rival, whether or not it has runs of both."""
     yield from ((method, BASE) for method in setting.methods)
     yield (ENSEMBLE if setting.effect(ENSEMBLE) else "ERM x 2"), BASE
     yield AGAIN, FIRST
@@ -94,7 +94,7 @@ def effects_csv() -> dict[str, str]:
 
 @fills
 def study_parts() -> dict[str, dict[str, str]]:
-    """Return what pages have of the study, by page and place."""
+    """Return the parts of pages on the study, by page and place."""
     entries, lead = entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
     return {

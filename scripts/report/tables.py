@@ -149,7 +149,8 @@ def table_files() -> dict[str, str]:
 def _published_page(experiment: Experiment, tables: Sequence[ResultTable]) -> str:
     """Return the page of a table of the paper, which names the datasets that are in none of its sections."""
     there = {names.dataset_title(block.dataset) for table in tables for block in table.blocks}
-    missing = [title for title in map(names.dataset_title, experiment.datasets) if title not in there]
+    printed = dict.fromkeys(names.dataset_title(row["dataset"]) for row in paper_rows(experiment))
+    missing = [title for title in printed if title not in there]
     absent = f"Not here: {', '.join(missing)} ([why](../../docs/data.md#what-is-missing)). " if missing else ""
     target, files = f"reproduce-{experiment.name.replace('_', '-')}", f"`{experiment.name}_*.csv`"
     command = f"`make {target} PRESET={tables[-1].preset}` trains one."

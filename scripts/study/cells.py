@@ -52,7 +52,7 @@ Load = Callable[[int], RegressionData]  # the rows of a split
 
 
 class Outcome(NamedTuple):
-    """What a run gave: `scores` and what else its report has beside the cell's, and predictions, {} of a trial."""
+    """The results of a run: `scores` and other keys of its report, and predictions, {} of a trial."""
 
     about: Mapping[str, Any]
     parts: Parts

@@ -1,6 +1,6 @@
 """The rules of the study: tables, settings, splits and trials, each part a file of configs/study, and their cells.
 
-A cell is a method on a table in a setting. Its trials belong to one tuning a split, and what a tuning chooses is
+A cell is a method on a table in a setting. Its trials belong to one tuning a split, whose choice is
 trained again with other initial weights.
 """
 

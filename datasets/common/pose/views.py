@@ -43,7 +43,7 @@ class Views:
     x: np.ndarray  # (objects, views, H, W) uint8
     y: np.ndarray  # (objects, views) float32, azimuths as fractions of a full turn, in [0, 1]
     names: tuple[str, ...]  # of the objects
-    about: Mapping[str, Any]  # where they come from: `sources` (SHA-256 by file) and what they were made with
+    about: Mapping[str, Any]  # where they come from: `sources` (SHA-256 by file) and the tools that made them
 
     def __post_init__(self) -> None:
         wrong = ~((self.y >= 0) & (self.y <= 1))  # NaN, too

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cmixup.errors import InputError
 
-#: By their first bytes: the modules that unpack files, and readers of pandas with what they are called.
+#: By their first bytes: the modules that unpack files, and readers of pandas with the names of the kinds.
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
 BINARY = {b"PAR1": ("read_parquet", "a Parquet file"), b"ARROW1": ("read_feather", "a Feather file"),
           b"FEA1": ("read_feather", "a Feather file"), b"PK\x03\x04": ("read_excel", "an Excel file"),

@@ -39,7 +39,7 @@ COLUMNS = ("claim", "says", "where", "preset", "rule", "for", "against", "undeci
 
 @dataclass(frozen=True)
 class Claim:
-    """An entry of results/claims.yaml, whose head says what each key is."""
+    """An entry of results/claims.yaml, whose head explains each key."""
 
     says: str
     where: str

@@ -31,7 +31,7 @@ PAGE = "results/findings.md"
 LEADING, DOMAINS = ("airfoil", "no2"), ("crime", "skillcraft")
 DIRECTED = ("irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish")
 PRESETS = ("paper", "released", "default", "tuned", "tuned_default")
-TRACKED = {"train.track": ["test"]}  # what runs of ablation_ood have that change nothing
+TRACKED = {"train.track": ["test"]}  # options of ablation_ood that change nothing
 ONE_ORDER = {"dataset.row_order": "released", "train.shuffle": False, "train.drop_last": True}
 
 
@@ -150,7 +150,7 @@ WIDTHS = {"crime": (0.1, 4.0), "skillcraft": (0.0005, 1.0)}
 
 
 def authors_cells(dataset: str, e: Evidence) -> Iterator[tuple[str, str, Summary, Interval]]:
-    """Yield what both codes have of a dataset: method with bandwidth, score, theirs, and ours minus theirs.
+    """Yield the cells of a dataset that both codes have: method with bandwidth, score, theirs, and ours minus theirs.
 
     The difference is of the same seeds.
     """

@@ -1,4 +1,4 @@
-"""Pictures of what three seeds would have shown, of every choice of options, and of the order of rows."""
+"""Pictures of three seeds' results, of every choice of options, and of the order of rows."""
 
 from __future__ import annotations
 

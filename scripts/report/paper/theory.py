@@ -78,7 +78,7 @@ class Place(NamedTuple):
 
 
 class Numbers:
-    """The numbers of results/theory.csv, from its rows with bandwidth and theta as text, by what they are of."""
+    """The numbers of results/theory.csv, from its rows with bandwidth and theta as text, by place and method."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         cells = rows.groupby(["theorem", "setting", "N", "p", "bandwidth", "method", "metric", "theta"], sort=False)

@@ -35,7 +35,7 @@ REPRODUCES, SMALL = "reproduces", f"direction {UNKNOWN}, {SMALLER}"  # outcomes
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table, figure or theorem of the paper: an entry of results/artefacts.yaml, whose head says what each key is."""
+    """A table, figure or theorem of the paper: an entry of results/artefacts.yaml, whose head explains each key."""
 
     paper: str
     what: str
@@ -82,7 +82,7 @@ def _side_of_zero(effect: Difference) -> int:
 class Finding:
     """The verdict of our runs on one statement of the paper: `ours` and `paper` are effects, first minus second."""
 
-    where: str  # a dataset's title, or what the statement is about
+    where: str  # a dataset's title, or the subject of the statement
     direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged
     magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
     n: int = 0  # seeds or clusters
@@ -97,7 +97,7 @@ class Finding:
 
     @property
     def outcome(self) -> str:
-        """Both in a few words; what reproduces has the same direction and a compatible magnitude."""
+        """Both in a few words; "reproduces" is the same direction and a compatible magnitude."""
         if self.direction == SAME:
             size = {COMPATIBLE: REPRODUCES, UNKNOWN: "same direction, size inconclusive"}
             return size.get(self.magnitude, f"same direction, {self.magnitude}")

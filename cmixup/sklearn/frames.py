@@ -58,7 +58,7 @@ def as_frame(X: Any) -> Any:
 def as_array(name: str, values: Any) -> Any:
     """Return a tensor of real numbers, of any device and layout, with or without gradient, as an array.
 
-    A frame that is not computed yet (LazyFrame) is computed, masked values of an array are NaN, all else stays as it is.
+    A frame that is not computed yet (LazyFrame) is computed, masked entries of an array are NaN, all else stays.
     """
     if type(values).__name__ == "LazyFrame":
         return values.collect()

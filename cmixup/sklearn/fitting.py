@@ -31,6 +31,8 @@ from cmixup.training.model_stack import ModelStack, stack_modules
 EVAL_BATCH = 4096
 #: What the learning rate of a network is multiplied by that has waited, where it goes on with its best weights.
 FALL = 0.3
+#: The fewest and most epochs that such a network waits before the first fall.
+WAITS = 2, 10
 #: Without trees "validated" compares all bandwidths on the rows that every member holds out, up to so many rows.
 CROSS_VALIDATED = 1000
 #: Bandwidths that "validated" tries, in standard deviations of the labels: from no mixing (ERM) to any partner.
@@ -182,7 +184,9 @@ class Networks:
                     improved = torch.tensor(places)[better]
                     score[improved], kept[improved], best_epoch[improved] = now[better], errors[better], epoch
                     patience = ((settings.patience + best_epoch) / 2).clamp(max=settings.patience)
-                    waited = epoch - torch.maximum(best_epoch, fell) >= torch.where(falls > 0, 1, patience)
+                    if settings.falls:  # where epochs are long a network waits for as long as it has taken
+                        patience = (best_epoch / 2).clamp(*WAITS) / torch.where(falls > 0, 4, 1)
+                    waited = epoch - torch.maximum(best_epoch, fell) >= patience
                     stopped |= waited & (falls == settings.falls)
                     stopped |= stopped[rivals] & (score >= score[rivals])
                     if settings.falls:

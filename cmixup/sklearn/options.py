@@ -108,7 +108,7 @@ class Settings:
             return self
         if count < MANY_ROWS:
             return replace(self, patience=PATIENCE)
-        return replace(self, patience=2, falls=2, batch_size=4 * self.batch_size, lr=2 * self.lr)
+        return replace(self, falls=2, batch_size=4 * self.batch_size, lr=2 * self.lr)
 
 
 def settings_of(estimator: Any) -> Settings:

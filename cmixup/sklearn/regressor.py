@@ -79,8 +79,9 @@ class TabularRegressor(MemberMean):
             epoch is kept, and rows are held out for "validated" and `blend` alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
         patience: see `early_stopping`. None is 20 below 20,000 rows of weight above 0, equal ones counted, too. From
-            there on it is 2, with four times `batch_size` and twice `lr`, and a network that has waited goes on with
-            its best weights and 0.3 of its learning rate; twice, for as long as each epoch is better.
+            there on it is half the best epoch, from 2 to 10, with four times `batch_size` and twice `lr`, and a
+            network that has waited goes on with its best weights, at 0.3 of its learning rate and with a quarter of
+            its patience; twice.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, after
             the mix point "input" (piecewise-linear encoding, Gorishniy et al. 2022); fewer for small or wide tables,
             see `pieces_of`; 0 for none.

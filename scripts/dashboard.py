@@ -13,7 +13,7 @@ from typing import Any
 
 from cmixup.errors import InputError, check_choice
 from cmixup.metrics import METRICS
-from scripts.config.arguments import parse_args
+from scripts.config.arguments import Args, parse_args
 from scripts.driver.cli import user_errors
 
 OVER = "method.bandwidth"
@@ -26,25 +26,19 @@ KEYS = {
 }
 
 
-def make_workspace(
-    entity: str, project: str = "cmixup", over: Sequence[str] = (OVER,), metric: str = "rmse", dataset: str = ""
-) -> Any:
-    """Return a `wandb_workspaces.workspaces.Workspace` that nothing has sent yet.
+def make_workspace(given: Args) -> Any:
+    """Return a `wandb_workspaces.workspaces.Workspace` for what `KEYS` name; nothing has sent it yet.
 
-    Args:
-        entity: a user or team of wandb.
-        project: its project.
-        over: swept options, or `dataset`, `model`, `method`, `preset`. A line is the mean of a method and a value of
-            the first; each option has a panel of the test error, and an axis of the parallel coordinates.
-        metric: whose errors are shown.
-        dataset: whose runs are shown; empty for all.
+    A line is the mean of a method and a value of the first of the options `over`, which may be `dataset`, `model`,
+    `method` or `preset`, too. Each option has a panel of the test error, and an axis of the parallel coordinates.
 
     Raises:
         InputError: no entity, an unknown metric, or wandb-workspaces is not installed.
     """
-    if not entity:
+    if not (entity := given.get("entity", "")):
         raise InputError("entity must be given: a user or team of wandb")
-    check_choice("metric", metric, tuple(METRICS))
+    metric = check_choice("metric", given.get("metric", "rmse"), tuple(METRICS))
+    dataset, over = given.get("dataset", ""), [name.strip() for name in given.get("over", OVER).split(",")]
     try:
         from wandb_workspaces import expr, workspaces
         from wandb_workspaces.reports import v2 as panels
@@ -72,16 +66,13 @@ def make_workspace(
     )
     title, most = " ".join(filter(None, [dataset, metric, "over", *over])), workspaces.WorkspaceSettings(max_runs=100)
     about: dict[str, Any] = {"name": title, "sections": sections, "settings": most, "runset_settings": runs}
-    return workspaces.Workspace(entity=entity, project=project, **about)
+    return workspaces.Workspace(entity=entity, project=given.get("project", "cmixup"), **about)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Send the workspace, and print its address."""
     with user_errors():
-        given = parse_args(argv, KEYS, __doc__)
-        options: dict[str, Any] = {key: given[key] for key in ("project", "metric", "dataset") if key in given}
-        over = [name.strip() for name in given.get("over", OVER).split(",")]
-        workspace = make_workspace(given.get("entity", ""), over=over, **options)
+        workspace = make_workspace(parse_args(argv, KEYS, __doc__))
         try:
             workspace.save()
         except Exception as error:  # wandb raises errors of many kinds

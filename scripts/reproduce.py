@@ -90,17 +90,12 @@ def table_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], mi
     return {"md": table_page(table), "csv": to_table_csv(table)}
 
 
-# What makes the files of an experiment that has this key; without any of them it is a table.
-MAKERS = {"points": ablation_files, "figure": figure_files}
-
-
 def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> None:
     """Write the files of an experiment below `out`, into figures/ and tables/, and print its page."""
-    make = next((maker for kind, maker in MAKERS.items() if getattr(experiment, kind)), table_files)
-    files = make(experiment, choice, cells, missing)
-    folders = {ending: "figures" if ending == "png" else "tables" for ending in files}
-    stem = f"{experiment.name}_{choice.preset}"
-    paths = {ending: Path(choice.out, folder, f"{stem}.{ending}") for ending, folder in folders.items()}
+    make = ablation_files if experiment.points else figure_files if experiment.figure else table_files
+    files, stem = make(experiment, choice, cells, missing), f"{experiment.name}_{choice.preset}"
+    below = {ending: "figures" if ending == "png" else "tables" for ending in files}
+    paths = {ending: Path(choice.out, below[ending], f"{stem}.{ending}") for ending in files}
     for ending, content in files.items():
         write_atomically(paths[ending], content)
     print_page(str(files["md"]))

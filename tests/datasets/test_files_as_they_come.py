@@ -73,24 +73,6 @@ def test_columns_are_found_by_names_that_look_the_same(name: str, tmp_path: Path
     assert list(checked_columns(frame, ["gr\u00f6\u00dfe"], "t")) == ["gr\u00f6\u00dfe", "y"]
 
 
-OTHER = {
-    "a.json": (lambda f, path: f.to_json(path, orient="records"), "a JSON file"),
-    "b.json": (lambda f, path: f.to_json(path, indent=1), "a JSON file"),
-    "a.jsonl": (lambda f, path: f.to_json(path, orient="records", lines=True), "a JSON file"),
-    "a.dta": (lambda f, path: f.to_stata(path, write_index=False), "a Stata file"),
-    "b.dta": (lambda f, path: f.to_stata(path, write_index=False, version=118), "a Stata file"),
-    "a.nc": (lambda _, path: path.write_bytes(b"CDF\x01\0\0\0\0"), "a netCDF file"),
-}
-
-
-@pytest.mark.parametrize("name", OTHER)
-def test_a_table_of_another_kind_is_said_to_be_it(name: str, tmp_path: Path) -> None:
-    write, what = OTHER[name]
-    write(pd.DataFrame({"a": Y, "y": Y}), tmp_path / name)
-    with pytest.raises(InputError, match=f"is {what}; what can be read is text .CSV., Parquet, Feather and Excel"):
-        Csv(str(tmp_path / name), target="y").load(0)
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -8,11 +8,12 @@ pytest.importorskip("wandb_workspaces")
 import wandb
 from wandb_workspaces import workspaces
 
+from scripts.config.arguments import Args
 from scripts.dashboard import main, make_workspace
 
 
 def test_the_workspace_shows_what_runs_log() -> None:
-    spec = make_workspace("team", over=("method.bandwidth", "method", "train.lr"), dataset="no2")._spec
+    spec = make_workspace(Args(entity="team", over="method.bandwidth,method, train.lr", dataset="no2"))._spec
     assert (spec["entity"], spec["project"]) == ("team", "cmixup")
     section: dict[str, Any] = spec["spec"]["section"]
     assert not section["settings"]["shouldAutoGeneratePanels"]

@@ -113,7 +113,7 @@ class RegressionData:
     selection: str = "rmse"  #: the metric on `val` that picks the checkpoint; `worst_<metric>` of one in `worst`
     worst: tuple[str, ...] = ()  #: metrics that are also reported as `worst_<metric>` and `mean_<metric>` over domains
     checksums: Mapping[str, str] = field(default_factory=dict)  #: SHA-256 of every file it was read from
-    notes: tuple[str, ...] = ()  #: facts for a reader of its results (a stand-in, a split of our own)
+    notes: tuple[str, ...] = ()  #: facts for a reader of its results (synthetic data, a split of our own)
     extras: Mapping[str, str] = field(default_factory=dict)  #: texts to keep beside a run's report, by file name
     #: Predictions that need no training, `(N, d_y)` by name and part, "val" or "test" (a series' last value); their
     #: scores stand beside the run's, as `<metric>_naive_<name>`.

@@ -37,7 +37,7 @@ class Arrays(Dataset):
         x, y: .npy files instead.
         scaling: "standard", or "none" for inputs as they are.
         memory: GB that inputs may take; others stay in their file (.npy, .h5) until a batch needs them.
-        synthetic: use the synthetic stand-in.
+        synthetic: use synthetic data.
     """
 
     name = "arrays"

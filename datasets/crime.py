@@ -26,7 +26,7 @@ ATTRIBUTES = """
     PctUsePubTrans PolicCars PolicOperBudg LemasPctPolicOnPatr LemasGangUnitDeploy LemasPctOfficDrugUn
     PolicBudgPerPop
 """
-# Codes of the states and their rows, so that the stand-in has the same splits.
+# Codes of the states and their rows, so that synthetic data have the same splits.
 STATES = np.array(
     [
         1, 2, 4, 5, 6, 8, 9, 10, 11, 12, 13, 16, 18, 19, 20, 21, 22, 23, 24, 25, 27, 28, 29, 32, 33, 34, 35,

@@ -39,7 +39,7 @@ class Echo(Dataset):
     Args:
         frames, period, size, pad: see `datasets.common.video.clips.ClipSpec`.
         original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
-        synthetic: use the synthetic stand-in, generated videos in memory.
+        synthetic: use synthetic data, generated videos in memory.
     """
 
     name = "echo"

@@ -88,7 +88,7 @@ class Images(TextFile):
         split: a column that names each row's part; without validation a fifth of training validates.
         skip_broken: go on without rows whose image is missing, broken or another row's, too.
         memory: GB that decoded images may take.
-        synthetic: use the synthetic stand-in, whose images are 24 x 24.
+        synthetic: use synthetic data, whose images are 24 x 24.
         file: how the table is written, see `TextFile`.
     """
 
@@ -132,7 +132,7 @@ class Images(TextFile):
 
     @cached_property
     def labelled(self) -> Labelled:
-        """The images that can be used; the stand-in's, if that is asked for."""
+        """The images that can be used, or synthetic ones, if these are asked for."""
         return self._synthetic() if self.synthetic else self._read()
 
     def load(self, seed: int) -> RegressionData:

@@ -26,7 +26,7 @@ class NO2(TabularDataset):
     Args:
         scaling: see `TabularDataset`.
         split_seed: seed of the one split.
-        synthetic: use the synthetic stand-in.
+        synthetic: use synthetic data.
     """
 
     name = "no2"

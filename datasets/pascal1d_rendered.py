@@ -1,4 +1,4 @@
-"""PASCAL3D rendered again: the CAD models that can be had, with our own renderer."""
+"""PASCAL3D rendered again: the CAD models that are public, with our own renderer."""
 
 from collections.abc import Iterator
 

@@ -38,7 +38,7 @@ class PovertyMap(Dataset):
 
     Args:
         fold: A to E, whatever the run seed; empty takes seed mod 5.
-        synthetic: use the synthetic stand-in, whose images are 24 x 24.
+        synthetic: use synthetic data, whose images are 24 x 24.
     """
 
     name = "poverty_map"

@@ -34,7 +34,7 @@ class RCFMNIST(Dataset):
         test_color: "reversed", or "same" as in training (the paper's results without shift).
         scaling: "centred" gives [-1, 1] (released code), "unit" [0, 1].
         split_seed: draws split, angles, directions and random colours.
-        synthetic: use the synthetic stand-in.
+        synthetic: use synthetic data.
     """
 
     name = "rcf_mnist"

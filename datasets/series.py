@@ -60,7 +60,7 @@ class Series(TextFile):
         known: columns that are known ahead, such as holidays: a window has their values up to the row it forecasts.
         drop: columns to leave out.
         window, horizon, steps, fill: see `SeriesPreprocessing`.
-        synthetic: use the synthetic stand-in, whose columns have the names given.
+        synthetic: use synthetic data, whose columns have the names given.
         file: see `TextFile`.
     """
 
@@ -97,7 +97,7 @@ class Series(TextFile):
 
     @cached_property
     def placed(self) -> Placed:
-        """The series of the file on their grids; the stand-in's, if that is asked for."""
+        """The series of the file on their grids, or synthetic ones, if these are asked for."""
         example = "dataset=series dataset.path=load.csv dataset.time=date"
         source = self._synthetic() if self.synthetic else self.read_file((self.id,), example)
         frame = source.frame
@@ -166,7 +166,7 @@ class Series(TextFile):
         return min(read, key=lambda one: sum(series.filled for series in one[1]))
 
     def problems(self) -> tuple[str, ...]:
-        """Return how text was read, and a line for each problem that the series seem to have; the stand-in has none."""
+        """Return how text was read, and a line for each likely problem of the series; synthetic data have none."""
         if self.synthetic:
             return ()
         placed, lines = self.placed, list(self.placed.readings)

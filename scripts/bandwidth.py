@@ -1,6 +1,6 @@
 """Diagnose a bandwidth: who would be paired, before any training.
 
-It looks at a dataset's training labels or at yours. `check=1` renders the page of all datasets at hand instead.
+It looks at a dataset's training labels or at yours. `check=1` measures all datasets whose files are here instead.
 
 Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 """
@@ -41,7 +41,7 @@ KEYS = {
     "dataset.": "options of the dataset",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
-    "check": "1 measures the published bandwidths of all datasets at hand, into results/bandwidth.csv; default 0",
+    "check": "1 measures the published bandwidths of all datasets that are here, into results/bandwidth.csv; default 0",
 }
 PAGE = "results/tables/bandwidth.md"
 SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # of a terminal, in label units
@@ -79,9 +79,9 @@ def bandwidth_grid(labels: np.ndarray) -> list[float]:
 
 
 def check_bandwidths(results: Path = RESULTS) -> str:
-    """Measure the published bandwidths of all datasets at hand, into results/bandwidth.csv and its figure.
+    """Measure the published bandwidths of all datasets whose files are here, into results/bandwidth.csv and its figure.
 
-    Returns what its page shows. Nothing is written where a dataset is not at hand that these files have.
+    Returns what its page shows. Nothing is written where the files of a dataset that these have are missing.
     """
     records, curves = [], {}
     for name, wanted in published_bandwidths().items():

@@ -79,7 +79,7 @@ class DrugTarget(Dataset):
 
     Args:
         drug_length, protein_length: positions of the strings that the network sees.
-        synthetic: use the synthetic stand-in.
+        synthetic: use synthetic data.
     """
 
     selection: ClassVar[str] = "r"

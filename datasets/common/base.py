@@ -24,10 +24,9 @@ SPLITS = ("train", "val", "test")
 class Dataset(ABC):
     """Loads, checks and splits one dataset.
 
-    A subclass needs `name`, `unit` and `load`, which ends in `assemble`, and offers a stand-in: with `synthetic=True`
-    it gives the same shapes and metadata from a formula, without any file. Its docstring is its card: origin, what y
-    measures and its unit, shapes, counts per split, licence, citation. The attributes from `tasks` on are the card's
-    figures, for programs and tests.
+    A subclass needs `name`, `unit` and `load`, which ends in `assemble`. With `synthetic=True` it gives the same shapes
+    and metadata from a formula, without any file. Its docstring has origin, y with its unit, shapes, counts per split,
+    licence and citation. The attributes from `tasks` on are the same figures, for programs and tests.
     """
 
     name: ClassVar[str]  # in files, configs, keys and results
@@ -138,7 +137,7 @@ class TabularDataset(Dataset):
         scaling: to [0, 1] by minimum and maximum: "train" fits them on the training rows and clips the others to
             [0, 1], "all" fits them on every row, test rows too (released code). "standard" gives the training rows mean
             0 and standard deviation 1 instead.
-        synthetic: use the synthetic stand-in.
+        synthetic: use synthetic data.
     """
 
     may_miss: ClassVar[bool] = False  # whether features may be NaN, which get their column's mean (`Scaling`)

@@ -62,13 +62,13 @@ class SeriesDataset(Dataset):
         horizon: steps from the last of them to the row that is predicted.
         scaling: "all" takes the largest value over the whole series, test rows too (LSTNet and the released code: the
             paper's RMSE is in these units); "train" over the first 60 % only.
-        synthetic: use the synthetic stand-in: as many series, but fewer rows.
+        synthetic: use synthetic data: as many series, but fewer rows.
     """
 
     rows: ClassVar[int]
     series: ClassVar[int]  # how many
     layout: ClassVar[Mapping[str, Any]] = {}  # where the numbers are in its file, as arguments of `np.loadtxt`
-    synthetic_steps: ClassVar[int] = 540  # leaves the stand-in one whole batch of 128 to train on, at horizon 24, too
+    synthetic_steps: ClassVar[int] = 540  # leaves synthetic data one whole batch of 128 to train on, at horizon 24, too
 
     def __init__(self, window: int = WINDOW, horizon: int = 12, scaling: str = "all", synthetic: bool = False):
         super().__init__(synthetic)

@@ -37,7 +37,7 @@ class Experiment:
         metrics: columns of the table.
         metrics_of: other columns for some of the datasets.
         compare: the method whose paired differences to the others are printed.
-        fallback: the dataset that is trained if none of `datasets` can be had.
+        fallback: the dataset that is trained if none of `datasets` can be fetched.
         cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
         about_preset: what the title of a table says about a preset.
         notes: sentences below the table.

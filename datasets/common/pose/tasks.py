@@ -35,7 +35,7 @@ class TaskDataset(Dataset):
         side: pixels of a view, 128 or a half, a quarter or an eighth: means over squares, rounded.
         split_seed: of the objects' split, where it is ours to draw.
         task_seed: of the test tasks.
-        synthetic: use the synthetic stand-in: small images of few objects, few tasks.
+        synthetic: use synthetic data: small images of few objects, few tasks.
     """
 
     unit: ClassVar[str] = "10 x azimuth as a fraction of a full turn"

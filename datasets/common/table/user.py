@@ -69,7 +69,7 @@ class UserTable(Dataset):
         max_rows: use so many rows at most, drawn by the run seed before the split.
         train_rows, val_rows: train, validate on so many at most, drawn by the run seed; the other parts stay.
         together: rows with equal features go to the same part of a split; where a group is given, its rows do.
-        synthetic: use the synthetic stand-in; its target and group have the names given.
+        synthetic: use synthetic data; its target and group have the names given.
     """
 
     reads_text: ClassVar[bool] = False  # the study's tables were published with dates as categories

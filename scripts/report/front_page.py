@@ -39,13 +39,13 @@ def found_table(e: Evidence) -> str:
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
         ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
-        ["Do five averaged networks?", _answer(five.mean), "the same"],
+        ["Does averaging five networks help?", _answer(five.mean), "the same"],
         ["Is the regressor better than CatBoost?", _answer(in_percent(log_error_difference(e, "tabular"))),
-         "[10 held-out tables](results/estimators.md#estimators), looked at three times"],
+         "[10 held-out tables](results/estimators.md#estimators), evaluated three times"],
         ["If you mix, is a similar partner better?", _similar_partner(),
          "[Tables 1 and 3](results/findings.md#claims)"],
-        ["Do the paper's gains reproduce?", full, "[its established differences](results/README.md), its networks"],
-        ["The same, scaled down to a CPU?", small, "[Tables 2 to 4](results/README.md)"],
+        ["Do the gains reproduce that the paper establishes?", full, "[Tables 1, 3](results/README.md), its networks"],
+        ["The same, at smaller networks?", small, "[Tables 2 to 4](results/README.md)"],
     ]  # fmt: skip
     return markdown_table(HEAD, body, left=3)
 
@@ -53,7 +53,7 @@ def found_table(e: Evidence) -> str:
 def _similar_partner() -> str:
     rows = [row for row in claim_rows() if row["claim"] == "similar_partner"]
     yes, no, unknown = (sum(row[side] for row in rows) for side in ("for", "against", "undecided"))
-    return f"{yes + no + unknown} comparisons: {yes} yes, {no} no, {unknown} open"
+    return f"{yes + no + unknown} comparisons: {yes} better, {no} worse, {unknown} undecided"
 
 
 def _answer(d: Estimate | None) -> str:

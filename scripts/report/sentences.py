@@ -104,7 +104,7 @@ def blended_with(e: Evidence) -> str:
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part="reserved", model="tabular").values.values())
-    return f"On held-out datasets it mixed in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits"
+    return f"It chose to mix in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits there"
 
 
 @sentence(SCIKIT_LEARN)

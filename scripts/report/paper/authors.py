@@ -64,8 +64,9 @@ def difference_parts() -> dict[str, dict[str, str]]:
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
         where = one.name if gain else f"{one.name}: {'partners' if f.label else 'C-Mixup minus MAML'}"
         preset = f", preset {f.preset}" if f.preset else ""
-        body.append([where + preset, published, theirs, ours, str(f.n), f.outcome])
-    head = ("established difference", "the paper, n = 3", "its code, run by us", "ours", "n", "outcome")
+        shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
+        body.append([where + preset, published, theirs, ours, str(f.n), shown, f.outcome])
+    head = ("established difference", "the paper, n = 3", "its code, run by us", "ours", "n", "half-width", "outcome")
     return {
         "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},

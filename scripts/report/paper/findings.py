@@ -41,10 +41,9 @@ def verdict(difference: Interval) -> str:
 
 
 def enough_decimals(difference: Interval, decimals: int) -> int:
-    """Return `decimals`, or as many as print no end of an interval that excludes 0 as 0."""
-    while verdict(difference) != "inconclusive" and not round(min(abs(difference.low), abs(difference.high)), decimals):
-        decimals += 1
-    return decimals
+    """Return `decimals`, or up to two more where an end of the interval would print as 0."""
+    nearest = min(abs(difference.low), abs(difference.high))
+    return next((n for n in (decimals, decimals + 1) if round(nearest, n)), decimals + 2) if nearest else decimals
 
 
 def difference_lines(rows: Iterable[Row]) -> str:

@@ -67,7 +67,7 @@ def specification_picture() -> dict[str, Figure]:
         ends = np.quantile([end for one in every for end in (one.difference.low, one.difference.high)], [0.02, 0.98])
         low = min(ends[0], *([every[0].published] if every[0].published is not None else []))
         top.set_ylim(low - 0.1 * (ends[1] - low), ends[1] + 0.1 * (ends[1] - low))
-        top.set_title(f"{names.dataset_title(dataset)}, {len(every)} specifications", fontsize=10)
+        top.set_title(f"{names.dataset_title(dataset)}, {len(every)} settings", fontsize=10)
         choices = choices_of(every)
         for row, holds in enumerate(choices.values()):
             at = [k for k, held in enumerate(holds) if held]

@@ -52,6 +52,11 @@ class Statement:
         return self.title, self.name, self.finding.preset
 
     @property
+    def published(self) -> tuple[str, str, str]:
+        """What tells the paper's difference from its others; best and last epoch are two readings of one."""
+        return self.title.partition(" (")[0], self.finding.where, self.finding.label
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Welch's 95 % interval of the published difference, whose seeds are not paired."""
         assert self.finding.paper
@@ -167,8 +172,8 @@ def outcome_counts(every: Iterable[Statement]) -> str:
     exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
     same, opposite = (sum(o.startswith(f"{word} ") for o in outcomes) for word in (SAME, OPPOSITE))
     left = len(outcomes) - exact - same - opposite - small
-    words = ((exact, "reproduce"), (same, "same direction"), (opposite, "opposite"), (small, "smaller"), (left, "open"))
-    return f"{len(outcomes)} results: {', '.join(f'{count} {what}' for count, what in words if count)}"
+    words = ((same, "same direction"), (opposite, "opposite"), (small, "no clear gain"), (left, "undecided"))
+    return f"{len(outcomes)} results: {', '.join([f'{exact} reproduce', *(f'{n} {what}' for n, what in words if n)])}"
 
 
 @sentence("results/README.md")
@@ -177,7 +182,7 @@ def paper_counts(_: Evidence) -> str:
     every = [one for one in published_statements() if one.finding.direction != IDLE]
     held = [one for one in every if one.established]
     full, small = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
-    count, total, own = (len({(one.title, one.name) for one in some}) for some in (held, every, full))
+    count, total, own = (len({one.published for one in some}) for some in (held, every, full))
     return (
         f"The paper's own three seeds establish {count} of the {total} differences that we could test: their 95 % "
         f"interval excludes 0. {own} of these ran at the paper's networks, each with two sets of hyperparameters. "

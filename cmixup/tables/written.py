@@ -37,7 +37,9 @@ ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
 #: A number, and one with a sign, letters or a second number beside it, such as 545k, <0.1, ="5", 5.4+-0.1 or 5-6.
 NUMERAL = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?")
-ALMOST = re.compile(r"\W{0,3}\d[\d.,]*(?: ?[^\W\d_]{0,3}\W{0,2}| ?(?:-|\+-|\+/-|\u00b1|\u2013) ?\d[\d.,]*)")
+ALMOST = re.compile(
+    r"\W{0,3}\d[\d.,]*(?: ?[^\W\d_]{0,3}\W{0,2}| ?(?:[-/:_x\u2013\u00b1\u00d7]|\+/?-|\u00d7 ?10\^) ?-?\d[\d.,]*)"
+)
 #: A column of so many words of one form, at least, is meant to have it.
 MANY_WORDS = 10
 

@@ -79,6 +79,7 @@ def test_columns_are_found_by_names_that_look_the_same(name: str, tmp_path: Path
         [f"{k}.5k" if k % 2 else f"{k}M" for k in range(30)], [f"{k} kg" if k % 2 else f"{k} g" for k in range(30)],
         [f'="{k}.5"' for k in range(30)], [f"<{k}.1" for k in range(30)], [f"~{k}" for k in range(30)],
         [f"{k}.5+-0.1" for k in range(30)], [f"{k}-{k + 1}" for k in range(30)], [f"{k}.4*" for k in range(30)],
+        [f"{k}/7" for k in range(30)], [f"{k} x {k + 1}" for k in range(30)], [f"{k}\u00d710^3" for k in range(30)],
     ],
 )  # fmt: skip
 def test_a_column_of_nearly_numbers_is_counted_and_shown(words: list[str], tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF":
           b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
 #: JSON, also one line for each row; old Stata files, by their release and byte order.
 OTHERS |= dict.fromkeys([b"[{", b"[\n", b"[\r", b"[ {", b'{"', b"{\n", b"{\r", b"{ "], "a JSON file")
-OTHERS |= {b"CDF": "a netCDF file", b"MATLAB": "a MATLAB file"}
+OTHERS |= {b"CDF": "a netCDF file", b"MATLAB": "a MATLAB file", b"\0" * 8: "a SAS file", b"<?xml": "an XML file"}
+OTHERS |= dict.fromkeys([b"<html", b"<HTML", b"<!DOC", b"<!doc"], "an HTML page")
 OTHERS |= {bytes([release, order, 1, 0]): "a Stata file" for release in range(105, 116) for order in (1, 2)}
 Kind = TypeVar("Kind")
 

@@ -7,8 +7,8 @@ import statistics
 
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.paper.claims import claim_rows
-from scripts.report.paper.statements import PAPER, outcome_counts, published_statements
-from scripts.report.paper.verdicts import IDLE
+from scripts.report.paper.statements import outcome_counts, published_statements
+from scripts.report.paper.verdicts import IDLE, PAPER
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sentences import ESTIMATORS, log_error_difference
@@ -34,7 +34,7 @@ def found_table(e: Evidence) -> str:
     mix, five = (lead.effect(one) for one in (METHOD, ENSEMBLE))
     assert mix
     assert five
-    held = [one for one in published_statements() if one.established and one.finding.direction != IDLE]
+    held = [one for one in published_statements() if one.established and one.direction != IDLE]
     full, small = (outcome_counts(one for one in held if (one.network == PAPER) == own) for own in (True, False))
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [

@@ -54,15 +54,14 @@ def _word(value: Any) -> str:
 def difference_parts() -> dict[str, dict[str, str]]:
     """Return each established difference in the paper, in its code and in ours, and Airfoil's numbers for README."""
     e, body = published_evidence(), []
-    for one in published_statements():
-        f = one.finding
-        if not (one.established and f.ours and f.paper):
+    for f in published_statements():
+        if not (f.established and f.ours):
             continue
-        gain = "minus ERM" in one.comparison
+        gain = "minus ERM" in f.comparison
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
-        paper = Interval(f.paper.mean, *one.interval, 3)
+        paper = Interval(f.paper.mean, *f.interval, 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
-        where = one.name if gain else f"{one.name}: {'partners' if f.label else 'C-Mixup minus MAML'}"
+        where = f.name if gain else f"{f.name}: {'partners' if f.label else 'C-Mixup minus MAML'}"
         preset = f", preset {f.preset}" if f.preset else ""
         shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
         body.append([where + preset, published, theirs, ours, str(f.n), shown, f.outcome])

@@ -67,7 +67,7 @@ def finding_parts() -> dict[str, dict[str, str]]:
 def expected_by_chance(e: Evidence) -> str:
     """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
-    judged = [one.finding.ours for one in published_statements() if one.finding.ours]
+    judged = [one.ours for one in published_statements() if one.ours]
     sides = Counter(verdict(d) for d in {*judged, *rows})
     for row in claim_rows():
         sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))

@@ -28,18 +28,16 @@ def triples_picture() -> dict[str, Figure]:
     figure, axes = new_subplots(1, len(places), (3.1 * len(places), 3.1))
     for axis, place in zip(axes[0], places, strict=True):
         for k, one in enumerate(one for one in rows if one.name == place):
-            label, colour = PRESETS[one.finding.preset]
-            assert one.finding.samples
-            assert one.finding.ours
-            assert one.finding.paper
-            values = triple_differences(*one.finding.samples, paired=False)
+            label, colour = PRESETS[one.preset]
+            assert one.ours
+            values = triple_differences(*one.samples, paired=False)
             axis.hist(values, bins=80, histtype="step", density=True, color=colour, label=label)
-            ours, height = one.finding.ours, -0.05 * (k + 1)
+            ours, height = one.ours, -0.05 * (k + 1)
             bar = [[ours.mean - ours.low], [ours.high - ours.mean]]
             axis.errorbar(ours.mean, height, xerr=bar, fmt="o", color=colour, markersize=4,
                           transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
             if not k:
-                axis.axvline(one.finding.paper.mean, color="black", linestyle="--", label="the paper's difference")
+                axis.axvline(one.paper.mean, color="black", linestyle="--", label="the paper's difference")
         axis.axvline(0, color=GREY, linewidth=0.8)
         axis.set(title=place, yticks=[])
         axis.tick_params(axis="x", pad=14)

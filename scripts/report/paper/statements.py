@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,23 @@ import numpy as np
 from cmixup.metrics import metric_of
 from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import Evidence, Sample, published_evidence, sentence
-from scripts.report.paper.verdicts import IDLE, OPPOSITE, REPRODUCES, SAME, SMALL, Finding, find_all, load_artefacts
+from scripts.report.paper.verdicts import (
+    IDLE,
+    OPPOSITE,
+    PAPER,
+    REPRODUCES,
+    SAME,
+    SMALL,
+    Finding,
+    find_all,
+    load_artefacts,
+)
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import interval_text
 
 #: Datasets whose rows the seed splits anew; on all others it changes the initialisation and the order of rows alone.
 SPLIT_BY_SEED = ("airfoil",)
-PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
 TRIPLES, SEED, FEWEST = 200_000, 2022, 10
 COLUMNS = (
     "statement", "comparison", "dataset", "preset", "network", "metric", "n", "varies", "paper",
@@ -31,59 +39,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A published difference between two methods and our result."""
-
-    title: str  # the table or figure of the paper, with its label
-    comparison: str  # which difference, in words
-    finding: Finding  # what our runs say
-
-    @property
-    def network(self) -> str:
-        """`PAPER`, `REDUCED` or `RENDERED`: whose network our runs train, and on whose data."""
-        if "rendering" in self.finding.where:
-            return RENDERED
-        return REDUCED if self.finding.preset == "cpu" else PAPER
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells it from others."""
-        return self.title, self.name, self.finding.preset
-
-    @property
-    def published(self) -> tuple[str, str, str]:
-        """What tells the paper's difference from its others; best and last epoch are two readings of one."""
-        return self.title.partition(" (")[0], self.finding.where, self.finding.label
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Welch's 95 % interval of the published difference, whose seeds are not paired."""
-        assert self.finding.paper
-        return self.finding.paper.ends()
-
-    @property
-    def established(self) -> bool:
-        """Whether that interval excludes 0."""
-        low, high = self.interval
-        return low > 0 or high < 0
-
-    @property
-    def name(self) -> str:
-        """The difference on a page, such as "Airfoil" or "RCF-MNIST, CutMix"."""
-        last = "last epoch" if self.title.endswith("RCF-MNIST") else ""
-        return ", ".join(filter(None, (self.finding.where, self.finding.label, last)))
-
-
 @functools.cache
-def published_statements() -> tuple[Statement, ...]:
+def published_statements() -> tuple[Finding, ...]:
     """Return the published differences between methods that our runs are compared with, read once."""
     evidence = published_evidence()
-    return tuple(
-        Statement(artefact.paper, artefact.decides, finding)
-        for artefact in load_artefacts()
-        for finding in find_all(artefact, evidence)
-    )  # fmt: skip
+    return tuple(finding for artefact in load_artefacts() for finding in find_all(artefact, evidence))
 
 
 def triple_differences(first: Sample, second: Sample, *, paired: bool) -> np.ndarray:
@@ -110,7 +70,7 @@ def triple_differences(first: Sample, second: Sample, *, paired: bool) -> np.nda
 
 def triple_shares(finding: Finding) -> dict[str, float]:
     """Return the shares of triples of seeds whose mean favours the first method, and by as much as published."""
-    if finding.samples is None or finding.paper is None or finding.n < FEWEST or not finding.metric:
+    if finding.n < FEWEST or not finding.metric:
         return {}
     lower, shares = metric_of(finding.metric).lower_is_better, {}
     for name, paired in (("paired", True), ("unpaired", False)):
@@ -124,26 +84,21 @@ def triple_shares(finding: Finding) -> dict[str, float]:
 @functools.cache
 def all_shares() -> dict[tuple[str, str, str], dict[str, float]]:
     """Return `triple_shares` of every statement, by title, name and preset, computed once."""
-    return {one.key: triple_shares(one.finding) for one in published_statements()}
+    return {one.key: triple_shares(one) for one in published_statements()}
 
 
-def statement_row(statement: Statement) -> dict[str, Any]:
+def statement_row(one: Finding) -> dict[str, Any]:
     """Return a statement as a row of the CSV file."""
-    one = statement.finding
-    assert one.paper
-    (low, high), half = statement.interval, (one.ours.high - one.ours.low) / 2 if one.ours else None
+    (low, high), half = one.interval, (one.ours.high - one.ours.low) / 2 if one.ours else None
     varies = "split and initialisation" if one.dataset in SPLIT_BY_SEED else "initialisation"
     numbers = {"ours": one.ours.mean, "low": one.ours.low, "high": one.ours.high} if one.ours else {}
     rounded = {
         "paper": one.paper.mean, "paper_low": low, "paper_high": high, **numbers, "smallest_effect": half,
-        "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[statement.key],
+        "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[one.key],
     }  # fmt: skip
-    return {
-        "statement": statement.title, "comparison": statement.comparison, "dataset": statement.name,
-        "preset": one.preset, "network": statement.network, "metric": one.metric, "n": one.n, "varies": varies,
-        "established": statement.established, "direction": one.direction, "magnitude": one.magnitude,
-        **{key: None if value is None else float(f"{value:.4g}") for key, value in rounded.items()},
-    }  # fmt: skip
+    texts = {"statement": one.title, "dataset": one.name, "varies": varies}
+    own = {key: getattr(one, key) for key in COLUMNS if key not in {*texts, *rounded} and hasattr(one, key)}
+    return {**own, **texts, **{key: None if v is None else float(f"{v:.4g}") for key, v in rounded.items()}}
 
 
 @fills
@@ -151,11 +106,10 @@ def statements_part() -> dict[str, dict[str, str]]:
     """Return the table of the statements that the paper's seeds do not establish; results/README.md has the others."""
     body = []
     for one in (one for one in published_statements() if not one.established):
-        f, (low, high), n = one.finding, one.interval, one.finding.decimals
-        assert f.paper
-        body.append([one.title.partition(" (")[0], f"{one.name}, preset {f.preset}" if f.preset else one.name,
-                     f"{f.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(f.ours, n), str(f.n),
-                     f.outcome])  # fmt: skip
+        (low, high), n = one.interval, one.decimals
+        body.append([one.title.partition(" (")[0], f"{one.name}, preset {one.preset}" if one.preset else one.name,
+                     f"{one.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(one.ours, n), str(one.n),
+                     one.outcome])  # fmt: skip
     head = ("of", "on", "the paper's", "ours", "n", "outcome")
     return {"results/findings.md": {"statements": markdown_table(head, body, left=2)}}
 
@@ -166,9 +120,9 @@ def statements_file() -> dict[str, str]:
     return {"statements.csv": to_csv(map(statement_row, published_statements()), COLUMNS)}
 
 
-def outcome_counts(every: Iterable[Statement]) -> str:
+def outcome_counts(every: Iterable[Finding]) -> str:
     """Return the outcomes of some statements in a few words each."""
-    outcomes = [one.finding.outcome for one in every]
+    outcomes = [one.outcome for one in every]
     exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
     same, opposite = (sum(o.startswith(f"{word} ") for o in outcomes) for word in (SAME, OPPOSITE))
     left = len(outcomes) - exact - same - opposite - small
@@ -179,7 +133,7 @@ def outcome_counts(every: Iterable[Statement]) -> str:
 @sentence("results/README.md")
 def paper_counts(_: Evidence) -> str:
     """Which published differences the paper's seeds establish, and what came of these and of the others."""
-    every = [one for one in published_statements() if one.finding.direction != IDLE]
+    every = [one for one in published_statements() if one.direction != IDLE]
     held = [one for one in every if one.established]
     full, small = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
     count, total, own = (len({one.published for one in some}) for some in (held, every, full))

@@ -30,6 +30,7 @@ SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the 
 COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
+PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
 REPRODUCES, SMALL = "reproduces", f"direction {UNKNOWN}, {SMALLER}"  # outcomes
 
 
@@ -78,22 +79,54 @@ def _side_of_zero(effect: Difference) -> int:
     return int(low > 0) - int(high < 0)
 
 
+NO_DIFFERENCE = Difference(0.0)
+
+
 @dataclass(frozen=True)
 class Finding:
-    """The verdict of our runs on one statement of the paper: `ours` and `paper` are effects, first minus second."""
+    """A published difference between two methods, first minus second, and what our runs say of it."""
 
-    where: str  # a dataset's title, or the subject of the statement
+    title: str  # the table or figure of the paper, with its label
+    comparison: str  # which difference, in words
+    where: str  # a dataset's title, or what the statement is about
+    label: str = ""  # which comparison, where there are several of one `where`
+    preset: str = ""  # whose runs; empty where no preset decides
     direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged
     magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
     n: int = 0  # seeds or clusters
-    label: str = ""  # which comparison, where there are several of one `where`
-    preset: str = ""  # whose runs; empty where no preset decides
-    ours: Interval | None = None
-    paper: Difference | None = None
+    ours: Interval | None = None  # None of fewer than two seeds
+    paper: Difference = NO_DIFFERENCE
     decimals: int = 3  # that the paper prints
-    dataset: str = ""  # of our runs, where the comparison is of one; `metric`, too
-    metric: str = ""
-    samples: tuple[Sample, Sample] | None = None  # our numbers of first and second
+    dataset: str = ""  # of our runs
+    metric: str = ""  # of these, where it is a score
+    samples: tuple[Sample, ...] = ()  # our numbers of first and second
+
+    @property
+    def network(self) -> str:
+        """`PAPER`, `REDUCED` or `RENDERED`: whose network our runs train, and on whose data."""
+        return RENDERED if "rendering" in self.where else REDUCED if self.preset == "cpu" else PAPER
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Welch's 95 % interval of the published difference, whose seeds are not paired."""
+        return self.paper.ends()
+
+    @property
+    def established(self) -> bool:
+        """Whether that interval excludes 0."""
+        low, high = self.interval
+        return low > 0 or high < 0
+
+    @property
+    def name(self) -> str:
+        """The difference on a page, such as "Airfoil" or "RCF-MNIST, CutMix"."""
+        last = "last epoch" if self.title.endswith("RCF-MNIST") else ""
+        return ", ".join(filter(None, (self.where, self.label, last)))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from others."""
+        return self.title, self.name, self.preset
 
     @property
     def outcome(self) -> str:
@@ -107,54 +140,58 @@ class Finding:
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
-    """Return a finding for every comparison, dataset and preset with runs."""
-    findings = [_of_comparison(evidence, **artefact.compare)] if artefact.compare else []
+    """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
+    about = Finding(artefact.paper, artefact.decides, "")
+    findings = [_of_comparison(about, evidence, **artefact.compare)] if artefact.compare else []
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
-        findings += _of_methods(artefact, dataset, Finding(names.dataset_title(dataset), preset=preset), evidence)
+        findings += _of_methods(artefact, dataset, replace(about, preset=preset), evidence)
     return [one for one in findings if one]
 
 
 def _of_comparison(
-    evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query], runs: Query
-) -> Finding | None:
+    about: Finding, evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query],
+    runs: Query,
+) -> Finding | None:  # fmt: skip
     """Return the finding of an entry of `compare`, whose keys these arguments are; lower is better.
 
     `first` and `second` change the query `of`; the seeds of `runs` are held to the experiment's plan.
     """
-    planned = _planned_seeds(runs["experiment"], runs["dataset"])
-    return _judge(Finding(where), evidence, [{**of, **first}, {**of, **second}], [runs], paper, planned=planned)
+    return _judge(replace(about, where=where), evidence, [{**of, **first}, {**of, **second}], [runs], paper,
+                  plan=runs["experiment"])  # fmt: skip
 
 
 def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:
     """Yield the finding of every pair of methods and score of one dataset and preset."""
     experiment = experiment_of(artefact.experiment)
     score = (experiment.metrics_of.get(dataset, experiment.metrics) or ["rmse"])[0]
-    planned = _planned_seeds(artefact.experiment, dataset)
     for metric, (first, second) in itertools.product([score, *[f"worst_{score}"] * artefact.worst], artefact.gain):
         same = {"dataset": dataset, "preset": about.preset, "metric": metric, "options": artefact.options}
         ours = [recorded_query(artefact.experiment, {**same, "method": method}) for method in (first, second)]
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
-        where = about.where if metric == score else f"worst domain of {about.where}"
+        where = "worst domain of " * (metric != score) + names.dataset_title(dataset)
         label = names.method_title(second) if len(artefact.gain) > 1 else ""
-        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper, planned=planned)
+        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper, plan=artefact.experiment)
 
 
 def _judge(
     about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], paper: Sequence[Query], *,
-    planned: int,
+    plan: str,
 ) -> Finding | None:  # fmt: skip
     """Return `about` with what is judged, or None where a side has no runs or the paper no number.
 
-    `sides`, `runs` (which gave them) and `paper` are queries; `planned` is how many seeds the experiment plans.
+    `sides`, `runs` (which gave them) and `paper` are queries; the experiment `plan` says how many seeds there must be.
     """
     one, other, printed, beside = map(evidence.find, (*sides, *paper))
     if not (one and other and printed and beside):
         return None
     theirs = unpaired_difference(printed.summary, beside.summary)
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
+    experiment, dataset = experiment_of(plan), runs[0]["dataset"]
+    planned = len(selected_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
+    idle = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in runs)
     judged: tuple[str, str] = UNKNOWN, ""
-    if _is_idle(runs, evidence):
+    if any(sample.mean > SELF for sample in idle if sample):
         judged = IDLE, ""
     elif min([shared, *(len(sample.values) for query in runs if (sample := evidence.find(query)))]) < planned:
         judged = OPEN, ""
@@ -164,20 +201,8 @@ def _judge(
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
     return replace(
         about, direction=judged[0], magnitude=judged[1], n=ours.n if ours else shared, ours=ours, paper=theirs,
-        decimals=printed.decimals, dataset=runs[0]["dataset"], metric=sides[0].get("metric", ""), samples=(one, other),
+        decimals=printed.decimals, dataset=dataset, metric=sides[0].get("metric", ""), samples=(one, other),
     )  # fmt: skip
-
-
-def _is_idle(runs: Sequence[Query], evidence: Evidence) -> bool:
-    """Return whether every row is its own partner in some of the runs."""
-    samples = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in runs)
-    return any(one.mean > SELF for one in samples if one)
-
-
-def _planned_seeds(name: str, dataset: str) -> int:
-    """Return how many seeds the file of an experiment plans on a dataset."""
-    experiment = experiment_of(name)
-    return len(selected_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
 
 
 def recorded_query(name: str, query: Query) -> Query:

@@ -90,7 +90,7 @@ def test_every_claim_of_the_file_is_read_and_finds_runs():
 
 def finding(first, second, paper=-0.5):
     samples = tuple(sample_of(dict(enumerate(values)), "seeds of airfoil") for values in (first, second))
-    return Finding("Airfoil", n=len(first), metric="rmse", samples=samples, paper=Difference(paper))
+    return Finding("", "", "Airfoil", n=len(first), metric="rmse", samples=samples, paper=Difference(paper))
 
 
 def test_shares_of_triples_are_those_of_all_triples():

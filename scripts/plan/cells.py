@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from scripts.config.parts import target_of
 from scripts.driver.job import Job, plan_job
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
-from scripts.plan.selection import Choice, recorded_under, selected_cells
+from scripts.plan.selection import Choice, cell_commands, recorded_under, selected_methods, selected_seeds
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
 from scripts.records.published import published_runs
@@ -102,14 +101,15 @@ def plan_cells(experiment: Experiment, choice: Choice, *, fetching: bool = True)
     # Lines that a sweep is compared with are not trained where they are published.
     lines = published_lines(experiment, choice)
     there = set() if choice.rerun else set(zip(lines["dataset"], lines["method"], lines["seed"], strict=True))
-    for cell in selected_cells(experiment, replace(choice, datasets=datasets, methods=methods)):
-        if choice.preset in TUNED_PRESETS and tuned_values(cell.dataset, cell.method, choice.preset) is None:
-            title = f"{names.dataset_title(cell.dataset)}, {names.method_title(cell.method)}"
-            missing.append(f"{title}: not tuned yet; {tune_command(cell.dataset, cell.method, choice.preset)}")
+    for dataset, method in ((d, m) for d in datasets for m in selected_methods(experiment, d, methods)):
+        if choice.preset in TUNED_PRESETS and tuned_values(dataset, method, choice.preset) is None:
+            title = f"{names.dataset_title(dataset)}, {names.method_title(method)}"
+            missing.append(f"{title}: not tuned yet; {tune_command(dataset, method, choice.preset)}")
             continue
-        seeds = [seed for seed in cell.seeds if (cell.dataset, cell.method, seed) not in there]
-        for change in cell.changes if seeds else []:
-            job = plan_job(compose_train([*cell.words, f"seeds={seeds}", *change]))
+        every = selected_seeds(experiment, dataset, choice.seeds)
+        seeds = [seed for seed in every if (dataset, method, seed) not in there]
+        for words in cell_commands(experiment, choice, dataset, method) if seeds else []:
+            job = plan_job(compose_train([*words, f"seeds={seeds}"]))
             minutes = estimate_minutes(job)
             if minutes > experiment.budget_minutes:
                 missing.append(f"{job.label}: about {minutes:.0f} {TOO_LONG}")

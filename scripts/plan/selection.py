@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,31 +65,17 @@ class Choice:
     rerun: bool
 
 
-@dataclass(frozen=True)
-class SelectedCell:
-    """A dataset and a method of an experiment."""
-
-    dataset: str
-    method: str
-    seeds: list[int]  # those that are trained, unless they are published already
-    words: list[str]  # of the command line of `scripts.train` that all of its jobs share
-    changes: list[list[str]]  # what each of its jobs changes of the preset, in words; a job without any changes nothing
-
-
-def selected_cells(experiment: Experiment, choice: Choice) -> Iterator[SelectedCell]:
-    """Yield the cells that a choice leaves of an experiment, a dataset after another."""
-    for dataset in choice.datasets:
-        for method in selected_methods(experiment, dataset, choice.methods):
-            words = [
-                *experiment.overrides, f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
-                f"experiment={recorded_under(experiment, method, dataset)}", "logger=none", f"out={choice.out}",
-                f"device={choice.device}", f"rerun={str(choice.rerun).lower()}",
-            ]  # fmt: skip
-            seeds = selected_seeds(experiment, dataset, choice.seeds)
-            changes = [override_words(point.options) for point in points_of(experiment, dataset, method)]
-            if method in experiment.choose_layer and choice.preset not in TUNED_PRESETS:  # whose layer is tuned
-                changes = [[*change, f"method.layer={layer}"] for change in changes for layer in ("input", "hidden")]
-            yield SelectedCell(dataset, method, seeds, words, changes)
+def cell_commands(experiment: Experiment, choice: Choice, dataset: str, method: str) -> list[list[str]]:
+    """Return the words of scripts.train of each job of a dataset and method but its seeds: one a point and layer."""
+    words = [
+        *experiment.overrides, f"dataset={dataset}", f"method={method}", f"preset={choice.preset}",
+        f"experiment={recorded_under(experiment, method, dataset)}", "logger=none", f"out={choice.out}",
+        f"device={choice.device}", f"rerun={str(choice.rerun).lower()}",
+    ]  # fmt: skip
+    both = method in experiment.choose_layer and choice.preset not in TUNED_PRESETS  # whose layer is tuned
+    layers = [["method.layer=input"], ["method.layer=hidden"]] if both else [[]]
+    points = points_of(experiment, dataset, method)
+    return [[*words, *override_words(point.options), *layer] for point in points for layer in layers]
 
 
 def recorded_under(experiment: Experiment, method: str, dataset: str) -> str:

@@ -178,25 +178,17 @@ class Evidence:
             raise InputError(f"{AUTHORS} has a seed twice of {dataset} with {method}: name the bandwidth, at one layer")
         return replace(sample, units=f"seeds of {dataset}" if dataset in SAME_SPLITS else "their seeds")
 
-    def rows(self, file: str, column: str, *, cluster: str = "", take: str = "", **where: Any) -> Sample:
-        """Return a column of a CSV file below results/, of the rows that have some values.
+    def rows(self, file: str, column: str, *, cluster: str = "", **where: Any) -> Sample:
+        """Return a column of a CSV file below results/, of the rows that have some values in others.
 
-        Args:
-            file: its path; a name of `where` in braces is put in.
-            column: which.
-            cluster: column that names the cluster of each row.
-            take: "last" takes the last epoch of each run.
-            **where: values by column.
+        `cluster` is a column that names the cluster of each row.
         """
-        rows = self.frame(self.results / file.format(**where))
-        for key in (key for key in where if f"{{{key}}}" not in file):
+        rows = self.frame(self.results / file)
+        for key in where:
             rows = rows[rows[key] == rows[key].dtype.type(where[key])]
         rows = rows[rows[column].notna()]
         if rows.empty:
             raise Unsupported(f"{file} has no {column} of {options_text(where)}")
-        if take == "last":
-            values = rows.sort_values("epoch").groupby("seed")[column].last()
-            return sample_of(values.to_dict(), f"seeds of {file.format(**where).rpartition('/')[0]}")
         by_seed = "seed" in rows and not rows["seed"].duplicated().any()
         rows = rows.set_index(rows["seed"].astype(int)) if by_seed else rows
         clusters = rows[cluster].to_dict() if cluster else None

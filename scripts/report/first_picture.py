@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from scripts.records.names import method_title
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.figures import COLOURS, GREY, LOOKS, new_subplots
 from scripts.report.rendering import draws
-from scripts.report.sentences import ESTIMATORS, log_error_difference
+from scripts.report.sentences import rival_numbers
 
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
@@ -39,11 +38,10 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     """Draw the test error of regressors with default hyperparameters over the time of a fit, on held-out tables."""
     axis.axhline(0, color=COLOURS["erm"], linewidth=1)
     for model, (title, place, side) in RIVALS.items():
-        seconds = statistics.median(e.rows(ESTIMATORS, "seconds", part="reserved", model=model).values.values())
-        behind = log_error_difference(e, model)
-        mean, low, high = (100 * math.expm1(end) for end in (behind.mean, behind.low, behind.high))
-        ours = model == "tabular"
-        axis.errorbar(seconds, mean, yerr=[[mean - low], [high - mean]], fmt="s" if ours else "o", markersize=8,
+        seconds, behind = rival_numbers(e, model)
+        mean, ours = behind.mean, model == "tabular"
+        bar = [[mean - behind.low], [behind.high - mean]]
+        axis.errorbar(seconds, mean, yerr=bar, fmt="s" if ours else "o", markersize=8,
                       color="black" if ours else GREY, capsize=3)  # fmt: skip
         axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
     axis.set(xscale="log", xlabel="median seconds of a fit, one thread (TabM: GPU); bars: 95 % intervals")

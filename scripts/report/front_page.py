@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import outcome_counts, published_statements
 from scripts.report.paper.verdicts import IDLE, PAPER
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
-from scripts.report.sentences import ESTIMATORS, log_error_difference
+from scripts.report.sentences import rival_numbers
 from scripts.report.study_evidence import leading_setting
 from scripts.stats.intervals import Estimate, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
@@ -40,7 +37,7 @@ def found_table(e: Evidence) -> str:
     body = [
         ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
         ["Does averaging five networks help?", _answer(five.mean), "the same"],
-        ["Is the regressor better than CatBoost?", _answer(in_percent(log_error_difference(e, "tabular"))),
+        ["Is the regressor better than CatBoost?", _answer(rival_numbers(e, "tabular")[1]),
          "[10 held-out tables](results/estimators.md#estimators), evaluated three times"],
         ["If you mix, is a similar partner better?", _similar_partner(),
          "[Tables 1 and 3](results/findings.md#claims)"],
@@ -62,17 +59,11 @@ def _answer(d: Estimate | None) -> str:
     return f"{word}: {interval_text(d, 1 if round(abs(d.low), 1) else 2)}"
 
 
-def in_percent(d: Estimate) -> Estimate:
-    """Return a difference of log errors in percent."""
-    return Estimate(*(100 * math.expm1(end) for end in (d.mean, d.low, d.high)))
-
-
 def rivals_table(e: Evidence) -> str:
     """Return each model's error beside CatBoost's on the held-out tables, and the median seconds of a fit."""
     body = []
     for model, title in RIVALS.items():
-        seconds = statistics.median(e.rows(ESTIMATORS, "seconds", part="reserved", model=model).values.values())
-        where = " on a GPU" * model.endswith("gpu")
-        error = "0" if model == "catboost" else interval_text(in_percent(log_error_difference(e, model)), 1)
+        (seconds, behind), where = rival_numbers(e, model), " on a GPU" * model.endswith("gpu")
+        error = "0" if model == "catboost" else interval_text(behind, 1)
         body.append([title, error, f"{seconds:.2g}{where}"])
     return markdown_table(("default settings", "RMSE minus CatBoost's, %", "median fit, s"), body)

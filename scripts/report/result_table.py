@@ -18,8 +18,8 @@ from scripts.stats.intervals import (
     FEW,
     Interval,
     Summary,
-    compare_methods,
     interval_text,
+    paired_or_none,
     summarise_values,
     welch_interval,
 )
@@ -38,6 +38,7 @@ class Score:
     paper: Summary | None = None
     decimals: int = 3  # that the paper prints
     best: bool = False
+    pair: Interval | None = None  # the compared method minus this one, over the seeds that both have
 
     @property
     def difference(self) -> float | None:
@@ -63,11 +64,9 @@ class Block:
 
     dataset: str
     metrics: Sequence[str]  # what its page shows
-    cells: Mapping[
-        str, Mapping[str, Score]
-    ]  # by method, in the order of rows, and metric; the CSV file has further ones
+    # by method, in the order of rows, and metric; the CSV file has further ones
+    cells: Mapping[str, Mapping[str, Score]]
     compare: str = ""  # the method whose paired differences to the others are shown
-    intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)  # of these, by metric and method
     notes: Sequence[str] = ()
     runs: Mapping[str, str] = field(default_factory=dict)  # the table of a method's runs below results/runs
 
@@ -106,25 +105,31 @@ def make_block(
     mine = runs[runs["dataset"] == dataset]
     printed = {(r["method"], r["metric"]): r for r in reversed(paper) if r["dataset"] == dataset}
     cells: dict[str, dict[str, Score]] = {method: {} for method in methods}
-    intervals, most = dict[str, Mapping[str, Interval]](), 0
+    most = 0
     for metric in (*metrics, *more):
         values = {m: by_seed(mine[mine["method"] == m], f"test_{metric}") for m in methods}
-        comparison = compare_methods(values, compare, lower_is_better=metric_of(metric).lower_is_better)
-        intervals[metric] = comparison.intervals
-        most = max(most, *map(len, values.values()))
+        ours = {m: summarise_values(list(v.values())) for m, v in values.items() if v}
+        n, sign = max(map(len, values.values()), default=0), 1 if metric_of(metric).lower_is_better else -1
+        most = max(most, n)
+        # Seeds differ more than methods: a mean over fewer of them could be best by an easy one. The width of an
+        # interval is no score to win by.
+        means = {m: sign * one.mean for m, one in ours.items()
+                 if one.n == n >= FEW and not math.isnan(one.mean) and "ci95" not in metric}  # fmt: skip
+        best = min(means, key=lambda m: means[m], default="")
         for method in methods:
-            best = method == comparison.best and "ci95" not in metric  # the width of an interval is no score to win by
+            pair = paired_or_none(values.get(compare, {}), values[method]) if method != compare else None
             theirs, decimals = None, 3
             if row := printed.get((method, metric)):
                 theirs = Summary(float(row["mean"]), float(row["std"] or math.nan), 3)
                 decimals = len(row["mean"].partition(".")[2])
-            cells[method][metric] = Score(comparison.summaries.get(method), theirs, decimals, best)
+            pair = pair if pair and pair.n >= FEW else None
+            cells[method][metric] = Score(ours.get(method), theirs, decimals, method == best, pair)
     if 0 < most < FEW:
         few = f"Fewer than {FEW} seeds: no method is marked as the best, and no interval over them is printed."
         notes = [*notes, few]
     places = dict(zip(mine["method"], mine["experiment"], strict=True))
     files = {method: f"{place}/{dataset}.csv" for method, place in places.items()}
-    return Block(dataset, metrics, cells, compare, intervals, notes, files)
+    return Block(dataset, metrics, cells, compare, notes, files)
 
 
 def summary_text(summary: Summary | None, decimals: int) -> str:
@@ -171,22 +176,21 @@ def block_rows(block: Block, *, short: bool = False) -> tuple[list[str], list[li
     cells = [scores[first] for scores in block.cells.values()]
     rows = [[names.method_title(m), str(c.ours.n) if c.ours else "—"] for m, c in zip(block.cells, cells, strict=True)]
     for metric in block.metrics:
-        pairs, printed = block.intervals.get(metric, {}), any(scores[metric].paper for scores in block.cells.values())
+        printed = any(scores[metric].paper for scores in block.cells.values())
+        pairs = [scores[metric].pair for scores in block.cells.values()] if metric == first else []
         if short and metric != first and not (printed and metric.startswith("worst")):
             continue
-        pairs = pairs if metric == first else {}
         head += [f"{names.metric_title(metric)} ours", *["paper"] * printed]
         head += ["ours - paper"] * (printed and metric == first)
-        if pairs:
-            n = max(interval.n for interval in pairs.values())
+        if n := max((pair.n for pair in pairs if pair), default=0):
             head.append(f"{names.method_title(block.compare)} minus it, n = {n}")
-        for row, (method, scores) in zip(rows, block.cells.items(), strict=True):
+        for row, scores in zip(rows, block.cells.values(), strict=True):
             cell = scores[metric]
             ours = summary_text(cell.ours, cell.decimals)
             row += [
                 f"**{ours}**" if cell.best else ours, *[summary_text(cell.paper, cell.decimals)] * printed,
                 *[cell.difference_text] * (printed and metric == first),
-                *([interval_text(pairs.get(method), cell.decimals, bold=True)] if pairs else []),
+                *([interval_text(cell.pair, cell.decimals, bold=True)] if n else []),
             ]  # fmt: skip
     return head, rows
 
@@ -215,7 +219,7 @@ def to_table_csv(table: ResultTable) -> str:
             for metric, cell in cells.items():
                 n, mean, std = (cell.ours.n, cell.ours.mean, cell.ours.std) if cell.ours else (0, None, None)
                 paper = (cell.paper.mean, cell.paper.std) if cell.paper else (None, None)
-                apart, pair = cell.interval, block.intervals.get(metric, {}).get(method)
+                apart, pair = cell.interval, cell.pair
                 rows.append((
                     block.dataset, method, metric, n, mean, std, *paper, cell.difference, cell.best,
                     *(apart.low if apart else None, apart.high if apart else None), block.compare if pair else None,

@@ -41,30 +41,6 @@ class Interval(Estimate):
     n: int
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Methods compared by one score over seeds."""
-
-    summaries: Mapping[str, Summary]  # of every method with values
-    # the method with the best mean among those with the most seeds; none where these are fewer than `FEW`
-    best: str | None
-    intervals: Mapping[str, Interval]  # of one method minus each other, paired over `FEW` seeds or more
-
-
-def compare_methods(
-    values: Mapping[str, Mapping[int, float]], compare: str, *, lower_is_better: bool = True
-) -> Comparison:
-    """Return the comparison of methods by their values by seed; without values of `compare` there are no intervals."""
-    summaries = {m: summarise_values(list(v.values())) for m, v in values.items() if v}
-    most = max((len(v) for v in values.values()), default=0)
-    # Seeds differ more than methods: a mean over fewer of them could be best by an easy one.
-    means = {m: summaries[m].mean for m, v in values.items() if len(v) == most} if most >= FEW else {}
-    means = {m: mean for m, mean in means.items() if not math.isnan(mean)}  # a score that is none never beats a number
-    best = min(means, key=lambda m: means[m] if lower_is_better else -means[m]) if means else None
-    pairs = {m: paired_or_none(values.get(compare, {}), v) for m, v in values.items() if m != compare}
-    return Comparison(summaries, best, {m: interval for m, interval in pairs.items() if interval and interval.n >= FEW})
-
-
 def summarise_values(values: Sequence[float]) -> Summary:
     """Return the mean, the standard deviation and the number of `values`; NaN for both where one is not finite."""
     if not values:

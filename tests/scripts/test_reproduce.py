@@ -210,8 +210,7 @@ def test_a_command_of_each_kind_runs_whole(name, dataset, small, tmp_path, monke
     points = [{"methods": ["cmixup"], "grid": {"method.bandwidth": [0.1, 1.0]}}] if whole.points else []
     overrides = [*whole.overrides, "dataset.synthetic=true", "train.epochs=2", *small]
     monkeypatch.setattr(reproduce, "load_experiment", lambda _: replace(whole, overrides=overrides, points=points))
-    monkeypatch.setattr(cells, "_published_cpu", lambda *_: [])
-    monkeypatch.setattr(cells, "_published", list)
+    monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of(()))
     words = ["seeds=1", f"datasets={dataset}", "methods=erm,cmixup", "preset=paper", "device=cpu", "budget=0"]
     reproduce.main([name, *words, f"out={tmp_path}"])
     assert len(list(tmp_path.rglob("DONE"))) == (3 if points else 2)

@@ -9,7 +9,6 @@ from cmixup.errors import InputError
 from scripts.stats.intervals import (
     Summary,
     clustered_interval,
-    compare_methods,
     holm_adjusted,
     paired_or_none,
     summarise_values,
@@ -72,18 +71,3 @@ def test_holm_by_hand() -> None:
     assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
     assert holm_adjusted([]) == []
-
-
-def test_methods_are_compared_by_the_mean_of_those_with_the_most_seeds():
-    values = {
-        "erm": {0: 3.0, 1: 3.2}, "mixup": {}, "cmixup": {0: 2.8, 1: 2.6, 2: 9.0}, "noise": {0: 4.0, 1: 5.0, 2: 4.5},
-        "failed": {0: 1.0, 1: 1.0, 2: math.nan},
-    }  # fmt: skip
-    comparison = compare_methods(values, "cmixup")
-    assert comparison.best == "noise"  # ERM's mean is lower, but over fewer seeds, and one of a failed run is none
-    assert compare_methods(values, "cmixup", lower_is_better=False).best == "cmixup"
-    assert compare_methods({m: v for m, v in values.items() if m == "erm"}, "cmixup").best is None
-    assert comparison.summaries["erm"] == Summary(3.1, pytest.approx(0.02**0.5), 2)
-    assert set(comparison.summaries) == set(values) - {"mixup"}
-    assert set(comparison.intervals) == {"noise", "failed"}  # ERM shares two seeds alone
-    assert comparison.intervals["noise"].mean == pytest.approx((2.8 - 4.0 + 2.6 - 5.0 + 9.0 - 4.5) / 3)

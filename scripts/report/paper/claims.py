@@ -24,6 +24,7 @@ from scripts.report.evidence import (
     published_evidence,
     require,
     sample_difference,
+    sample_of,
     sentence,
 )
 from scripts.report.rendering import fills, writes
@@ -120,12 +121,9 @@ def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str,
     """Return the scores of a method in an experiment, dataset and preset; `Unsupported` where there are none."""
     experiment, dataset, preset = place
     if claim.curves:
-        test, train = (
-            e.rows(f"curves/{claim.curves}/{dataset}/{method}.csv", f"{part}_rmse", take="last")
-            for part in ("test", "train")
-        )
-        gap = {seed: value - (train.values[seed] if metric == "gap" else 0.0) for seed, value in test.values.items()}
-        return Sample(test.summary, gap, test.units)
+        last = e.frame(e.results / f"curves/{claim.curves}/{dataset}/{method}.csv").groupby("seed").last()
+        gap = last["test_rmse"] - (last["train_rmse"] if metric == "gap" else 0.0)
+        return sample_of(gap.to_dict(), f"seeds of {dataset}")
     if claim.tasks:
         return e.rows(f"task_errors/{claim.tasks}.csv", method, cluster="object")
     if claim.divergence:

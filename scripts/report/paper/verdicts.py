@@ -107,6 +107,11 @@ class Finding:
         return RENDERED if "rendering" in self.where else REDUCED if self.preset == "cpu" else PAPER
 
     @property
+    def published(self) -> tuple[str, str, str]:
+        """What tells the paper's difference from its others; best and last epoch are two readings of one."""
+        return self.title.partition(" (")[0], self.where, self.label
+
+    @property
     def interval(self) -> tuple[float, float]:
         """Welch's 95 % interval of the published difference, whose seeds are not paired."""
         return self.paper.ends()

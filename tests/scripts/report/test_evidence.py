@@ -52,7 +52,6 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     shutil.copy(RESULTS / "paper" / "results.csv", tmp_path / "paper")
     (tmp_path / "paper" / "original_rerun.csv").write_text("\n".join(AUTHORS))
     (tmp_path / "table.csv").write_text("seed,kind,x,y\n0,a,1,2\n1,a,3,4\n0,b,5,6\n")
-    (tmp_path / "airfoil.csv").write_text("seed,epoch,loss\n0,1,9\n0,2,3\n0,3,4\n1,1,9\n1,2,3\n1,3,6\n")
     e = Evidence(frame(), tmp_path)
     paper = e.paper("table1", "airfoil", "erm").summary
     assert (paper.mean, paper.std, paper.n) == (2.901, 0.067, 3)
@@ -68,7 +67,6 @@ def test_sources_beside_the_records(tmp_path: Path) -> None:
     assert (difference.mean, difference.low) == pytest.approx((0.5, 0.5))
     assert e.rows("table.csv", "x", kind="a").values == {0: 1.0, 1: 3.0}
     assert minus(e.rows("table.csv", "y"), e.rows("table.csv", "x")).n == 3  # paired by the row
-    assert e.rows("{dataset}.csv", "loss", take="last", dataset="airfoil").mean == 5.0
     with pytest.raises(Unsupported, match=r"table.csv has no x of kind=c"):
         e.rows("table.csv", "x", kind="c")
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 
 import pandas as pd
 import pytest
@@ -58,17 +59,20 @@ def test_presets_are_sections_of_a_page():
     ]  # fmt: skip
 
 
-def test_the_width_of_an_interval_is_no_score_to_win_by():
-    for metric, best in (("rmse", True), ("mse_ci95", False)):
-        assert block(records(metric), (metric,)).cells["cmixup"][metric].best == best
+def test_the_best_has_the_most_seeds_and_the_width_of_an_interval_is_no_score_to_win_by():
+    third = {("erm", 2): 9.9}  # ERM's mean over three is higher
+    for metric, more, best in (("rmse", {}, "cmixup"), ("mse_ci95", {}, ""), ("rmse", third, "cmixup"),
+                               ("r", third, "erm"), ("r", {**third, ("erm", 2): math.inf}, "cmixup")):  # fmt: skip
+        cells = block(records(metric, more=more), (metric,)).cells
+        assert [method for method in cells if cells[method][metric].best] == ([best] if best else [])
 
 
 def test_intervals_pair_shared_seeds():
     rows = records(more={("erm", 2): 9.7, ("cmixup", 3): 2.5})
-    interval = block(rows).intervals["rmse"]["erm"]
+    interval = block(rows).cells["erm"]["rmse"].pair
     assert interval.mean == pytest.approx(((2.8 - 3.0) + (2.6 - 3.2) + (9.0 - 9.7)) / 3)
     assert interval.n == 3
-    assert "cmixup" not in block(rows).intervals["rmse"]
+    assert block(rows).cells["cmixup"]["rmse"].pair is None
     page = table_page(ResultTable("Title", [block(rows)]))
     assert "| C-Mixup minus it, n = 3 |" in page
     (line,) = (line for line in page.splitlines() if line.startswith("| ERM |"))
@@ -77,7 +81,7 @@ def test_intervals_pair_shared_seeds():
 
 def test_two_seeds_mark_no_method_and_print_no_interval():
     rows = records().query("seed != 2")
-    assert block(records()).intervals == {"rmse": {}}  # two are shared
+    assert not any(cell["rmse"].pair for cell in block(records()).cells.values())  # two are shared
     assert not any(cell["rmse"].best for cell in block(rows).cells.values())
     assert "no interval over them" in table_page(ResultTable("Title", [block(rows)]))
     assert "no interval over them" not in table_page(ResultTable("Title", [block(records())]))

@@ -20,7 +20,7 @@ class Backbone(nn.Module):
     """
 
     layers: ClassVar[tuple[str, ...]] = ("input",)  #: names of the mix points, "input" first
-    default_layer: ClassVar[str | None] = None  #: what `layer="hidden"` stands for (the released code's point)
+    default_layer: ClassVar[str | None] = None  #: the point of `layer="hidden"`, as in the released code
     #: Names that stand for several points, one of which is drawn for every batch; not for models that are stackable.
     layer_choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     #: Whether parameters with a leading axis of models, and inputs `(E, B, ...)`, run E models at once.

@@ -69,7 +69,7 @@ class SavedRun:
         """Return the predictions for new rows.
 
         Args:
-            rows: what the run was trained on, in the units of its file. Of a table or series a pandas data frame, a
+            rows: of the data that the run knows, in the units of its file. Of a table or series a pandas data frame, a
                 dict of columns or a list of dicts, whose columns are found by name: their order does not matter, and
                 others are ignored. A list or array of numbers has the columns that the run reads, in their order. Of
                 arrays a list, tuple or array `(N, *in_shape)`. Of images paths. A run that keeps no preprocessing takes

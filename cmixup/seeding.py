@@ -128,7 +128,7 @@ class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def used(self, *, everywhere: bool = True) -> Iterator[Self]:
         """Let code of this thread draw from here inside the block, at a few microseconds an operation.
 
-        With `everywhere=False`, which costs nothing, only `dropout` and what else asks for `generator_for` does.
+        With `everywhere=False`, which costs nothing, only `dropout` does, and callers of `generator_for`.
         """
         token = _USED.set(self)
         try:
@@ -203,7 +203,7 @@ def may_draw(model: nn.Module) -> bool:
     no dropout or that of this file.
     """
     kind = type(model)
-    if "draws" in vars(kind):  # what it inherits need not hold for its own code
+    if "draws" in vars(kind):  # an inherited value need not hold for its own code
         return bool(vars(kind)["draws"])
     foreign = not kind.__module__.startswith(("torch.nn.", "torch._dynamo.", "cmixup."))
     return foreign or has_dropout(model) or any(map(may_draw, model.children()))

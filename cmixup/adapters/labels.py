@@ -151,7 +151,7 @@ def mix_rows(
         batch: tensors `(B, ...)` in tuples, lists and dictionaries; inputs of a floating dtype, None stays None.
         labels: those of its leaves that are labels. Whole numbers and booleans among them become
             `torch.get_default_dtype()`, as in a true division.
-        done: what stands in the place of leaves that are mixed already, by their `id`.
+        done: replacements of leaves that are mixed already, by their `id`.
         rows: see `with_partners`.
     """
     _check_kept(keep, batch)

@@ -248,7 +248,7 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
     if not all(np.isfinite(costs).all() for costs in (unary, down, right)):
         raise InputError("costs of a graph cut must be finite numbers")
     n, h, w, m = unary.shape
-    rises = np.diff(unary.astype(np.float64), axis=-1)  # what a node costs on the source's side
+    rises = np.diff(unary.astype(np.float64), axis=-1)  # the cost of a node on the source's side
     total = np.abs(rises).sum(axis=(1, 2, 3))
     scale = (CAPACITY / np.where(total > 0, total, 1)).reshape(n, 1, 1, 1)
     rises = np.rint(rises * scale).ravel()

@@ -35,7 +35,7 @@ PILOT_ROWS, PILOT_KEPT, WHOLE_ROUNDS = 1 << 14, 512, 8
 SECONDS_A_ROUND, SECONDS_A_PROPOSAL, SECONDS_A_COORDINATE = 15e-6, 60e-9, 10e-9
 KD_SECONDS_A_SLOT, KD_SECONDS_A_ROW, KD_SECONDS_A_PROPOSAL = 0.17e-6, 2e-6, 90e-9
 SPARSE_SECONDS_A_PAIR, SPARSE_SECONDS_A_DRAW = 27e-9, 250e-9
-#: Tables of all pairs have to be faster by this factor than what needs less memory.
+#: Tables of all pairs have to be faster by this factor than algorithms that need less memory.
 PREFERRED = 1.4
 
 

@@ -25,7 +25,7 @@ class Kernel:
 
     bandwidth: float
 
-    @np.errstate(over="ignore")  # beyond float64 a weight is 0, which is what infinity gives
+    @np.errstate(over="ignore")  # beyond float64 a weight is 0, as for infinity
     def excess(self, distance: Floats, nearest: Floats | float) -> Floats:
         """Return the energy of `distance` above that of `nearest`, elementwise with broadcasting; infinite: weight 0.
 

@@ -102,7 +102,7 @@ def copied_numpy(values: Given) -> NDArray[Any]:
     """Return an array or tensor as a NumPy array of its own; a memory map stays one.
 
     PyTorch moves the memory of tensors that it hands to spawned workers (macOS, Windows), and an array that shared it
-    would read what has been freed.
+    would read freed memory.
     """
     array = to_numpy(values)
     return array if isinstance(values, np.memmap) else np.array(array)

@@ -47,7 +47,7 @@ def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options
 
 
 def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
-    """Return what each member's models predict for rows as they were given: `(M, n, d_y)` in fitted units."""
+    """Return the predictions of each member's models for rows as they were given: `(M, n, d_y)` in fitted units."""
     known: dict[int, Floats] = {}
     for of_member in models:
         if id(of_member) not in known:

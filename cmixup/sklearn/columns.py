@@ -83,7 +83,7 @@ def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
 
 
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
-    """Return column and value (m, 2) of what gets a column of its own: each level in use, and gaps (the value NaN).
+    """Return column and value (m, 2) of all indicator columns: each level in use, and gaps (the value NaN).
 
     Columns of many levels get none. `x: (N, d)` are the rows to learn from, coded.
     """

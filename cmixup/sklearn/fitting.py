@@ -70,7 +70,7 @@ def fit_networks(
     compared = 1 if 1 < len(tried) < len(BANDWIDTHS) else settings.members
     nets = [(bandwidth, member) for bandwidth in tried for member in range(compared)]
     with warnings.catch_warnings():
-        if len(tried) > 1:  # some of what it tries may mix nothing
+        if len(tried) > 1:  # some of these may mix nothing
             warnings.filterwarnings("ignore", "bandwidth .* leaves every row its own partner")
         networks = Networks(rows, parts, nets, settings, **given).train()
         errors = np.concatenate([network.errors for network in networks]).reshape(len(tried), -1)
@@ -104,7 +104,7 @@ class Networks:
     """Networks that are trained as one stack, which becomes smaller as they stop.
 
     Those of one member have the same first weights, batches and lambda. `places` are those in the stack; `scored` and
-    `shares` (E, k) the rows that each holds out, and what they count for.
+    `shares` (E, k) the rows that each holds out, and their weights.
 
     Args:
         rows: standardised rows.

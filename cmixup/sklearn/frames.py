@@ -79,9 +79,9 @@ def as_array(name: str, values: Any) -> Any:
 
 
 def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
-    """Return a table whose columns of dates, durations and times are days, NaN for gaps; and what each column held.
+    """Return a table whose columns of dates, durations and times are days, NaN for gaps; and the kind of each column.
 
-    That is what `days_of` says, or `NO_TIMES`. The columns at the positions `categorical` stay; another one of a frame
+    A kind is as of `days_of`, or `NO_TIMES`. The columns at the positions `categorical` stay; another one of a frame
     that holds text raises `InputError`.
     """
     if isinstance(X, list | tuple) and np.ndim(X) == 2:

@@ -124,7 +124,7 @@ def parts_by_sides(sides: Ints, members: int) -> list[Part]:
 
 
 def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:
-    """Return the rows (k,) that members held out, and the means (k, D) of what these predict (k_m, D) for them."""
+    """Return the rows (k,) that members held out, and the means (k, D) of their predictions (k_m, D) for them."""
     index, place = np.unique(np.concatenate([part.held for part in parts]), return_inverse=True)
     sums = np.zeros((len(index), held[0].shape[1]))
     np.add.at(sums, place, np.concatenate(held))

@@ -72,7 +72,7 @@ def fit_intervals(rows: Rows, predicted: Floats, table: Table, settings: Setting
 
 
 def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: int) -> tuple[Trees, Floats]:
-    """Return trees of absolute residuals relative to their mean, and what those of other folds predict (k, d_y).
+    """Return trees of absolute residuals relative to their mean, and predictions of those of other folds (k, d_y).
 
     Rows have columns as trees take them, then the predictions, and absolute residuals (k, d_y) for labels;
     folds hold whole groups.
@@ -129,7 +129,7 @@ def residual_quantile(residuals: Floats, weights: Floats, share: float) -> Float
 
 
 def _interval_score(size: Floats, spread: Floats, weight: Floats) -> Floats:
-    """Return half the mean interval score (d_y,) of residuals (k, d_y): width, and what lies outside by its share."""
+    """Return half the mean interval score (d_y,) of residuals (k, d_y): width, and distance outside by its share."""
     half = residual_quantile(size / spread, weight, COMPARED_AT) * spread
     scores = half + np.maximum(size - half, 0) / (1 - COMPARED_AT)
     counted = ~np.isnan(size) * weight[:, None]

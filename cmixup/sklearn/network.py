@@ -81,7 +81,7 @@ def arrays_of(members: Sequence[dict[str, Tensor]]) -> tuple[list[np.ndarray], l
 
 
 def predict_networks(coefs: Sequence[np.ndarray], intercepts: Sequence[np.ndarray], table: Floats, x: Tensor) -> Tensor:
-    """Return what the members' networks predict, from what `arrays_of` gives: `(M, n, d_y)` float64.
+    """Return the predictions of the members' networks, given by `arrays_of`: `(M, n, d_y)` float64.
 
     float64, so that a prediction does not depend on the rows beside it, `(n, d)`, or `(M, n, d)` where members take
     others. `table` is that of the `Pieces`.

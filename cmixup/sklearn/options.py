@@ -55,7 +55,7 @@ def device_of(device: Any) -> torch.device:
 
 
 def check_blend(blend: Any, loss: Loss) -> None:
-    """Raise `InputError` for what is neither None, "trees" nor a regressor that goes with the loss."""
+    """Raise `InputError` unless `blend` is None, "trees" or a regressor that goes with the loss."""
     if blend is None or (isinstance(blend, str) and blend == "trees"):
         return
     methods = all(hasattr(blend, name) for name in ("fit", "predict", "get_params"))

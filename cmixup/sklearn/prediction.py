@@ -174,7 +174,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self._importances
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
-        """Return what all members, or one, predict for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
+        """Return predictions of all members, or one, for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         outputs, others = [], None
@@ -200,7 +200,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return outputs
 
     def _of_member(self, inputs: Inputs, member: int) -> Floats:
-        """Return what one member predicts for inputs, in deviations: `(n, d_y q)`."""
+        """Return the predictions of one member for inputs, in deviations: `(n, d_y q)`."""
         return _mean(self._outputs(inputs, member))
 
     def _median(self, outputs: Any) -> Any:

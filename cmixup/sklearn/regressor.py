@@ -52,11 +52,11 @@ class TabularRegressor(MemberMean):
     Args:
         hidden_layer_sizes: units of each hidden layer; () is a linear model of columns and pieces.
         members: networks that are averaged, each with its trees.
-        loss: what networks and trees fit, and held-out rows choose by: "squared" for the mean, "absolute" for the
+        loss: of networks, trees and choices by held-out rows: "squared" for the mean, "absolute" for the
             median, "huber" (squared up to half the interquartile range of the labels, then linear), or "quantile".
         quantiles: levels between 0 and 1, rising, that `loss="quantile"` fits (by the pinball loss) and
             `predict_quantiles` returns. They never cross: each member's are sorted.
-        target_transform: in what the labels are fitted: None for their own units, "log", "auto" for logarithms where
+        target_transform: the scale of fitted labels: None for their own units, "log", "auto" for logarithms where
             all labels are above 0 and these are less than half as skewed, or a transformer of scikit-learn, which is
             fitted to the different labels (N, d_y) without weights, and must rise or fall over those of each output.
             Predictions, quantiles and intervals are in label units. `predict` goes back from the fitted mean, so that
@@ -153,7 +153,7 @@ class TabularRegressor(MemberMean):
             X: real numbers, NaN where one is missing, and categories: an array, a frame or a sparse matrix, which is
                 made dense.
             y: real labels in their own units; NaN where one of several outputs is missing. Partners are then compared
-                by the outputs that both rows have, and the loss leaves out what is missing.
+                by the outputs that both rows have, and the loss leaves out missing ones.
             sample_weight: (n,) 0 or more, not all 0; equal if left out.
             groups: (n,) of any values; rows of one group are trained on or held out together.
 

@@ -40,8 +40,8 @@ class Inputs(NamedTuple):
     """Rows without labels."""
 
     x: Floats  # (n, .) columns as they came but for those of many levels, NaN for gaps and the numbers of levels
-    z: Floats  # (n, .) what networks take: standardised numbers and a column for each level and gap
-    effects: Floats  # (M, n, E) what each member takes for the columns of many levels
+    z: Floats  # (n, .) inputs of networks: standardised numbers and a column for each level and gap
+    effects: Floats  # (M, n, E) inputs of each member for the columns of many levels
     given: Any  # (n, d) the rows as they were given, which a regressor of the user takes
 
 
@@ -59,7 +59,7 @@ class Table:
     y_scale: Floats
     pieces: Floats  # (p, 5) see `pieces_of`
     effects: Floats  # (M, S, 2 d_y) each member's table, see `fit_effects`
-    kinds: list[str]  # what each column held, see `in_numbers`
+    kinds: list[str]  # the kind of each column, see `in_numbers`
     constant: Floats  # (d,) the value of each column that does not vary, NaN for those that do
 
     @property
@@ -78,7 +78,7 @@ class Table:
     def inputs(self, estimator: Any, X: Any) -> Inputs:
         """Return rows as networks and trees take them."""
         X, names = as_array("X", X), _names(estimator)
-        if len(np.shape(X)) != 1:  # what is no table is refused below, by name
+        if len(np.shape(X)) != 1:  # other shapes are refused below, by name
             validate_data(estimator, X, reset=False, skip_check_array=True)
         x, kinds = coded(X, self.levels)
         if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
@@ -190,7 +190,7 @@ def _check_gaps(labels: Floats, weight: Floats) -> None:
 def warn_of_traps(
     x: Floats, y: Floats, levels: Sequence[Levels], names: Sequence[object], times: Sequence[bool]
 ) -> None:
-    """Warn of what `cmixup.tables.checks` finds in coded columns (N, d), a line each; nothing is left out for it.
+    """Warn of the problems that `cmixup.tables.checks` finds in coded columns (N, d), a line each; all columns stay.
 
     Columns of `times` number no rows.
     """

@@ -17,7 +17,7 @@ ROUNDED = 1e-6  # of the largest label
 
 
 def check_transform(given: Any) -> None:
-    """Raise `InputError` for what is neither None, "log", "auto" nor a transformer that can go back."""
+    """Raise `InputError` for all but None, "log", "auto" and a transformer that can go back."""
     named = given is None or (isinstance(given, str) and given in ("log", "auto"))
     fits = not isinstance(given, type) and all(hasattr(given, f) for f in ("fit", "transform", "inverse_transform"))
     if not (named or fits):

@@ -72,7 +72,7 @@ def fit_trees(
 
 
 def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Sequence[int], threads: int) -> Floats:
-    """Return what trees predict for rows (n, d) or (members, n, d) of columns and effects: `(members, n, D)`."""
+    """Return the predictions of trees for rows (n, d) or (members, n, d) of columns and effects: `(members, n, D)`."""
     sizes = trees.sizes
     first_node, first_set = (np.cumsum(sizes[:, column]) - sizes[:, column] for column in (2, 3))
     x = np.broadcast_to(x, (len(members), *x.shape[-2:]))

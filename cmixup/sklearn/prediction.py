@@ -174,7 +174,7 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self._importances
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
-        """Return predictions of all members, or one, for inputs, in deviations: `(M, n, d_y q)` float64 in parts of n."""
+        """Return predictions of all members, or one, for inputs, in deviations: `(M, n, d_y q)` float64, in parts."""
         device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
         coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
         outputs, others = [], None

@@ -59,14 +59,6 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "tabm_gpu": ("pytabkit", "TabM_D_Regressor", {"n_threads": 1, "device": "cuda"}),
 }
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
-INTERVAL_COLUMNS = ("part", "table", "model", "coverage", "width")
-INTERVAL_TITLES = {
-    "tabular": "TabularRegressor, `predict_interval`",
-    "hist_quantiles": "HistGradientBoosting, two quantile losses",
-    "hist_conformal": "the same, conformalised (CQR)",
-    "catboost_deviation": "CatBoost, normal quantiles of its variances",
-    "catboost_conformal": "the same, conformalised (residuals in its deviations)",
-}
 KEYS = SHORT | {
     "tables": f"among {', '.join(PARTS)}; default all but fresh, which are opened once",
     "models": f"among {', '.join(MODELS)}; default all that this machine can run",
@@ -191,34 +183,6 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
     return markdown_table(["", *titles, "median fit, s", "longest, s", f"multiple of {BASE}'s"], body)
 
 
-def interval_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of coverage and width."""
-    frame = pd.DataFrame(rows).astype({"coverage": float, "width": float})
-    wide, body = frame[frame["model"] == "tabular"].set_index("table")["width"], []
-    for model, title in INTERVAL_TITLES.items():
-        group = frame[frame["model"] == model]
-        coverage, width = _mean_interval(100 * group["coverage"]), _mean_interval(group["width"])
-        logs = _mean_interval(np.log(group.set_index("table")["width"] / wide).dropna())
-        ratio, *ends = (f"{math.exp(v):.2f}" for v in logs)
-        means = ["{:.1f} [{:.1f}, {:.1f}]".format(*coverage), "{:.2f} [{:.2f}, {:.2f}]".format(*width)]
-        means.append("1" if model == "tabular" else f"{ratio} [{', '.join(ends)}]")
-        worst = f"{100 * group['coverage'].min():.1f}"
-        body.append([title, *means, worst, str((group["coverage"] < 0.8).sum())])
-    head = ["", "coverage, %", "width", "width / the first's", "least coverage, %", "tables below 80 %"]
-    return markdown_table(head, body)
-
-
-def loss_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of the regressor's losses beside scikit-learn's trees."""
-    frame, body = pd.DataFrame(rows).set_index("table"), []
-    for loss, score, rival in (("absolute", "mae", "hist_absolute"), ("quantile", "pinball", "hist_quantile")):
-        ours, theirs = (frame.loc[frame["model"] == model, score].astype(float) for model in (loss, rival))
-        ratio = (ours / theirs).dropna()
-        gain = f"{100 * (np.exp(np.log(ratio).mean()) - 1):+.1f} %"
-        body.append([loss, score, f"{(ratio < 1).sum()} of {len(ratio)}", gain])
-    return markdown_table(["loss", "score", "datasets below the trees", "mean ratio minus 1"], body)
-
-
 def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
     """Return the mean over tables and its 95 % interval."""
     d = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
@@ -227,10 +191,5 @@ def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
 
 @fills
 def estimator_tables() -> dict[str, dict[str, str]]:
-    """Return the tables of regressors, and of intervals and losses, which were measured once."""
-    losses = stored_rows("losses")
-    ours = [r | {"model": "tabular"} for r in losses if r["model"] == "squared"]
-    with_intervals = [{c: r[c] for c in INTERVAL_COLUMNS} for r in (*ours, *stored_rows("intervals"))]
-    errors = with_machine(error_table(stored_rows("estimators")), "estimators")
-    intervals = interval_table(with_intervals)
-    return {ESTIMATORS: {"estimators": errors, "intervals": intervals, "losses": loss_table(losses)}}
+    """Return the table of regressors; those of intervals and losses were measured once."""
+    return {ESTIMATORS: {"estimators": with_machine(error_table(stored_rows("estimators")), "estimators")}}

@@ -92,16 +92,6 @@ def test_coverage_and_width_are_means_over_outputs() -> None:
     assert estimators.interval_coverage(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
 
 
-def test_a_loss_is_compared_by_the_ratio_on_each_table() -> None:
-    rows = [
-        {"table": table, "model": model, "mae": str(value), "pinball": str(value)}
-        for table, ours in (("a", 0.5), ("b", 2.0), ("c", 0.25))
-        for model, value in (("absolute", ours), ("quantile", ours), ("hist_absolute", 1), ("hist_quantile", 1))
-    ]
-    lines = estimators.loss_table(rows).splitlines()[2:]
-    assert lines == ["| absolute | mae | 2 of 3 | -37.0 % |", "| quantile | pinball | 2 of 3 | -37.0 % |"]
-
-
 def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is missing, or a table without the base, leaves a gap."""
     row = {"data": "tables", "name": "loan_interest", "rows": "7500", "columns": "41"}

@@ -39,32 +39,21 @@ def no_hydra_left() -> Iterator[None]:
     logging.root.setLevel(level)
 
 
-@pytest.fixture
-def no_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asking git and the packages for their versions is most of a tiny run's time."""
-    monkeypatch.setattr(run_module, "run_environment", made_by)
-
-
 @pytest.fixture(autouse=True, scope="session")
 def made_up_commit() -> Iterator[None]:
-    """The commit of made-up runs counts as one of this checkout, so that they can be published."""
+    """Asking git and the packages for their versions is most of a tiny run's time.
+
+    The commit of made-up runs counts as one of this checkout, so that they can be published.
+    """
     has_commit = provenance.has_commit
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "run_environment", made_by)
         patch.setattr(provenance, "has_commit", lambda commit, *code: commit == "c0ffee" or has_commit(commit, *code))
         yield
 
 
 @pytest.fixture(scope="module")
-def no_git_session() -> Any:
-    """As `no_git`, for the runs that these tests share."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr("scripts.driver.execute.run_environment", made_by)
-    yield
-    patch.undo()
-
-
-@pytest.fixture(scope="module")
-def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+def no2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Path]:
     """Two seeds of NO2's stand-in, trained as one stack; the job and its folder."""
     job = planned(tmp_path_factory.mktemp("no2"), "method=cmixup", "seeds=[3,5]")
     execute_job(job)
@@ -72,7 +61,7 @@ def no2(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple
 
 
 @pytest.fixture(scope="module")
-def table_run(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> tuple[Job, Path]:
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Path]:
     """A run on an own table with missing values, categories and a log target; its job and its file."""
     path = tmp_path_factory.mktemp("own") / "my.csv"
     path.write_text(CSV_ROWS)

@@ -175,7 +175,6 @@ def test_what_is_not_there_is_named(runs: Path) -> None:
         narrowed_runs(find_runs([runs])[0], {"dataset": "crime"})
 
 
-@pytest.mark.usefixtures("no_git")
 def test_runs_of_the_driver_are_collected(tmp_path: Path) -> None:
     """The value that is the preset's own is no option of its run, and belongs to the sweep all the same."""
     for change in ("method.alpha=2.0", "method.alpha=5"):

@@ -17,8 +17,6 @@ from scripts import predict
 from scripts.driver.job import Job
 from tests.scripts.jobs import execute_job, job_of
 
-pytestmark = pytest.mark.usefixtures("no_git_session")
-
 
 def test_rows_of_a_table_in_any_form_are_those_of_the_frame(no2: tuple[Job, Path]) -> None:
     run = load_run(no2[1] / "seed=3")

@@ -22,7 +22,6 @@ from scripts.train import run_training
 from tests.datasets.test_own_images import DIGITS, N, folder_of
 from tests.scripts.jobs import execute_job, killed_after, report_of
 
-pytestmark = pytest.mark.usefixtures("no_git_session")
 SMALL = ("model.width=2", "train.epochs=2", "train.batch_size=8", "logger=none")
 
 
@@ -126,9 +125,7 @@ def own_words(kind: str, place: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def own_run(
-    request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None
-) -> tuple[str, Job]:
+def own_run(request: pytest.FixtureRequest, place: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Job]:
     """A run of two seeds on data of each kind."""
     job = job_of(tmp_path_factory.mktemp(request.param), *own_words(request.param, place))
     execute_job(job)
@@ -206,7 +203,7 @@ def test_naive_errors_stand_beside_every_score(
 
 
 @pytest.fixture(scope="module")
-def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Job:
+def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
     job = job_of(tmp_path_factory.mktemp("out"), *words_of(place), "dataset.augment=crop+flip", *SMALL)
     execute_job(job)
     return job

@@ -19,8 +19,6 @@ from scripts.driver.job import Job
 from scripts.driver.runs import RunFolder
 from tests.scripts.jobs import execute_job, job_of, planned
 
-pytestmark = pytest.mark.usefixtures("no_git_session")
-
 
 def test_predictions_are_those_of_the_run_on_the_same_rows(no2: tuple[Job, Path]) -> None:
     job, folder = no2

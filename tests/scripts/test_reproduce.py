@@ -199,7 +199,7 @@ def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, ca
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_git", "here")
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("name", "dataset", "small"),
     [("table1", "no2", []), ("figure_bandwidth", "no2", []),

@@ -25,8 +25,6 @@ from scripts.driver.runs import RunFolder
 from scripts.report.overfitting import read_curves
 from tests.scripts.jobs import FILES
 
-pytestmark = pytest.mark.usefixtures("no_git_session")
-
 
 def damaged(folder: Path, tmp_path: Path, name: str, content: str | bytes | None) -> Path:
     """A copy of a run with another file in the place of one, which its `DONE` lists."""

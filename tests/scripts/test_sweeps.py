@@ -74,7 +74,6 @@ def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
     assert capsys.readouterr().err.splitlines()[1:] == [f"- {line}" for line in lines]
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_run_returns_the_validation_score_that_selects(tmp_path: Path) -> None:
     value = train_module.run_training(compose_train([*TINY, "method=erm", f"out={tmp_path}", "seeds=2"]))
     scores = [r["scores"]["val"]["rmse"] for r in load_reports(tmp_path)]

@@ -27,7 +27,6 @@ from scripts.driver.runs import RunFolder, load_reports
 REPO = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.usefixtures("no_git")
 def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", f"out={tmp_path}", "seeds=0..1"]
     train_module.run_training(compose_train(given))
@@ -48,7 +47,6 @@ def test_one_line_a_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert all("already done; rerun=true" in line for line in capsys.readouterr().out.splitlines()[:2])
 
 
-@pytest.mark.usefixtures("no_git")
 def test_what_a_table_hides_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     area = np.random.default_rng(0).uniform(30, 150, 120)
     price = 3000 * area + np.random.default_rng(1).normal(0, 4e4, 120)
@@ -94,7 +92,6 @@ def test_a_command_whose_output_nobody_reads_ends_without_a_word(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_git")
 def test_a_run_is_short_and_stops_at_every_breakpoint_of_the_design(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +146,6 @@ def test_every_sign_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch) 
     assert stream.buffer.getvalue() == b"0.5 ? 0.1 ?\n"
 
 
-@pytest.mark.usefixtures("no_git")
 def test_an_infinite_bandwidth_is_mixup_in_run_report_and_sweep(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ def tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, no_git: None) -> list[int]:
+def here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Train in this process, and remember how many runs were left to train each time."""
     requests: list[int] = []
 

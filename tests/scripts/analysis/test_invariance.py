@@ -113,7 +113,6 @@ def test_collapsed_features_have_no_divergence_and_small_cells_none_at_all(monke
     assert (none.pairs, none.valid_fraction) == (0, 0.0)
 
 
-@pytest.mark.usefixtures("no_git")
 def test_the_rows_of_a_run_are_those_of_its_representation(tmp_path: Path) -> None:
     words = ["dataset=crime", "method=erm", "debug=tiny", "experiment.name=table3", "train.batch_size=500", "seeds=[1]"]
     (folder,) = execute_job(plan_job(compose_train([*words, f"out={tmp_path}"])))

@@ -15,7 +15,6 @@ from tests.helpers import CPU
 from tests.scripts.jobs import execute_job
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_finished_run_is_scored_in_both_colourings(tmp_path: Path) -> None:
     """A narrow network on the synthetic stand-in."""
     words = ["dataset=rcf_mnist", "method=erm", "debug=tiny", "experiment.name=table3", "model.width=2"]

@@ -16,7 +16,7 @@ METHODS = ("maml", "mr_maml")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory, no_git_session: None) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs of two methods on synthetic data; MR-MAML adds parameters to the backbone's."""
     out = tmp_path_factory.mktemp("runs")
     for method in METHODS:

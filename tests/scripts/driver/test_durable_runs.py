@@ -20,8 +20,6 @@ from scripts.driver.runs import RunFolder, load_reports
 from tests.scripts.driver.test_locks import held_by_another
 from tests.scripts.jobs import execute_job, planned, report_of
 
-pytestmark = pytest.mark.usefixtures("no_git")
-
 
 class Crash(BaseException):
     """The process is gone."""

@@ -60,7 +60,6 @@ def test_methods_are_planned(dataset: str, method: str, preset: str, tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.usefixtures("no_git")
 @pytest.mark.parametrize(("dataset", "method", "preset"), cases())
 def test_methods_train_on_stand_ins(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
     seeds = [0, 3] if dataset not in NARROW else [3]

@@ -17,6 +17,7 @@ from cmixup.networks.fcn3 import FCN3
 from cmixup.training.trainer import Stack
 from scripts.driver import execute as run_module
 from scripts.driver.execute import Diverged
+from scripts.driver.provenance import run_environment
 from scripts.driver.runs import RunFolder, load_reports
 from tests.scripts.conftest import made_by
 from tests.scripts.jobs import FILES, execute_job, killed_after, planned, report_of
@@ -34,7 +35,8 @@ def test_the_code_is_described_as_it_was_before_training(tmp_path: Path, monkeyp
     assert heard == ["environment", "epoch 1", "epoch 2"]
 
 
-def test_the_folder_of_a_run_says_enough_to_repeat_it(tmp_path: Path) -> None:
+def test_the_folder_of_a_run_says_enough_to_repeat_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "run_environment", run_environment)
     job = planned(tmp_path, "seed=4", "method=cmixup", "method.bandwidth=0.5")
     (folder,) = execute_job(job)
     options = "dataset.synthetic=True,bandwidth=0.5,train.batch_size=100,train.epochs=2"
@@ -77,7 +79,6 @@ def test_the_folder_of_a_run_says_enough_to_repeat_it(tmp_path: Path) -> None:
 # ---- done, again, killed
 
 
-@pytest.mark.usefixtures("no_git")
 @pytest.mark.parametrize("rerun", [False, True])
 def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun: bool) -> None:
     if rerun:
@@ -97,7 +98,6 @@ def test_a_killed_run_is_not_done_and_is_trained_next_time(tmp_path: Path, rerun
 # ---- tables of one's own
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_changed_table_is_a_changed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

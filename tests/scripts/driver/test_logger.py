@@ -47,7 +47,6 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[FakeRun]:
     return started
 
 
-@pytest.mark.usefixtures("no_git")
 def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: list[FakeRun]) -> None:
     execute_job(planned(tmp_path, "method=cmixup", "logger=wandb", "method.bandwidth=0.5", "seeds=[0,5]"))
     assert len(runs) == 2
@@ -72,7 +71,6 @@ def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: li
     assert runs[0].logged != runs[1].logged
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
     tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +89,6 @@ def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
     assert again.media["test/predictions"].data == first.media["test/predictions"].data
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
     tmp_path: Path, runs: list[FakeRun]
 ) -> None:
@@ -108,7 +105,7 @@ def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
     assert killed.logged[2][1]["val/rmse"] == went_on.logged[0][1]["val/rmse"]  # what is logged twice is the same
 
 
-@pytest.mark.usefixtures("no_git", "runs")
+@pytest.mark.usefixtures("runs")
 def test_who_uses_wandb_offline_learns_how_to_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,7 +118,6 @@ def test_who_uses_wandb_offline_learns_how_to_upload(
     assert capsys.readouterr().err.count(f"upload by: wandb sync {tmp_path}/wandb/offline-run-*") == 1
 
 
-@pytest.mark.usefixtures("no_git")
 def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"MODE": "disabled", "PROJECT": "mine", "RUN_GROUP": "ours", "DIR": f"{tmp_path}/there", "TAGS": "a, b"}
     for name, value in given.items():
@@ -151,7 +147,6 @@ def test_a_misspelt_mode_is_one_line_before_anything_is_read(tmp_path: Path, mon
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.usefixtures("no_git")
 def test_what_wandb_refuses_is_one_line_and_no_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 

@@ -22,7 +22,6 @@ def cmixup_job(out: Path, bandwidth: float, *more: str) -> Job:
     return planned(out, "method=cmixup", f"method.bandwidth={bandwidth}", *more)
 
 
-@pytest.mark.usefixtures("no_git")
 def test_jobs_of_two_bandwidths_train_together_as_they_do_alone(tmp_path: Path) -> None:
     heard: list[tuple[int, int]] = []
     jobs = [cmixup_job(tmp_path / "a", 0.01, "seeds=[4,2]"), cmixup_job(tmp_path / "a", 5.0, "seeds=[2,7,0]")]
@@ -65,7 +64,6 @@ def test_jobs_whose_draws_differ_share_a_stack(tmp_path: Path) -> None:
         assert (keys[0] == keys[1]) == shared
 
 
-@pytest.mark.usefixtures("no_git")
 def test_jobs_of_two_rates_train_together_each_by_its_own(tmp_path: Path) -> None:
     rates = [("train.lr=0.001", "train.weight_decay=0"), ("train.lr=0.01", "train.weight_decay=0.1")]
     jobs = [planned(tmp_path / "a", "method=mixup", "seeds=[0,1]", *words) for words in rates]
@@ -96,7 +94,6 @@ def test_stacks_hold_about_as_many_models_as_are_fast(tmp_path: Path) -> None:
     assert [len(stack) for stack in stacks_of(cells, models=20)] == [5]
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_run_that_diverges_is_named_with_its_job_and_the_others_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +130,6 @@ class UnevenSplits:
         return replace(data, test=Split(data.test.x[keep], data.test.y[keep], data.test.domain[keep]))
 
 
-@pytest.mark.usefixtures("no_git")
 def test_seeds_of_two_stacks_keep_their_own_folders(tmp_path: Path) -> None:
     """Seeds 0 and 2 are one stack and 1 another: each folder has its seed's rows, predictions and weights."""
     job = planned(tmp_path, "seeds=0..2", "method=cmixup")

@@ -84,7 +84,6 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     assert not alive
 
 
-@pytest.mark.usefixtures("no_git")
 def test_a_stack_tells_what_the_display_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["dataset=no2", "method=mixrl", "debug=tiny", "train.batch_size=100", f"out={tmp_path}"]
     heard: list[tuple[Any, ...]] = []

@@ -57,10 +57,10 @@ def dataset_labels(*words: str) -> np.ndarray:
     return check_part("dataset", node).build().load(0).train.y.numpy()
 
 
-def published_bandwidths(results: Path = RESULTS) -> dict[str, list[tuple[float, str]]]:
+def published_bandwidths() -> dict[str, list[tuple[float, str]]]:
     """Return the bandwidths of results/paper/hyperparameters.csv with their sources, by our name of the dataset."""
     published: dict[str, dict[float, list[str]]] = {}
-    for r in read_csv(results / "paper" / "hyperparameters.csv"):
+    for r in read_csv(RESULTS / "paper" / "hyperparameters.csv"):
         if r["key"] == "bandwidth_sigma":
             of_dataset = published.setdefault(names.spelling("dataset", r["dataset"]), {})
             of_dataset.setdefault(float(r["value"]), []).append(r["source"])

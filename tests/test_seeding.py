@@ -39,10 +39,6 @@ def test_drawing_from_one_stream_leaves_the_others(drawn: str) -> None:
         assert (value == untouched[name]) is (name != drawn)
 
 
-def long_short(x: Tensor) -> Tensor:
-    return nn.LSTM(4, 4, 2, dropout=0.5)(x[None])[0]
-
-
 #: Code that draws and takes no generator.
 DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
     "uniform numbers": lambda _: torch.rand(3), "normal numbers": lambda _: torch.randn(2, 3, dtype=torch.float64),
@@ -54,7 +50,8 @@ DRAWING: dict[str, Callable[[Tensor], Tensor]] = {
     "dropout": lambda x: functional.dropout(functional.dropout1d(x[:, :, None], 0.5)[:, :, 0], 0.3),
     "dropout of this library": lambda x: dropout(x, 0.3, training=True),
     "weights": lambda _: torch.cat([p.flatten() for p in nn.TransformerEncoderLayer(4, 2, 8).parameters()]),
-    "a recurrent network": long_short, "attention": lambda x: nn.MultiheadAttention(4, 2, 0.5)(x, x, x)[0],
+    "a recurrent network": lambda x: nn.LSTM(4, 4, 2, dropout=0.5)(x[None])[0],
+    "attention": lambda x: nn.MultiheadAttention(4, 2, 0.5)(x, x, x)[0],
     "a gradient": lambda x: torch.autograd.grad(functional.rrelu(x - 0.5, training=True).sum(), x)[0],
 }  # fmt: skip
 

@@ -16,14 +16,11 @@ PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 
 
-def code_cells(notebook):
-    return ["".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
-
-
 def test_the_notebook_is_made_from_the_page_and_its_cells_print_what_the_page_shows():
     notebook = (ROOT / "examples" / "tutorial.ipynb").read_text()
     assert notebook == MAKER["make_notebook"](PAGE, MAKER["read_address"]())
-    install, *cells = code_cells(notebook)
+    code = [cell["source"] for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
+    install, *cells = map("".join, code)
     assert "git+" not in MAKER["write_install"]("")  # an address is never invented
     blocks = [block[2] for block in MAKER["CODE"].finditer(PAGE)]
     assert len(cells) == len(blocks) >= 3

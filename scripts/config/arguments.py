@@ -48,9 +48,9 @@ class Args(dict[str, str]):
                 raise InputError(f"{key} must be among {', '.join(known)}, got {part!r}{near_hint(part, known)}")
         return parts
 
-    def seeds(self, default: Any, key: str = "seeds") -> list[int]:
+    def seeds(self, default: Any) -> list[int]:
         """Return seeds, see `parse_seeds`."""
-        return parse_seeds(self.get(key, default), key)
+        return parse_seeds(self.get("seeds", default))
 
     @property
     def out(self) -> Path:

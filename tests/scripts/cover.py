@@ -15,16 +15,6 @@ DOMAINS = "crime"  # has training domains
 IMAGES = ("rcf_mnist", "poverty_map")  # inputs (C, H, W)
 
 
-def has_domains(dataset: str) -> bool:
-    """Whether the dataset has training domains."""
-    return dataset_class(dataset).domains
-
-
-def needs_domains(method: str) -> bool:
-    """Whether the method refuses a dataset without training domains."""
-    return method_kind(method).domains
-
-
 # Datasets whose rows are tasks, and the methods for them: they go together only.
 TASKS = [name for name in DATASETS if dataset_class(name).tasks]
 EPISODIC = [name for name in METHODS if method_kind(name).tasks]
@@ -39,11 +29,11 @@ def _kinds() -> list[tuple[list[str], list[str], list[str], tuple[str, ...]]]:
     """Return datasets that go together, methods for them alone, all that suit them, and who meets the former."""
     rows = [d for d in DATASETS if d not in TASKS]
     of_images = [m for m in METHODS if needs_images(m)]
-    anywhere = [m for m in METHODS if m not in [*EPISODIC, *of_images] and not needs_domains(m)]
-    with_domains = [m for m in METHODS if needs_domains(m)]
+    anywhere = [m for m in METHODS if m not in [*EPISODIC, *of_images] and not method_kind(m).domains]
+    with_domains = [m for m in METHODS if method_kind(m).domains]
     return [
-        ([d for d in rows if not has_domains(d)], anywhere, anywhere, (TABULAR, LAZY)),
-        ([d for d in rows if has_domains(d)], with_domains, [*anywhere, *with_domains], (DOMAINS,)),
+        ([d for d in rows if not dataset_class(d).domains], anywhere, anywhere, (TABULAR, LAZY)),
+        ([d for d in rows if dataset_class(d).domains], with_domains, [*anywhere, *with_domains], (DOMAINS,)),
         (list(IMAGES), of_images, of_images, IMAGES[:1]),
         (TASKS, EPISODIC, EPISODIC, tuple(TASKS[:1])),
     ]

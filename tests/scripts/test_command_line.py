@@ -28,10 +28,6 @@ WIDTH = 80  # of a terminal
 # ---- help
 
 
-def too_wide(text: str) -> list[str]:
-    return [line for line in text.splitlines() if len(line) > WIDTH]
-
-
 @pytest.mark.parametrize("name", [*(name for name in COMMANDS if name != "train"), *FOLDERS])  # Hydra has its own
 def test_help_fits_and_never_acts(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -43,7 +39,8 @@ def test_help_fits_and_never_acts(
     with pytest.raises(SystemExit) as stop:
         module.main()
     printed = capsys.readouterr()
-    assert (stop.value.code, printed.err, too_wide(printed.out)) == (0, "", [])
+    too_wide = [line for line in printed.out.splitlines() if len(line) > WIDTH]
+    assert (stop.value.code, printed.err, too_wide) == (0, "", [])
     assert len(printed.out) > 100
     assert not list(tmp_path.iterdir())
 

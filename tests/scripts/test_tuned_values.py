@@ -1,8 +1,5 @@
 """Committed values of tuning: each is the best of its record's trials, and what its preset trains with."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import pytest
 
 from cmixup.metrics import metric_of
@@ -15,13 +12,6 @@ from tests.scripts.test_tune import read_trials
 
 #: The last tuning of every preset, dataset and method.
 TUNINGS = {(r["preset"], r["dataset"], r["method"]): r for r in read_trials(RESULTS / FILE)}
-
-
-def config_of(dataset: str, method: str, preset: str, keys: Iterable[str]) -> dict[str, Any]:
-    """The values of some keys of a preset; of a part its name."""
-    cfg = job_of(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
-    plain = {key: cfg[key.split(".")[0]][key.split(".")[1]] for key in keys}
-    return {key: value["name"] if isinstance(value, dict) else value for key, value in plain.items()}
 
 
 @pytest.mark.parametrize("key", TUNINGS, ids="-".join)
@@ -39,7 +29,9 @@ def test_committed_values_are_those_of_the_best_trial(key: tuple[str, str, str])
     if preset in compose.TUNED_PRESETS:
         assert compose.tuned_values(dataset, method, preset) == values
     else:  # they stand in the dataset's own preset
-        assert config_of(dataset, method, preset, values) == values
+        config = job_of(f"dataset={dataset}", f"method={method}", f"preset={preset}").config
+        for (group, name), value in ((key.split("."), value) for key, value in values.items()):
+            assert config[group][name] == value
 
 
 def test_every_committed_value_has_a_record() -> None:

@@ -10,13 +10,10 @@ from omegaconf import OmegaConf
 
 from cmixup.errors import InputError
 from scripts.config.arguments import parse_seeds
-from scripts.config.compose import CONFIG_DIR, compose_train, option_names
+from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.config.parts import GROUPS, check_part, target_of
-from tests.scripts.cover import DATASETS, METHODS, TASKS, needs_domains, presets_of
+from tests.scripts.cover import DATASETS, METHODS, TASKS, method_kind, presets_of
 from tests.scripts.jobs import job_of
-
-MODELS = option_names("model")
-
 
 # ---- every file
 
@@ -139,7 +136,7 @@ def test_bad_words_are_refused_by_name_and_value(words: str, message: str) -> No
         job_of(*words.split())
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if needs_domains(name) and name != "group_dro"])
+@pytest.mark.parametrize("method", [name for name in METHODS if method_kind(name).domains and name != "group_dro"])
 def test_the_dataset_says_how_many_domains_make_a_batch(method: str) -> None:
     assert job_of("dataset=crime", f"method={method}").config["method"]["groups"] == 4
     job = job_of("dataset=crime", f"method={method}", "method.groups=2")

@@ -26,11 +26,6 @@ def finish(folder: Path, **changes: Any) -> None:
     run.finish()
 
 
-def write_run(folder: Path, **changes: Any) -> None:
-    RunFolder(folder).begin({"config": 1})
-    finish(folder, **changes)
-
-
 @pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "predictions.h5", "report.json"])
 def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = write_atomically
@@ -49,7 +44,7 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
 
 def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
     for name, seed in (("b", 2), ("a", 1), ("c", 3)):
-        write_run(tmp_path / "exp" / name, seed=seed)
+        finish(tmp_path / "exp" / name, seed=seed)
     (tmp_path / "exp" / "c" / "DONE").unlink()
     RunFolder(tmp_path / "exp" / "d").begin({})
     assert [r["seed"] for r in load_reports(tmp_path)] == [1, 2]

@@ -44,7 +44,8 @@ def pytest_configure() -> None:
     """
     gc.disable()
     os.fsync = lambda _: None
-    for name in [name for name in os.environ if name.startswith("GIT_")]:  # of a commit hook that runs the tests
+    ours = ("CMIXUP_OUT", "CMIXUP_TRACEBACK")
+    for name in [name for name in os.environ if name.startswith("GIT_") or name in ours]:  # GIT_: of a commit hook
         del os.environ[name]
     os.environ.setdefault("TESTS_MIRROR", os.environ.pop("CMIXUP_MIRROR", ""))  # workers of pytest-xdist inherit it
     os.environ["CMIXUP_DATA"] = "/nonexistent/data"

@@ -74,7 +74,6 @@ def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Path]:
 @pytest.fixture
 def no_wandb_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a user who has set nothing."""
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
     for name in WANDB_VARIABLES:
         monkeypatch.setenv(f"WANDB_{name}", "")  # set first, so that what the code sets is undone
         monkeypatch.delenv(f"WANDB_{name}")

@@ -175,7 +175,6 @@ def call(command: str, words: list[str]) -> None:
 @pytest.fixture
 def nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder whose `out` is where runs would go, with an empty folder beside it."""
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
     monkeypatch.setenv("CMIXUP_OUT", str(tmp_path / "out"))
     (tmp_path / "empty").mkdir()
     return tmp_path

@@ -45,7 +45,6 @@ def test_what_cannot_be_sent_is_one_line(
     def save(_: Any) -> None:
         raise error or AssertionError
 
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
     monkeypatch.setattr(workspaces.Workspace, "save", save)
     with pytest.raises(SystemExit) as stop:
         main(words)

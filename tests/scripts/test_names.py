@@ -34,7 +34,6 @@ LITERAL = {"null": ("None",), "007": ("7",), "1e3": ("1000.0",), "true": ("True"
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CMIXUP_OUT", raising=False)
     return tmp_path
 
 

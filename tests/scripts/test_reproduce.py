@@ -40,20 +40,19 @@ def keys(planned) -> list[tuple[str, str, tuple[str, ...]]]:
             for job in planned]  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    fetching(monkeypatch, lambda _: [])
+
+
 @pytest.fixture
-def offline(monkeypatch):
+def offline(here, monkeypatch):
     def fail(self):
         raise FetchError(f"could not get {self.name}")
 
     fetching(monkeypatch, fail)
 
 
-@pytest.fixture
-def here(monkeypatch):
-    fetching(monkeypatch, lambda _: [])
-
-
-@pytest.mark.usefixtures("here")
 def test_what_is_not_built_is_listed_not_run(tmp_path):
     planned, missing = cells.plan_cells(
         EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
@@ -63,7 +62,6 @@ def test_what_is_not_built_is_listed_not_run(tmp_path):
     assert missing == ["unheard: not in this version", "unbuilt: not in this version"]
 
 
-@pytest.mark.usefixtures("here")
 def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypatch):
     whole = load_experiment("figure_bandwidth")
     experiment = replace(whole, points=[{"methods": ["cmixup"], "grid": {"method.bandwidth": [0.1, 1.75, 1000.0]}}])
@@ -94,7 +92,6 @@ def test_a_sweep_trains_its_values_and_takes_published_lines(tmp_path, monkeypat
     assert all(job.seeds == [0, 1, 2] for job in again)
 
 
-@pytest.mark.usefixtures("here")
 def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
     experiment = replace(load_experiment("ladder"), datasets=["no2", "exchange_rate"], seeds_of={"exchange_rate": 2})
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
@@ -104,7 +101,6 @@ def test_a_dataset_may_have_fewer_seeds_than_the_others(tmp_path, monkeypatch):
     assert seeds == {"no2": [4, 5, 6], "exchange_rate": [4, 5]}
 
 
-@pytest.mark.usefixtures("here")
 def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, capsys):
     experiment = load_experiment("figure_bandwidth")
     monkeypatch.setattr(cells, "_of_tables", lambda _: frame_of([report(0, 2.0, method="erm", experiment="table1")]))
@@ -118,7 +114,6 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
     assert "- NO2: not here" in text
 
 
-@pytest.mark.usefixtures("here")
 def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 90.0)
     planned, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, methods=["erm"]))
@@ -140,7 +135,6 @@ def test_without_any_data_the_stand_in_is_planned(tmp_path):
     assert missing[-1] == "no dataset of this table could be had; Diabetes stands in"
 
 
-@pytest.mark.usefixtures("here")
 def test_what_could_not_be_trained_is_printed_and_the_command_exits_with_2(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cells, "estimate_minutes", lambda *_: 1.0)
     monkeypatch.setattr(cells, "train_items", lambda *_: ["NO2 ERM: File too large: 'x.pt'", "NO2 mixup: the same"])
@@ -199,7 +193,6 @@ def test_an_unknown_preset_is_refused_before_files_are_looked_up(monkeypatch, ca
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("name", "dataset", "small"),
     [("table1", "no2", []), ("figure_bandwidth", "no2", []),
@@ -222,7 +215,6 @@ def test_a_command_of_each_kind_runs_whole(name, dataset, small, tmp_path, monke
 
 
 def test_an_ablation_plans_every_point_on_top_of_its_preset(tmp_path, monkeypatch):
-    fetching(monkeypatch, lambda _: [])
     monkeypatch.setattr(dataset_class("crime"), "fetch", lambda _: [])
     experiment = load_experiment("ablation_ood")
     planned, missing = cells.plan_cells(experiment, choice(tmp_path, datasets=["crime"], methods=["erm"]))

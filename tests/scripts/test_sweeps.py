@@ -44,7 +44,6 @@ class FakeHydra:
 def test_a_job_that_fails_leaves_a_file_and_the_sweep_ends_with_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
 
     def fails(error: Exception) -> Any:
         def job() -> float:

@@ -61,7 +61,6 @@ def test_what_a_table_hides_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
 def test_errors_of_the_user_are_one_line(
     error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("CMIXUP_TRACEBACK", raising=False)
     with pytest.raises(SystemExit) as caught, train_module.user_errors():
         raise error
     assert caught.value.code == 2

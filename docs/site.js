@@ -60,7 +60,7 @@ function fitTable(table) {
     }
   } else if (isWide()) {
     table.classList.add("close");
-    for (const cell of cells) cell.innerHTML = cell.innerHTML.replaceAll("&nbsp;", " ");  // intervals wrap, too
+    if (isWide()) for (const cell of cells) cell.innerHTML = cell.innerHTML.replaceAll("&nbsp;", " ");  // intervals wrap
     if (isWide()) table.classList.add("tight");
   }
 }

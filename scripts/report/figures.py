@@ -25,8 +25,10 @@ def new_subplots(n_rows: int, n_columns: int, figsize: tuple[float, float], **sh
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **shared)
 
 
-def legend_below(figure: Figure, handles: Mapping[str, Any]) -> None:
-    """Put one legend, of handles by label, below all panels, which are laid out in the room above it."""
+def legend_below(figure: Figure, handles: Mapping[str, Any] | None = None) -> None:
+    """Put one legend, of handles by label or of the first panel, below all panels, laid out in the room above it."""
+    own, labels = figure.axes[0].get_legend_handles_labels()
+    handles = dict(zip(labels, own, strict=True)) if handles is None else handles
     figure.set_layout_engine("constrained")
     columns = len(handles) if len(handles) < 5 else -(-len(handles) // 2)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, frameon=False,

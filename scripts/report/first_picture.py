@@ -40,8 +40,7 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     for model, (title, place, side) in RIVALS.items():
         seconds, behind = rival_numbers(e, model)
         mean, ours = behind.mean, model == "tabular"
-        bar = [[mean - behind.low], [behind.high - mean]]
-        axis.errorbar(seconds, mean, yerr=bar, fmt="s" if ours else "o", markersize=8,
+        axis.errorbar(seconds, mean, yerr=behind.bar, fmt="s" if ours else "o", markersize=8,
                       color="black" if ours else GREY, capsize=3)  # fmt: skip
         axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
     axis.set(xscale="log", xlabel="median seconds of a fit, one thread (TabM: GPU); bars: 95 % intervals")

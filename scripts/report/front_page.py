@@ -10,7 +10,7 @@ from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sentences import rival_numbers
 from scripts.report.study_evidence import leading_setting
-from scripts.stats.intervals import Estimate, interval_text
+from scripts.stats.intervals import HIGHER, LOWER, Estimate, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 
 RIVALS = {"tabular": "`TabularRegressor`", "realmlp_cv5": "five RealMLPs", "tabm_gpu": "TabM", "realmlp": "RealMLP",
@@ -55,7 +55,7 @@ def _similar_partner() -> str:
 
 def _answer(d: Estimate | None) -> str:
     assert d
-    word = "yes" if d.high < 0 else "no, worse" if d.low > 0 else "not shown"
+    word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
     return f"{word}: {interval_text(d, 1 if round(abs(d.low), 1) else 2)}"
 
 

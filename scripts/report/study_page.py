@@ -27,8 +27,8 @@ from scripts.report.study_evidence import (
     read_settings,
     summaries_table,
 )
-from scripts.stats.effects import BASE, LOWER, Effect, sign_text
-from scripts.stats.intervals import interval_text
+from scripts.stats.effects import BASE, Effect, sign_text
+from scripts.stats.intervals import LOWER, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
 from scripts.study.try_method import degenerate_splits, method_summary

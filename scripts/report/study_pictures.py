@@ -84,4 +84,4 @@ def draw_settings(axis: Axes) -> dict[str, Any]:
 
 def draw_interval(axis: Axes, one: Estimate, place: float, **look: Any) -> Any:
     """Draw a mean with its interval at a height; returns the handle."""
-    return axis.errorbar(one.mean, place, xerr=[[one.mean - one.low], [one.high - one.mean]], **look)
+    return axis.errorbar(one.mean, place, xerr=one.bar, **look)

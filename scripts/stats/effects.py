@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtr
 
-from scripts.stats.intervals import Difference, Interval, clustered_interval
+from scripts.stats.intervals import INCONCLUSIVE, Difference, Interval, clustered_interval
 
 BASE = "erm"  # the method that all others are compared with
-LOWER, HIGHER, INCONCLUSIVE = "lower", "higher", "inconclusive"
 SPLIT = ["table", "method", "split"]  # columns that name a split's runs
 OVERLAP = 0.2 / 0.6  # test rows for each training row
 
@@ -47,9 +46,7 @@ class Effect:
 
     def direction(self) -> str:
         """Return whether the interval of the mean lies below 0 or above, or is inconclusive."""
-        if not self.mean or self.mean.low <= 0 <= self.mean.high:
-            return INCONCLUSIVE
-        return LOWER if self.mean.high < 0 else HIGHER
+        return self.mean.side if self.mean else INCONCLUSIVE
 
 
 def corrected_interval(values: Sequence[float], overlap: float = OVERLAP) -> Interval:

@@ -13,6 +13,7 @@ from scipy.special import stdtr, stdtrit  # of Student's t; scipy.stats is slow 
 from cmixup.errors import InputError
 
 LEVEL = 0.95  # of intervals
+LOWER, HIGHER, INCONCLUSIVE = "lower", "higher", "inconclusive"  # sides of 0
 FEW = 3  # with fewer seeds no method is the best, and no interval over seeds is given
 
 
@@ -32,6 +33,16 @@ class Estimate:
     mean: float
     low: float
     high: float
+
+    @property
+    def side(self) -> str:
+        """`LOWER` or `HIGHER`, where the whole interval is so than 0, or `INCONCLUSIVE`."""
+        return LOWER if self.high < 0 else HIGHER if self.low > 0 else INCONCLUSIVE
+
+    @property
+    def bar(self) -> list[list[float]]:
+        """How far its ends lie from the mean, as Matplotlib takes an error bar."""
+        return [[self.mean - self.low], [self.high - self.mean]]
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,12 @@ from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import WORD
 from scripts.stats.effects import (
     BASE,
-    INCONCLUSIVE,
     errors_of,
     method_effect,
     rank_methods,
     sign_text,
 )
-from scripts.stats.intervals import interval_text
+from scripts.stats.intervals import INCONCLUSIVE, interval_text
 from scripts.study.cells import cells_done, read_store, run_keys, train_missing, train_runs
 from scripts.study.entry import with_entry
 from scripts.study.rules import Rules, StudyCell

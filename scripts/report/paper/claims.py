@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from scripts.report.evidence import (
 )
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import Interval
+from scripts.stats.intervals import HIGHER, LOWER, Interval
 
 FILE, PRESETS = "claims.yaml", ("paper", "released")
 HOLDS, FAILS, OPEN = "holds", "fails", "inconclusive"
@@ -58,13 +58,10 @@ class Claim:
     percent: float = 0.0
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """First minus second of a claim: 1 where it is decided for the claim, -1 against it, 0 where it is open."""
+class Comparison(NamedTuple):
+    """A method minus another of a claim: 1 where it is decided for the claim, -1 against it, 0 where it is open."""
 
-    dataset: str
-    first: str
-    second: str
+    method: str
     side: int
 
 
@@ -91,11 +88,11 @@ def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         if difference:
             margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
             side = _within(difference, margin) if margin else _side(difference, lower=metric not in ("r", "worst_r"))
-            yield Comparison(dataset, first, second, side)
+            yield Comparison(first, side)
 
 
 def _side(difference: Interval, *, lower: bool = True) -> int:
-    side = int(difference.high < 0) - int(difference.low > 0)
+    side = {LOWER: 1, HIGHER: -1}.get(difference.side, 0)
     return side if lower else -side
 
 
@@ -164,7 +161,7 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
             difference = sample_difference(ours, base) if ours and base and ours is not base else None
             if difference:
                 side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
-                yield Comparison(dataset, f"{first} {value:g}", second, side)
+                yield Comparison(f"{first} {value:g}", side)
 
 
 def judge(rule: str, every: Sequence[Comparison]) -> str:
@@ -174,7 +171,7 @@ def judge(rule: str, every: Sequence[Comparison]) -> str:
         return FAILS if -1 in sides else HOLDS if sides and min(sides) > 0 else OPEN
     if rule == "most":
         return HOLDS if 2 * sides.count(1) > len(sides) else FAILS if 2 * sides.count(-1) > len(sides) else OPEN
-    methods = {one.first: [other.side for other in every if other.first == one.first] for one in every}
+    methods = {one.method: [other.side for other in every if other.method == one.method] for one in every}
     if any(min(mine) > 0 for mine in methods.values()):
         return FAILS
     return HOLDS if methods and all(-1 in mine for mine in methods.values()) else OPEN

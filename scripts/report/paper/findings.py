@@ -24,7 +24,7 @@ from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import published_statements
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import LEVEL, Interval, Summary, interval_text
+from scripts.stats.intervals import INCONCLUSIVE, LEVEL, Interval, Summary, interval_text
 
 Row = tuple[str, Interval, int]  # its name, the difference, decimals
 PAGE = "results/findings.md"
@@ -33,11 +33,6 @@ DIRECTED = ("irm", "ib_irm", "vrex", "coral", "drnn", "group_dro", "fish")
 PRESETS = ("paper", "released", "default", "tuned", "tuned_default")
 TRACKED = {"train.track": ["test"]}  # options of ablation_ood that change nothing
 ONE_ORDER = {"dataset.row_order": "released", "train.shuffle": False, "train.drop_last": True}
-
-
-def verdict(difference: Interval) -> str:
-    """Return on which side of 0 an interval lies."""
-    return "lower" if difference.high < 0 else "higher" if difference.low > 0 else "inconclusive"
 
 
 def enough_decimals(difference: Interval, decimals: int) -> int:
@@ -68,7 +63,7 @@ def expected_by_chance(e: Evidence) -> str:
     """How many intervals the pages have, and how many would exclude 0 by chance."""
     rows = [d for rows in (table1_rows, domain_rows, rcf_rows) for _, d, _ in rows(e)]
     judged = [one.ours for one in published_statements() if one.ours]
-    sides = Counter(verdict(d) for d in {*judged, *rows})
+    sides = Counter(d.side for d in {*judged, *rows})
     for row in claim_rows():
         sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))
     n, differ = sides.total(), sides["lower"] + sides["higher"]
@@ -83,7 +78,7 @@ def expected_by_chance(e: Evidence) -> str:
 def authors_agree(e: Evidence) -> str:
     """How many intervals of ours minus the authors' code hold 0."""
     every = [difference for dataset in AUTHORS_DATASETS for *_, difference in authors_cells(dataset, e)]
-    same = sum(verdict(one) == "inconclusive" for one in every)
+    same = sum(one.side == INCONCLUSIVE for one in every)
     require(same == len(every), "ours is like the authors' code")
     return (
         f"None of the {same} intervals of our code minus the authors', on {len(AUTHORS_DATASETS)} datasets and the "

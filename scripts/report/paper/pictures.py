@@ -12,7 +12,7 @@ from scripts.report.paper.shuffling import METHODS, METRICS, ORDERS, gains, orde
 from scripts.report.paper.specifications import DATASETS, choices_of, specifications
 from scripts.report.paper.statements import PAPER, published_statements, triple_differences
 from scripts.report.rendering import draws
-from scripts.stats.intervals import summarise_values
+from scripts.stats.intervals import HIGHER, LOWER, summarise_values
 
 PRESETS = {
     "paper": ("printed hyperparameters; dot: all seeds, 95 %", BLUE),
@@ -33,8 +33,7 @@ def triples_picture() -> dict[str, Figure]:
             values = triple_differences(*one.samples, paired=False)
             axis.hist(values, bins=80, histtype="step", density=True, color=colour, label=label)
             ours, height = one.ours, -0.05 * (k + 1)
-            bar = [[ours.mean - ours.low], [ours.high - ours.mean]]
-            axis.errorbar(ours.mean, height, xerr=bar, fmt="o", color=colour, markersize=4,
+            axis.errorbar(ours.mean, height, xerr=ours.bar, fmt="o", color=colour, markersize=4,
                           transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
             if not k:
                 axis.axvline(one.paper.mean, color="black", linestyle="--", label="the paper's difference")
@@ -42,8 +41,7 @@ def triples_picture() -> dict[str, Figure]:
         axis.set(title=place, yticks=[])
         axis.tick_params(axis="x", pad=14)
     axes[0][0].set_ylabel("C-Mixup minus ERM,\nmeans of three runs", fontsize=9)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    legend_below(figure, dict(zip(labels, handles, strict=True)))
+    legend_below(figure)
     return {"figures/three_seeds.png": figure}
 
 
@@ -56,7 +54,7 @@ def specification_picture() -> dict[str, Figure]:
         every = sorted(specifications(dataset), key=lambda one: one.difference.mean)
         for place, one in enumerate(every):
             d = one.difference
-            colour = COLOURS["cmixup"] if d.high < 0 else BLUE if d.low > 0 else GREY
+            colour = {LOWER: COLOURS["cmixup"], HIGHER: BLUE}.get(d.side, GREY)
             top.plot([place, place], [d.low, d.high], color=colour, linewidth=1)
             top.plot(place, d.mean, ".", color=colour, markersize=4)
         top.axhline(0, color="black", linewidth=0.8)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scripts.records import names
 from scripts.records.run_tables import option_words
 from scripts.report.evidence import Evidence, Sample, published_evidence, require, sentence
-from scripts.stats.intervals import Interval, paired_or_none
+from scripts.stats.intervals import HIGHER, LOWER, Interval, paired_or_none
 
 DATASETS = ("airfoil", "no2", "crime", "skillcraft")
 TABLES = {"airfoil": "table1", "no2": "table1", "crime": "table3", "skillcraft": "table3"}
@@ -86,8 +86,7 @@ def specification_counts(_: Evidence) -> str:
     parts = []
     for dataset in DATASETS:
         every = specifications(dataset)
-        below = sum(one.difference.high < 0 for one in every)
-        above = sum(one.difference.low > 0 for one in every)
+        below, above = (sum(one.difference.side == side for one in every) for side in (LOWER, HIGHER))
         require(every[0].published is not None, "the paper prints a difference")
         reached = sum(one.difference.mean <= (one.published or 0) for one in every)
         parts.append(f"{names.dataset_title(dataset)}: {below}, {above} and {reached} of {len(every)}")

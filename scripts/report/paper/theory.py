@@ -173,12 +173,11 @@ def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
             axis.grid(alpha=0.3)
             if q.metric != "pairing_rate":
                 axis.set_ylim(bottom=0)
-    handles, methods = figure.axes[0].get_legend_handles_labels()
     figure.suptitle(
         f"Theorem {theorem} orders C-Mixup below mixup and the feature kernels; it says nothing of ERM. "
         "Mean and 95 % t interval over seeds", fontsize=11,
     )  # fmt: skip
-    legend_below(figure, dict(zip(methods, handles, strict=True)))
+    legend_below(figure)
     return figure
 
 

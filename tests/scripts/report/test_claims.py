@@ -17,7 +17,7 @@ from tests.scripts.reports import report
 
 
 def compared(*sides: int, first: str = "a") -> list[Comparison]:
-    return [Comparison("d", first, "b", side) for side in sides]
+    return [Comparison(first, side) for side in sides]
 
 
 @pytest.mark.parametrize(

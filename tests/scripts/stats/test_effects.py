@@ -9,9 +9,6 @@ import pytest
 from scipy.stats import binomtest, ttest_1samp
 
 from scripts.stats.effects import (
-    HIGHER,
-    INCONCLUSIVE,
-    LOWER,
     Effect,
     corrected_interval,
     errors_of,
@@ -20,7 +17,7 @@ from scripts.stats.effects import (
     rank_methods,
     sign_text,
 )
-from scripts.stats.intervals import Interval, interval_text
+from scripts.stats.intervals import HIGHER, INCONCLUSIVE, LOWER, Interval, interval_text
 
 SIDES = {"one": -1.0, "two": -1.2, "three": -0.8, "four": -1.1}  # means that are surely below 0
 MIXED = {"one": -3.0, "two": 2.0, "three": -2.0, "four": 1.0}  # and such that are not

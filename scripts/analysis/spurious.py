@@ -103,13 +103,10 @@ def spurious_table(rows: pd.DataFrame, preset: str) -> str:
 def run(given: Args) -> None:
     """Score all finished runs of a preset, which may have another ratio and other epochs than it."""
     results, preset, device = results_of(given), given.get("preset", "paper"), given.get("device", "auto")
+    cell = DATASET, METHOD, preset
     about = f"{METHOD} on {DATASET}, preset {preset!r}; make reproduce-table-spurious PRESET={preset}"
-
-    def is_wanted(report: Report) -> bool:
-        same = (report["dataset"], report["method"], report["preset"]) == (DATASET, METHOD, preset)
-        return same and option_words(report["options"]).keys() <= MAY_DIFFER
-
-    reports = runs_of(given, [MAIN, TABLE], is_wanted, about)
+    reports = runs_of(given, [MAIN, TABLE], lambda r: (r["dataset"], r["method"], r["preset"]) == cell
+                      and option_words(r["options"]).keys() <= MAY_DIFFER, about)  # fmt: skip
     rows = sorted(score_runs(reports, given.out, pick_device(device)), key=lambda r: r["run"])
     write_analysis(given, {FILE: to_csv(merge_rows(results / FILE, rows, "preset"), SPURIOUS_COLUMNS)})
     write_analysis(given, render_tables(results))

@@ -42,11 +42,6 @@ def cell_name(run: Row) -> str:
     return " ".join(filter(None, (run[name] for name in ("method", "model", "preset", "options"))))
 
 
-def curves_file(results: Path, report: Report) -> Path:
-    """Return where the curve of a report's run over its epochs is kept, if it is."""
-    return results / "curves" / report["experiment"] / report["dataset"] / f"{report['method']}.csv"
-
-
 def runs_file(results: Path, experiment: str, dataset: str) -> Path:
     """Return the table with the runs of an experiment on a dataset; those of the study, which are many, are packed."""
     ending = ".csv.xz" if experiment.startswith(STUDY) else ".csv"

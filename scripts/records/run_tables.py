@@ -143,7 +143,12 @@ def choose_variants(runs: pd.DataFrame) -> pd.DataFrame:
     among the options that differ. Where no seed has all variants, all seeds count.
     """
     options = [options_text({k: v for k, v in option_words(text).items() if k != LAYER}) for text in runs["options"]]
-    runs = runs.assign(options=options, loss=[_validation_loss(run) for run in runs.to_dict("records")])
+    losses = []
+    for run in runs.to_dict("records"):
+        score = float(run[f"val_{run['shared']['selection']}"])
+        as_loss = metric_of(run["shared"]["selection"]).lower_is_better or math.isinf(score)
+        losses.append(score if as_loss else -score)
+    runs = runs.assign(options=options, loss=losses)
     cell = ["experiment", "dataset", "model", "method", "preset", "options"]
     layers = runs.groupby(cell)["layer"].transform("nunique")
     shared = runs.groupby([*cell, "seed"])["layer"].transform("nunique") == layers
@@ -153,12 +158,6 @@ def choose_variants(runs: pd.DataFrame) -> pd.DataFrame:
     chosen = [key in best for key in zip(*(runs[name] for name in (*cell, "layer")), strict=True)]
     experiment = runs["experiment"].where(chosen, runs["experiment"] + VARIANTS)
     return runs.drop(columns="loss").assign(experiment=experiment).sort_values("run", ignore_index=True)
-
-
-def _validation_loss(run: Row) -> float:
-    selection = run["shared"]["selection"]
-    score = float(run[f"val_{selection}"])
-    return score if metric_of(selection).lower_is_better or math.isinf(score) else -score
 
 
 def read_pairs(path: Path) -> Pairs:

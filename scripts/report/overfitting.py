@@ -15,7 +15,6 @@ from scripts.driver.runs import HISTORY
 from scripts.plan.selection import recorded_under, selected_methods
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
-from scripts.records.published import curves_file
 from scripts.records.run_tables import Report, options_text
 from scripts.report.figures import method_looks, new_subplots
 from scripts.report.rendering import draws
@@ -45,7 +44,7 @@ def keep_curves(results: Path, histories: Iterable[tuple[Report, Path]]) -> None
     """Write the histories of runs into the tables of their methods, beside other runs that are there."""
     tables: dict[Path, dict[tuple[str, ...], pd.DataFrame]] = {}
     for report, history in histories:
-        path = curves_file(results, report)
+        path = results.joinpath("curves", *(report[key] for key in PLACE)).with_suffix(".csv")
         if path not in tables:
             old = pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=RUN)
             tables[path] = dict(list(old.groupby(RUN, sort=False)))

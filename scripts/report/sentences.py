@@ -9,7 +9,7 @@ import pandas as pd
 
 from scripts.report.evidence import Evidence, require, sentence
 from scripts.report.paper.verdicts import SELF
-from scripts.stats.intervals import INCONCLUSIVE, Interval, clustered_interval
+from scripts.stats.intervals import INCONCLUSIVE, Interval, clustered_interval, interval_text
 
 ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
 
@@ -44,8 +44,7 @@ def rival_numbers(e: Evidence, model: str) -> tuple[float, Interval]:
     frame = e.frame(e.results / ESTIMATORS)
     fits = frame[frame["part"] == "reserved"].pivot_table(["log_error", "seconds"], ["table", "split"], "model")
     d = over_tables((fits["log_error"][model] - fits["log_error"][BASE]).dropna())
-    mean, low, high = (100 * math.expm1(end) for end in (d.mean, d.low, d.high))
-    return fits["seconds"][model].median(), Interval(mean, low, high, d.n)
+    return fits["seconds"][model].median(), in_percent(d)
 
 
 def over_tables(differences: pd.Series) -> Interval:
@@ -56,19 +55,15 @@ def over_tables(differences: pd.Series) -> Interval:
     return interval
 
 
-def percent(d: Interval) -> str:
+def in_percent(d: Interval) -> Interval:
     """Return an interval of log ratios in percent."""
-    mean, low, high = (f"{100 * math.expm1(end):+.1f}" for end in (d.mean, d.low, d.high))
-    return f"{mean} [{low}, {high}] %"
+    mean, low, high = (100 * math.expm1(end) for end in (d.mean, d.low, d.high))
+    return Interval(mean, low, high, d.n)
 
 
-def many_rows(e: Evidence) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """Return our fits and CatBoost's on all rows of the largest datasets, and on how many our error is lower."""
-    frame = e.frame(e.results / "benchmarks/scale.csv")
-    fits = frame[frame["data"] == "tables"].set_index(["model", "name"])
-    ours, base = fits.loc["tabular"], fits.loc[BASE]
-    require(len(ours) == len(base), "both on all")
-    return ours, base, (ours["log_error"] < base["log_error"]).sum()
+def percent(d: Interval) -> str:
+    """Return an interval of log ratios in percent, as text."""
+    return f"{interval_text(in_percent(d), 1)} %"
 
 
 @sentence(SCIKIT_LEARN)
@@ -123,7 +118,11 @@ def regressor_intervals(e: Evidence) -> str:
 @sentence(SCIKIT_LEARN)
 def regressor_many_rows(e: Evidence) -> str:
     """How the regressor compares with CatBoost on the study's largest tables at all their rows."""
-    ours, base, below = many_rows(e)
+    frame = e.frame(e.results / "benchmarks/scale.csv")
+    fits = frame[frame["data"] == "tables"].set_index(["model", "name"])
+    ours, base = fits.loc["tabular"], fits.loc[BASE]
+    below = (ours["log_error"] < base["log_error"]).sum()
+    require(len(ours) == len(base), "both on all")
     ratio = (ours["seconds"] / base["seconds"]).median()
     require(below > len(ours) / 2, "lower on most tables")
     return (

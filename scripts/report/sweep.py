@@ -59,26 +59,22 @@ def option_value(run: Row, option: str) -> Any:
     return node.get("name") if isinstance(node, Mapping) else tuple(node) if isinstance(node, list) else node
 
 
-def scores_by_seed(runs: pd.DataFrame, metric: str) -> dict[int, float]:
-    """Return the test scores of runs by seed; two runs of one, or one without such a score, are an `InputError`."""
-    column = f"test_{metric}"
-    lacking = runs[runs[column].isna()] if column in runs else runs
-    for run in lacking.to_dict("records"):
-        known = scores_of(run)["test"]
-        raise InputError(f"metric must be one of {', '.join(known)} for {run['dataset']}, got {metric!r}")
-    return by_seed(runs, column)
-
-
 def sweep_points(runs: pd.DataFrame, option: str, metric: str) -> list[Point]:
-    """Return a point a value of the option, numbers in ascending order before words; lists become tuples."""
+    """Return a point a value of the option, numbers in ascending order before words; lists become tuples.
+
+    A run without such a test score, or two of one value and seed, are an `InputError`.
+    """
     groups: dict[Any, list[int]] = {}
     for place, run in zip(runs.index, runs.to_dict("records"), strict=True):
+        if math.isnan(run.get(f"test_{metric}", math.nan)):
+            known = ", ".join(scores_of(run)["test"])
+            raise InputError(f"metric must be one of {known} for {run['dataset']}, got {metric!r}")
         groups.setdefault(option_value(run, option), []).append(place)
     points = []
     for value, places in groups.items():
         mine = runs.loc[places]
         on_val = mine.get(f"val_{metric}", pd.Series([math.nan])).mean(skipna=False)
-        points.append(Point(value, scores_by_seed(mine, metric), float(on_val)))
+        points.append(Point(value, by_seed(mine, f"test_{metric}"), float(on_val)))
     numbers = {value: option_number(value) for value in groups}
     return sorted(points, key=lambda p: (numbers[p.value] is None, numbers[p.value] or 0.0, str(p.value)))
 

@@ -1,109 +1,133 @@
-"""The map of the paper's artefacts: what is said of each follows from the records."""
+"""The map of the paper's artefacts: what is said of each follows from the records, by direction and magnitude."""
 
+import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from scipy import stats
 
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence, published_evidence
-from scripts.report.paper import verdicts as artefact_list
 from scripts.report.paper.statements import paper_counts, published_statements
 from scripts.report.paper.verdicts import (
+    COMPATIBLE,
+    FILE,
     IDLE,
+    LARGER,
     OPEN,
+    OPPOSITE,
+    SAME,
+    SMALLER,
+    UNKNOWN,
     Artefact,
+    Finding,
     find_all,
+    judge_gain,
     load_artefacts,
 )
+from scripts.stats.intervals import Difference, Summary, unpaired_difference
 from tests.scripts.reports import report
 
 ARTEFACT = Artefact("Table 1", "gains", "reproduce-table1", "table1", ["paper"], gain=[["cmixup", "erm"]])
+PAPER = unpaired_difference(Summary(2.717, 0.067, 3), Summary(2.901, 0.067, 3))  # C-Mixup and ERM of Table 1 on Airfoil
 
 
-def evidence(first, second, *, dataset="airfoil", methods=("cmixup", "erm"), presets=("paper",)) -> Evidence:
-    """Records of two methods whose test RMSE is `first` and `second` by seed, the same for every preset."""
-    reports = [
-        report(dataset=dataset, method=method, preset=preset, seed=seed, options={}, scores={"test": {"rmse": value}},
-               run=f"{preset}/{method}/seed={seed}")
-        for preset in presets
-        for method, values in zip(methods, (first, second), strict=True)
-        for seed, value in enumerate(values)
-    ]  # fmt: skip
-    return Evidence(frame_of(reports))
+def effect(mean: float, error: float, df: float = 9) -> Difference:
+    return Difference(mean, ((error**2, df),))
+
+
+def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -> None:
+    terms = [(0.0805**2, 9), (0.067**2 / 3, 2), (0.067**2 / 3, 2)]
+    freedom = sum(v for v, _ in terms) ** 2 / sum(v**2 / df for v, df in terms)
+    half = stats.t(freedom).ppf(0.975) * math.sqrt(sum(v for v, _ in terms))
+    assert effect(0.119, 0.0805).minus(PAPER).ends() == pytest.approx((0.303 - half, 0.303 + half))
+    assert 12 < freedom < 14
+    unknown = unpaired_difference(Summary(1, 0.3, 9), Summary(2, math.nan, 3))  # a spread that is not printed is none
+    assert unknown.parts == ((0.3**2 / 9, 8),)
+    none = unpaired_difference(Summary(0.1, math.nan, 3), Summary(0.2, math.nan, 3))
+    assert none.ends() == pytest.approx((-0.1, -0.1))
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "judged", "outcome"),
+    [
+        (-0.2, 0.03, (SAME, COMPATIBLE), "reproduces"),  # the paper's effect, seen
+        (-0.02, 0.005, (SAME, SMALLER), "same direction, smaller"),
+        (-0.6, 0.05, (SAME, LARGER), "same direction, larger"),
+        (-0.1, 0.04, (SAME, UNKNOWN), "same direction, size inconclusive"),
+        (0.2, 0.05, (OPPOSITE, SMALLER), "opposite direction"),
+        (0.0, 0.01, (UNKNOWN, SMALLER), "direction inconclusive, smaller"),  # none, and not the paper's
+        (-0.05, 0.1, (UNKNOWN, UNKNOWN), "inconclusive"),  # 0 and the paper's effect in one interval
+        (0.0, 10.0, (UNKNOWN, UNKNOWN), "inconclusive"),  # so wide that it says nothing
+    ],
+)
+def test_planted_effects_of_a_gain(mean: float, error: float, judged: tuple[str, str], outcome: str) -> None:
+    for sign, other in ((1, PAPER), (-1, Difference(-PAPER.mean, PAPER.parts))):  # either score, mirrored
+        assert judge_gain(effect(sign * mean, error), other, lower=sign > 0) == judged
+    assert Finding("", "", "x", direction=judged[0], magnitude=judged[1]).outcome == outcome
 
 
 # Ten seeds, as the tables plan. The paper's C-Mixup is better than ERM by 0.184 on Airfoil, with an error of 0.055.
 LOWER = [1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.0, 1.1, 1.2, 1.1]
 HIGHER = [2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.0, 2.1, 2.3, 2.1]
-EITHER = [0.9, 1.2, 1.2, 0.9, 1.2, 1.2, 0.9, 1.2, 1.2, 1.1]  # within 0.05 of LOWER
-WIDE = [0.1, 2.0, 1.5, 0.4, 1.9, 0.3, 1.8, 0.6, 1.4, 1.5]
+NEAR = [1.08, 1.38, 1.38, 1.08, 1.38, 1.38, 1.08, 1.38, 1.38, 1.28]
+
+
+def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, **changes: Any) -> list[Finding]:
+    """The findings of runs with these scores by seed; those of preset released are of the two methods exchanged."""
+    values = {("cmixup", "paper"): cmixup, ("erm", "paper"): erm, ("cmixup", "released"): erm,
+              ("erm", "released"): cmixup}  # fmt: skip
+    reports = [
+        report(method=method, preset=preset, seed=seed, options={}, run=f"{preset}/{method}/seed={seed}",
+               **{"scores": {"test": {"rmse": value, "r": value, "worst_r": -value}}, **changes})
+        for (method, preset), scores in values.items() for seed, value in enumerate(scores)
+    ]  # fmt: skip
+    return find_all(artefact, Evidence(frame_of(reports)))
 
 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
-    [(LOWER, [value + 0.18 for value in EITHER], "reproduces"), (LOWER, HIGHER, "same direction, larger"),
-     (HIGHER, LOWER, "opposite direction"), (LOWER, EITHER, "direction inconclusive, smaller"),
-     (LOWER, WIDE, "inconclusive"), (LOWER[:1], HIGHER[:1], OPEN), (LOWER[:9], HIGHER[:9], OPEN)],
+    [(LOWER, NEAR, "reproduces"), (LOWER, HIGHER, "same direction, larger"), (HIGHER, LOWER, "opposite direction"),
+     (LOWER[:1], HIGHER[:1], OPEN), (LOWER[:9], HIGHER[:9], OPEN)],
 )  # fmt: skip
-def test_planted_runs_have_the_verdict_that_was_planted(first, second, word):
-    (finding,) = find_all(ARTEFACT, evidence(first, second))
+def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:
+    (finding,) = found(first, second)
     assert (finding.where, finding.outcome, finding.n) == ("Airfoil", word, len(first))
 
 
-def test_higher_is_better_for_r():
-    artefact = replace(ARTEFACT, experiment="table3", worst=True)
-    reports = [
-        report(experiment="table3", dataset="dti", method=method, seed=seed, options={}, run=f"{method}/seed={seed}",
-               scores={"test": {"r": value, "worst_r": -value}})
-        for method, values in (("cmixup", HIGHER), ("erm", LOWER)) for seed, value in enumerate(values)
-    ]  # fmt: skip
-    findings = find_all(artefact, Evidence(frame_of(reports)))
-    assert [(f.direction, f.magnitude) for f in findings] == [("same", "larger"), ("opposite", "smaller")]
+def test_higher_is_better_for_r_and_every_preset_has_a_row() -> None:
+    artefact = replace(ARTEFACT, experiment="table3", worst=True, presets=["paper", "released"])
+    findings = found(HIGHER, LOWER, artefact, experiment="table3", dataset="dti")
+    judged = [("same", "larger"), ("opposite", "smaller")]
+    assert [(f.direction, f.magnitude) for f in findings] == [*judged, *[(d, m) for d, m in reversed(judged)]]
     assert findings[1].where == f"worst domain of {findings[0].where}"
-    assert (findings[0].paper.mean, findings[0].paper.error) == pytest.approx(
-        (0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5)
-    )
+    paper = findings[0].paper
+    assert (paper.mean, paper.error) == pytest.approx((0.034, ((0.014**2 + 0.008**2) / 3) ** 0.5))
 
 
-def test_every_preset_has_a_row():
-    both = replace(ARTEFACT, presets=["paper", "released"])
-    reports = [
-        report(method=method, preset=preset, seed=seed, options={}, scores={"test": {"rmse": value}},
-               run=f"{preset}/{method}/seed={seed}")
-        for preset, order in (("paper", (LOWER, HIGHER)), ("released", (HIGHER, LOWER)))
-        for method, scores in zip(("cmixup", "erm"), order, strict=True) for seed, value in enumerate(scores)
-    ]  # fmt: skip
-    findings = find_all(both, Evidence(frame_of(reports)))
-    assert [one.outcome for one in findings[1:]] == ["opposite direction"]
-
-
-def test_runs_in_which_every_row_is_its_own_partner_are_degenerate():
-    reports = [
-        report(method=method, seed=seed, options={}, run=f"{method}/seed={seed}",
-               scores={"test": {"rmse": value}}, facts={"self_probability": share})
-        for method, values, share in (("cmixup", LOWER, 1.0), ("erm", HIGHER, 0.0)) for seed, value in enumerate(values)
-    ]  # fmt: skip
-    (finding,) = find_all(ARTEFACT, Evidence(frame_of(reports)))
+def test_runs_in_which_every_row_is_its_own_partner_are_degenerate() -> None:
+    (finding,) = found(LOWER, HIGHER, facts={"self_probability": 1.0})
     assert (finding.direction, finding.magnitude) == (IDLE, "")
 
 
-def test_a_key_that_is_none_is_refused(tmp_path):
-    (tmp_path / artefact_list.FILE).write_text("x: {paper: a, what: b, command: c, colour: red}")
+def test_a_key_that_is_none_is_refused(tmp_path) -> None:
+    (tmp_path / FILE).write_text("x: {paper: a, what: b, command: c, colour: red}")
     with pytest.raises(InputError, match="colour"):
         load_artefacts(tmp_path)
 
 
-def test_every_command_of_the_map_is_a_target():
+def test_every_command_of_the_map_is_a_target() -> None:
     targets = {word for line in (RESULTS.parent / "Makefile").read_text().splitlines() if line[:1].isalpha()
                for word in line.partition(":")[0].split()}  # fmt: skip
     experiments = {path.stem.replace("_", "-") for path in (RESULTS.parent / "configs" / "experiment").glob("*.yaml")}
     assert {a.command for a in load_artefacts()} <= targets | {f"reproduce-{name}" for name in experiments}
 
 
-def test_every_difference_is_counted_once():
+def test_every_difference_is_counted_once() -> None:
     rows = [one for one in published_statements() if one.direction != IDLE]
     groups = [int(count) for count in re.findall(r"(\d+) results:", paper_counts(published_evidence()))]
     assert sum(groups) == len({one.key for one in rows}) == len(rows) > 20

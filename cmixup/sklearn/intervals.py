@@ -26,11 +26,13 @@ from cmixup.sklearn.trees import Trees, fit_trees, predict_trees, tree_levels
 
 #: A spread needs so many held-out rows; trees predict it for the rows of other folds than their own.
 FEWEST_ROWS, FOLDS = 100, 5
-SPREAD_TREES = {"max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
+#: Of a residual the gamma likelihood fits the logarithm of the mean, so that small spreads count as much as large ones.
+SPREAD_TREES = {"loss": "gamma", "max_iter": 40, "max_leaf_nodes": 5, "min_samples_leaf": 30}
+LEAST = 1e-3  # of the mean residual: the gamma likelihood takes no 0
 #: The coverage at which intervals with a spread and those of one width are compared.
 COMPARED_AT = 0.9
 #: How far the spread of a row may follow X: 0 is one width for all rows, and a little of that stays in each.
-SHARES = (0.0, 0.5, 0.75, 0.9, 0.97)
+SHARES = (0.0, 0.5, 0.75, 0.9, 0.97, 0.99)
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Intervals:
     residuals: Floats  # (k, d_y) NaN where the label is missing
     weights: Floats  # (k,) above 0
     shares: Floats  # (d_y,) how far the spread follows X, one of `SHARES`
-    trees: Trees | None  # of each fold, that predict the absolute residual of a row relative to the mean
+    trees: Trees | None  # of each fold, that predict the logarithm of a row's absolute residual relative to the mean
 
     def widths(self, share: float, x: Floats, levels: Sequence[Levels], relative: Floats) -> Floats:
         """Return how far intervals (n, d_y) of rows reach beyond predictions; one row where all are as wide.
@@ -49,7 +51,7 @@ class Intervals:
         """
         half = residual_quantile(self.residuals, self.weights, share)[None]
         if self.trees is not None:
-            relative = predict_trees(self.trees, x, levels, range(len(self.trees.starts)), 1).mean(axis=0)
+            relative = np.exp(predict_trees(self.trees, x, levels, range(len(self.trees.starts)), 1)).mean(axis=0)
         return half * _spread(relative, self.shares) if self.shares.any() else half
 
 
@@ -83,11 +85,11 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
     parts = [Part(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(min(FOLDS, group.max() + 1))]
     known = ~np.isnan(rows.y)
     mean = rows.weight @ np.nan_to_num(rows.y) / np.maximum(rows.weight @ known, np.finfo(np.float64).tiny)
-    relative = Rows(rows.x, rows.y / np.where(mean > 0, mean, 1.0), rows.weight)
+    relative = Rows(rows.x, np.maximum(rows.y / np.where(mean > 0, mean, 1.0), LEAST), rows.weight)
     trees = fit_trees(relative, levels, parts, threads, np.empty((len(parts), k, 0)), options=[SPREAD_TREES] * outputs)
     predicted = np.empty(rows.y.shape)
     for f, part in enumerate(parts):
-        predicted[part.held] = predict_trees(trees, rows.x[part.held], levels, [f], 1)[0]
+        predicted[part.held] = np.exp(predict_trees(trees, rows.x[part.held], levels, [f], 1)[0])
     return trees, predicted
 
 

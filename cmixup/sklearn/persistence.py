@@ -20,7 +20,7 @@ from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.TabularRegressor/9"
+FORMAT = "cmixup.sklearn.TabularRegressor/10"
 #: The parts of a fitted estimator that have fields, by the names of the attributes that hold them.
 KINDS: dict[str, Any] = {
     "_table": Table, "_table.transform": Transform, "_intervals": Intervals, "_trees": Trees, "_intervals.trees": Trees

@@ -49,7 +49,7 @@ from scripts.driver.locks import holding_locks
 from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import items_of, stacks_of, train_items
 from scripts.records.experiment import RESULTS
-from scripts.records.run_tables import Report, options_text
+from scripts.records.run_tables import options_text
 
 FILE = "tuned.jsonl"  # below results/
 TRIALS = 16
@@ -74,18 +74,11 @@ KEYS = {
 }
 
 
-def validation_score(report: Report) -> float:
-    """Return the validation score that a run's checkpoint was selected by."""
-    return float(report["scores"]["val"][report["selection"]])
-
-
-def choose_trial(reports: Sequence[Report | None]) -> int:
-    """Return which trial has the best validation score, the first of ties."""
-    scores = {k: (validation_score(report), report["selection"]) for k, report in enumerate(reports) if report}
-    if not scores:
+def choose_trial(scores: Sequence[float | None], metric: str) -> int:
+    """Return which trial has the best validation score, the first of ties; one that diverged has none."""
+    if not (known := [score for score in scores if score is not None]):
         raise InputError("every trial diverged")
-    sign = 1 if metric_of(next(iter(scores.values()))[1]).lower_is_better else -1
-    return min(scores, key=lambda k: sign * scores[k][0])
+    return scores.index((min if metric_of(metric).lower_is_better else max)(known))
 
 
 def write_values(path: Path, method: str, values: Mapping[str, Any]) -> None:
@@ -167,10 +160,11 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
     for (dataset, method), trials in planned.items():
         folders, config = [RunFolder(trial.run_folder(TUNE_SEED)) for trial in trials], trials[0].config
         reports = [run.report() if run.is_done() else None for run in folders]  # None: diverged
-        best = choose_trial(reports)
+        metric = next((report["selection"] for report in reports if report), "")
+        scores = [float(report["scores"]["val"][metric]) if report else None for report in reports]
+        best = choose_trial(scores, metric)
         winner, values = reports[best], values_of(trials[best])
         assert winner is not None
-        scores = [validation_score(report) if report else None for report in reports]
         own = is_own(config)
         place = Path(config["out"]) if own else folder
         path = place / preset / f"{dataset}.yaml" if place and not own else tuned_path(dataset, preset, config)
@@ -179,7 +173,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             "dataset": dataset, "method": method, "preset": preset,
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
             "commit": winner["commit"], "dirty": winner["dirty"], "model": config["model"]["name"], "seed": TUNE_SEED,
-            "budget": budget, "metric": winner["selection"], "best": best,
+            "budget": budget, "metric": metric, "best": best,
             "trials": [{"options": values_of(t), "val": score} for t, score in zip(trials, scores, strict=True)],
         })  # fmt: skip
         file = (place or RESULTS) / FILE
@@ -188,7 +182,7 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
         start = f"preset {config['preset']}"
-        tried = f"best validation {winner['selection']} {last}, {start} {first}"
+        tried = f"best validation {metric} {last}, {start} {first}"
         print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {path}")
         if options:
             words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]

@@ -101,16 +101,12 @@ def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypa
 # ---- the winner
 
 
-def scored(val: float, test: float, metric: str = "rmse") -> dict[str, Any]:
-    return {"selection": metric, "scores": {"val": {metric: val, "mape": -val}, "test": {metric: test}}}
-
-
 def test_the_winner_is_best_on_validation_the_first_of_ties_and_never_one_that_diverged() -> None:
-    assert choose_trial([scored(2.0, 1.0), scored(1.0, 3.0), scored(1.5, 0.5)]) == 1
-    assert choose_trial([scored(1.0, 9.0), scored(1.0, 1.0)]) == 0
-    assert choose_trial([None, scored(2.0, 2.0), scored(3.0, 1.0)]) == 1
+    assert choose_trial([2.0, 1.0, 1.5], "rmse") == choose_trial([0.5, 0.9, 0.9], "r") == 1
+    assert choose_trial([1.0, 1.0], "rmse") == 0
+    assert choose_trial([None, 2.0, 3.0], "rmse") == 1
     with pytest.raises(InputError, match="every trial diverged"):
-        choose_trial([None, None])
+        choose_trial([None, None], "")
 
 
 # ---- the whole command, and its file

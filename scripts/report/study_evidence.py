@@ -7,7 +7,6 @@ initial weights, which changes nothing.
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -145,8 +144,8 @@ def mean_summaries(setting: Setting, method: str) -> dict[str, Estimate]:
     effect = method_effect(errors, method)
     assert effect
     means = np.array([one.mean for one in effect.tables.values()])
-    logs = [float(np.mean([100 * math.log(errors[t][method][s] / errors[t][BASE][s]) for s in errors[t][BASE]]))
-            for t in effect.tables]  # fmt: skip
+    ratios = np.log(errors[method] / errors[BASE]).groupby("table").mean()
+    logs = (100 * ratios[list(effect.tables)]).tolist()
     log_ratio, middle = clustered_interval(logs, range(len(logs))), quantile_test(means).confidence_interval()
     assert log_ratio
     assert effect.mean

@@ -5,7 +5,6 @@ Every table counts alike, and the differences on a table are paired by split.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +17,6 @@ from scripts.stats.intervals import INCONCLUSIVE, Difference, Interval, clustere
 BASE = "erm"  # the method that all others are compared with
 SPLIT = ["table", "method", "split"]  # columns that name a split's runs
 OVERLAP = 0.2 / 0.6  # test rows for each training row
-
-Errors = Mapping[str, Mapping[str, Mapping[int, float]]]  # of the test rows by table, method and split
 
 
 @dataclass(frozen=True)
@@ -66,57 +63,35 @@ def sign_text(effect: Effect) -> str:
     return f"{effect.lower} of {len(effect.tables)} ({p})"
 
 
-def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> Errors:
-    """Return errors by table, method and split, the mean over initial weights; tables without `score` are left out.
+def errors_of(runs: pd.DataFrame, score: str = "test_nrmse", weights: int = 2) -> pd.DataFrame:
+    """Return errors by table and split, a column a method, the mean over initial weights; NaN without a finite score.
 
     Of a split's initial weights the first `weights` count: an ensemble has more than another method.
     """
-    errors: dict[str, dict[str, dict[int, float]]] = {}
     rows = runs[runs["trial"].isna()]
     rows = rows[rows.groupby(SPLIT)["seed"].rank(method="first") <= weights]
-    means = rows.groupby(SPLIT, sort=False)[score].mean() if score in rows else {}
-    for (table, method, split), value in means.items():
-        if math.isfinite(value):
-            errors.setdefault(table, {}).setdefault(method, {})[int(split)] = value
-    return errors
+    means = rows.reindex(columns=[*SPLIT, score]).groupby(SPLIT)[score].mean()
+    return means.where(np.isfinite(means)).unstack("method")
 
 
-def percent_differences(
-    errors: Errors, method: str, base: str = BASE, *, relative: bool = True
-) -> dict[str, dict[int, float]]:
-    """Return a method's error minus that of `base` by table and split, in percent of the mean of `base` on the table.
-
-    Tables without two splits of both are left out. Without `relative` they are in the unit of the errors, such as nats.
-    """
-    differences = {}
-    for table, methods in errors.items():
-        if {method, base} <= methods.keys():
-            ours, theirs = methods[method], methods[base]
-            share, whole = (100, mean_error(theirs)) if relative else (1, 1.0)
-            by_split = {s: share * (ours[s] - theirs[s]) / whole for s in sorted(ours.keys() & theirs.keys())}
-            if len(by_split) > 1:
-                differences[table] = by_split
-    return differences
-
-
-def method_effect(errors: Errors, method: str, *, base: str = BASE, relative: bool = True) -> Effect | None:
+def method_effect(errors: pd.DataFrame, method: str, *, base: str = BASE, relative: bool = True) -> Effect | None:
     """Return what a method changes on the tables that have it and `base` on two splits or more; None without any.
 
-    Without `relative` it is in the unit of the errors, such as nats.
+    It is in percent of the mean error of `base` on the table; without `relative` in the unit of the errors, such as
+    nats.
     """
-    differences = percent_differences(errors, method, base, relative=relative)
-    tables = {table: corrected_interval(list(by_split.values())) for table, by_split in differences.items()}
+    if not {method, base} <= {*errors}:
+        return None
+    differences, whole = (errors[method] - errors[base]).dropna(), errors[base].groupby("table").mean()
+    tables = {
+        str(table): corrected_interval((100 * mine / whole[table] if relative else mine).tolist())
+        for table, mine in differences.groupby("table") if len(mine) > 1
+    }  # fmt: skip
     return Effect(tables) if tables else None
 
 
-def rank_methods(errors: Errors, method: str) -> list[tuple[str, float]]:
+def rank_methods(errors: pd.DataFrame, method: str) -> list[tuple[str, float]]:
     """Return the methods that have all tables of one of them, with their mean errors over these, the best first."""
-    tables = [methods for methods in errors.values() if method in methods]
-    names = sorted(name for name in set().union(*tables) if all(name in methods for methods in tables))
-    means = {name: float(np.mean([mean_error(methods[name]) for methods in tables])) for name in names}
-    return sorted(means.items(), key=lambda pair: pair[1])
-
-
-def mean_error(by_split: Mapping[int, float]) -> float:
-    """Return the mean test error over splits."""
-    return float(np.mean(list(by_split.values())))
+    means = errors.groupby("table").mean()
+    whole = means[means[method].notna()].dropna(axis="columns").mean()
+    return list(whole.sort_values(kind="stable").items())

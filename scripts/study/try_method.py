@@ -131,10 +131,9 @@ def method_summary(runs: pd.DataFrame, condition: str, method: str) -> str:
     """
     runs = runs[runs["condition"] == condition]
     errors = errors_of(runs)
-    effect, order = method_effect(errors, method), rank_methods(errors, method)
-    if not effect:
+    if not (effect := method_effect(errors, method)):
         raise InputError(f"{method} and {BASE} share no table of setting {condition} with two splits or more")
-    erm, splits = degenerate_splits(runs, method)
+    order, (erm, splits) = rank_methods(errors, method), degenerate_splits(runs, method)
     tuned = f"Degenerate (equals ERM) on {erm} of {splits} splits, where validation selected no mixing."
     trials = runs[(runs["method"] == method) & runs["trial"].notna()]
     if len(trials) and all(map(is_erm, trials["hyperparameters"])):

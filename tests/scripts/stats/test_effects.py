@@ -13,7 +13,6 @@ from scripts.stats.effects import (
     corrected_interval,
     errors_of,
     method_effect,
-    percent_differences,
     rank_methods,
     sign_text,
 )
@@ -72,18 +71,27 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
     assert interval_text(Interval(-0.04, -0.06, 0.04, 3), 1) == "0.0 [-0.1, 0.0]"
 
 
+def errors_by(values: dict[str, dict[str, dict[int, float]]]) -> pd.DataFrame:
+    rows = [{"table": table, "method": method, "trial": None, "seed": 10 * split, "split": split, "test_nrmse": value}
+            for table, methods in values.items() for method, splits in methods.items()
+            for split, value in splits.items()]  # fmt: skip
+    return errors_of(pd.DataFrame(rows))
+
+
 def test_differences_are_in_percent_of_the_other_on_splits_of_both() -> None:
-    errors = {
+    errors = errors_by({
         "a": {"erm": {0: 1.0, 1: 3.0, 2: 2.0}, "x": {1: 3.2, 0: 0.9}, "y": {0: 2.0, 1: 2.0}},
         "b": {"erm": {0: 1.0, 1: 1.0}, "x": {0: 2.0}}, "c": {"x": {0: 1.0, 1: 1.0}},
-    }  # fmt: skip
-    assert percent_differences(errors, "x") == {"a": {0: pytest.approx(-5.0), 1: pytest.approx(10.0)}}
-    assert percent_differences(errors, "x", "y") == {"a": {0: pytest.approx(-55.0), 1: pytest.approx(60.0)}}
+    })  # fmt: skip
+    for base, relative, differences in (("erm", True, [-5.0, 10.0]), ("y", True, [-55.0, 60.0]),
+                                        ("y", False, [-1.1, 1.2])):  # fmt: skip
+        result = method_effect(errors, "x", base=base, relative=relative)
+        assert result is not None
+        expected, one = corrected_interval(differences), result.tables["a"]
+        assert (list(result.tables), one.n) == (["a"], 2)
+        assert (one.mean, one.low, one.high) == pytest.approx((expected.mean, expected.low, expected.high))
+        assert result.mean is None
     assert method_effect(errors, "z") is None
-    result = method_effect(errors, "x")
-    assert result is not None
-    assert {table: one.mean for table, one in result.tables.items()} == {"a": pytest.approx(2.5)}
-    assert result.mean is None
 
 
 def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all() -> None:
@@ -92,12 +100,12 @@ def test_a_split_counts_once_by_its_first_two_weights_and_failed_ones_not_at_all
         for k, (split, value) in enumerate([(0, 1.0), (0, 3.0), (0, 99.0), (1, math.inf), (1, 1.0)], start=1)
     ])  # fmt: skip
     for runs in (rows, rows[::-1]):  # whichever finished first
-        assert errors_of(runs) == {"t": {"erm": {0: 2.0}}}
-        assert errors_of(runs, weights=1) == {"t": {"erm": {0: 1.0}}}
-    assert errors_of(rows, "test_nrmse_worst") == {}
+        assert errors_of(runs)["erm"].dropna().to_dict() == {("t", 0): 2.0}
+        assert errors_of(runs, weights=1)["erm"].dropna().to_dict() == {("t", 0): 1.0}
+    assert errors_of(rows, "test_nrmse_worst").isna().all(axis=None)
 
 
 def test_methods_are_ranked_on_the_tables_that_they_share() -> None:
-    errors = {"a": {"x": {0: 1.0}, "y": {0: 2.0}, "z": {0: 0.5}}, "b": {"x": {0: 3.0}, "y": {0: 1.0}}}
+    errors = errors_by({"a": {"x": {0: 1.0}, "y": {0: 2.0}, "z": {0: 0.5}}, "b": {"x": {0: 3.0}, "y": {0: 1.0}}})
     assert rank_methods(errors, "x") == [("y", 1.5), ("x", 2.0)]  # z lacks a table
     assert [name for name, _ in rank_methods(errors, "z")] == ["z", "x", "y"]

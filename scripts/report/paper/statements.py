@@ -124,7 +124,7 @@ def outcome_counts(every: Iterable[Finding]) -> str:
     """Return the outcomes of some statements in a few words each."""
     outcomes = [one.outcome for one in every]
     exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
-    same, opposite = (sum(o.startswith(f"{word} ") for o in outcomes) for word in (SAME, OPPOSITE))
+    same, opposite = (sum(o.startswith(word) for o in outcomes) for word in (SAME, OPPOSITE))
     left = len(outcomes) - exact - same - opposite - small
     words = ((same, "same direction"), (opposite, "opposite"), (small, "no clear gain"), (left, "undecided"))
     return f"{len(outcomes)} results: {', '.join([f'{exact} reproduce', *(f'{n} {what}' for n, what in words if n)])}"

@@ -31,7 +31,7 @@ COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
 OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
-REPRODUCES, SMALL = "reproduces", f"direction {UNKNOWN}, {SMALLER}"  # outcomes
+REPRODUCES, SMALL, UNDECIDED = "reproduces", "no clear gain", "undecided"  # outcomes
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ class Finding:
     def outcome(self) -> str:
         """Both in a few words; "reproduces" is the same direction and a compatible magnitude."""
         if self.direction == SAME:
-            size = {COMPATIBLE: REPRODUCES, UNKNOWN: "same direction, size inconclusive"}
+            size = {COMPATIBLE: REPRODUCES, UNKNOWN: "same direction, size undecided"}
             return size.get(self.magnitude, f"same direction, {self.magnitude}")
-        if self.direction == UNKNOWN and self.magnitude in (SMALLER, LARGER):
-            return f"direction {UNKNOWN}, {self.magnitude}"
-        return "opposite direction" if self.direction == OPPOSITE else self.direction or self.magnitude
+        if self.direction == UNKNOWN:
+            return SMALL if self.magnitude == SMALLER else UNDECIDED
+        return "opposite" if self.direction == OPPOSITE else self.direction or self.magnitude
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:

@@ -58,11 +58,11 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
         (-0.2, 0.03, (SAME, COMPATIBLE), "reproduces"),  # the paper's effect, seen
         (-0.02, 0.005, (SAME, SMALLER), "same direction, smaller"),
         (-0.6, 0.05, (SAME, LARGER), "same direction, larger"),
-        (-0.1, 0.04, (SAME, UNKNOWN), "same direction, size inconclusive"),
-        (0.2, 0.05, (OPPOSITE, SMALLER), "opposite direction"),
-        (0.0, 0.01, (UNKNOWN, SMALLER), "direction inconclusive, smaller"),  # none, and not the paper's
-        (-0.05, 0.1, (UNKNOWN, UNKNOWN), "inconclusive"),  # 0 and the paper's effect in one interval
-        (0.0, 10.0, (UNKNOWN, UNKNOWN), "inconclusive"),  # so wide that it says nothing
+        (-0.1, 0.04, (SAME, UNKNOWN), "same direction, size undecided"),
+        (0.2, 0.05, (OPPOSITE, SMALLER), "opposite"),
+        (0.0, 0.01, (UNKNOWN, SMALLER), "no clear gain"),  # none, and not the paper's
+        (-0.05, 0.1, (UNKNOWN, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
+        (0.0, 10.0, (UNKNOWN, UNKNOWN), "undecided"),  # so wide that it says nothing
     ],
 )
 def test_planted_effects_of_a_gain(mean: float, error: float, judged: tuple[str, str], outcome: str) -> None:
@@ -91,7 +91,7 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
-    [(LOWER, NEAR, "reproduces"), (LOWER, HIGHER, "same direction, larger"), (HIGHER, LOWER, "opposite direction"),
+    [(LOWER, NEAR, "reproduces"), (LOWER, HIGHER, "same direction, larger"), (HIGHER, LOWER, "opposite"),
      (LOWER[:1], HIGHER[:1], OPEN), (LOWER[:9], HIGHER[:9], OPEN)],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:

@@ -212,20 +212,18 @@ def _score_frames(
         frame = e.frame(e.results / f"task_errors/{dataset}_cpu.csv")
         means = frame.groupby("object")[["cmixup_meta", *claim.priors]].mean()
         return means, means
-    plan, columns = experiment_of(claim.experiment), dict[str, dict[str, Any]]()
-    for method in ("cmixup", *claim.priors):
-        given = _preset(claim.experiment, dataset, preset, e)
-        under = recorded_under(plan, method, dataset)
-        for split in ("test", choose):
-            try:
-                sample = e.runs(under, dataset, given, method, metric=metric, split=split)
-            except Unsupported:
-                continue
-            columns.setdefault(split, {})[method] = pd.Series(sample.values)
-    if "cmixup" not in columns.get("test", {}) or len(columns["test"]) < 3:
+    plan, given = experiment_of(claim.experiment), _preset(claim.experiment, dataset, preset, e)
+
+    def scores(split: str) -> pd.DataFrame:
+        of = {"dataset": dataset, "preset": given, "metric": metric, "split": split}
+        found = {m: e.find({**of, "experiment": recorded_under(plan, m, dataset), "method": m})
+                 for m in ("cmixup", *claim.priors)}  # fmt: skip
+        return pd.DataFrame({m: one.values for m, one in found.items() if one})
+
+    test = scores("test").dropna()
+    if "cmixup" not in test or len(test.columns) < 3:
         return None
-    test = pd.DataFrame(columns["test"]).dropna()
-    return test, pd.DataFrame(columns[choose]).loc[test.index, list(test.columns)]
+    return test, scores(choose).loc[test.index, list(test)]
 
 
 @functools.cache

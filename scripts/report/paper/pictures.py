@@ -82,8 +82,6 @@ def specification_picture() -> dict[str, Figure]:
 def shuffling_picture() -> dict[str, Figure]:
     """Return each method's error with rows in one order and reshuffled, a panel a dataset and score."""
     panels = [(d, m) for d, metrics in METRICS.items() for m in metrics if gains(d, m)]
-    if not panels:
-        return {}
     figure, axes = new_subplots(1, len(panels), (2.9 * len(panels), 3.2))
     for axis, (dataset, metric) in zip(axes[0], panels, strict=True):
         for k, method in enumerate(METHODS):

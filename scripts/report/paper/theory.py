@@ -132,29 +132,26 @@ def answer_table(numbers: Numbers) -> str:
     return markdown_table(["theorem", *minus, "minus ERM", "holds at"], body)
 
 
-def read_numbers(results: Path = RESULTS) -> Numbers | None:
-    """Return the numbers that `results/theory.csv` holds, None if it is not there."""
-    path, texts = results / FILE, {"bandwidth": str, "theta": str}
-    return Numbers(pd.read_csv(path, dtype=texts, keep_default_na=False)) if path.is_file() else None
+def read_numbers(results: Path = RESULTS) -> Numbers:
+    """Return the numbers that `results/theory.csv` holds."""
+    return Numbers(pd.read_csv(results / FILE, dtype={"bandwidth": str, "theta": str}, keep_default_na=False))
 
 
 @writes
 def render_theory(results: Path = RESULTS) -> dict[str, str]:
-    """Return the page with the numbers of `results/theory.csv`, by its path below results/; nothing without numbers.
+    """Return the page with the numbers of `results/theory.csv`, by its path below results/.
 
     Where `results` has no page yet, the prose is that of the project's own.
     """
-    if not (numbers := read_numbers(results)):
-        return {}
     page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice_page(page.read_text(), {"answers": answer_table(numbers)})}
+    return {PAGE: splice_page(page.read_text(), {"answers": answer_table(read_numbers(results))})}
 
 
 @draws
 def theory_figures(results: Path = RESULTS) -> dict[str, Figure]:
-    """Return a figure a theorem from `results/theory.csv`, by its path below `results`; none without it."""
+    """Return a figure a theorem from `results/theory.csv`, by its path below `results`."""
     numbers = read_numbers(results)
-    return {f"figures/theory_{one}.png": theorem_figure(numbers, one) for one in QUANTITIES} if numbers else {}
+    return {f"figures/theory_{one}.png": theorem_figure(numbers, one) for one in QUANTITIES}
 
 
 def theorem_figure(numbers: Numbers, theorem: int) -> Figure:

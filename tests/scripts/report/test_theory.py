@@ -1,22 +1,12 @@
-"""The page and figures of the simulated theorems, on numbers made by hand and on the published ones."""
+"""The numbers and figures of the simulated theorems, on numbers made by hand and on the published ones."""
 
 import statistics
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from scripts.records.experiment import RESULTS
-from scripts.report.paper.theory import (
-    PAGE,
-    QUANTITIES,
-    Numbers,
-    read_numbers,
-    render_theory,
-    theorem_figure,
-    theory_figures,
-)
+from scripts.report.paper.theory import QUANTITIES, Numbers, read_numbers, theorem_figure
 
 TRUE_MSE = QUANTITIES[1][1]
 
@@ -50,7 +40,6 @@ def test_differences_are_paired_over_seeds_against_the_same_place_and_over_bandw
 
 def test_a_figure_shows_the_published_means() -> None:
     published = read_numbers()
-    assert published is not None
     over_n, _, over_bandwidth = theorem_figure(published, 3).axes[:3]  # the last side by side from 0 to infinity
     labels = [label.get_text() for label in over_bandwidth.get_xticklabels()]
     assert labels == ["0", "1e-06", "0.001", "0.1", "0.333", "1", "10", "100", "inf"]
@@ -58,13 +47,3 @@ def test_a_figure_shows_the_published_means() -> None:
         line: Any = next(one for one in axis.containers if one.get_label() == "C-Mixup")
         values = [published.values(at, "cmixup", *QUANTITIES[3][0][:2]) for at in published.along(3, name)]
         assert list(line.lines[0].get_ydata()) == pytest.approx([statistics.fmean(v.values()) for v in values])
-
-
-def test_the_page_is_rendered_and_misses_no_number(tmp_path: Path) -> None:
-    text = render_theory()[PAGE]
-    assert text == (RESULTS / PAGE).read_text()
-    assert "nan" not in text
-    answer = "| 1: MSE, estimated theta | -0.29 [-0.34, -0.24] | -0.17 [-0.21, -0.12] | -0.03 [-0.06, +0.01] |"
-    assert f"{answer} +0.14 [+0.10, +0.18] | 1 / 6 |" in text
-    assert not render_theory(tmp_path)
-    assert not theory_figures(tmp_path)

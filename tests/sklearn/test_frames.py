@@ -13,7 +13,7 @@ import torch
 from cmixup.errors import InputError
 from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn.columns import Levels
-from cmixup.sklearn.frames import as_frame, in_numbers
+from cmixup.sklearn.frames import as_frame
 from cmixup.sklearn.table import MOST_LOOKS, warn_of_traps
 from cmixup.tables.columns import as_numbers
 from tests.sklearn.test_regressor import X, Y, quick
@@ -28,17 +28,6 @@ FRAME = pd.DataFrame({"size": SIZE, "kind": pd.Categorical(KIND), "day": DAYS})
 
 def plain() -> TabularRegressor:
     return TabularRegressor(members=2, epochs=2, bandwidth=0, random_state=0, hidden_layer_sizes=(8,))
-
-
-def test_dates_are_days_since_1970_and_gaps_nan() -> None:
-    dates = np.array(["1970-01-02", "NaT", "2024-01-01T12:00"], dtype="datetime64[ns]")
-    frame = pd.DataFrame({"plain": dates, "there": pd.to_datetime(dates).tz_localize("UTC").tz_convert("Asia/Tokyo")})
-    expected = np.array([1.0, np.nan, 19723.5])
-    numbers = in_numbers(frame, [])[0]
-    for name in frame:
-        np.testing.assert_array_equal(numbers[name], expected)
-    np.testing.assert_array_equal(in_numbers(dates[:, None], [])[0][:, 0], expected)
-    assert frame["plain"].dtype.kind == "M"  # the given one stays
 
 
 def test_a_polars_frame_is_the_same_as_one_of_pandas() -> None:
@@ -116,7 +105,8 @@ def test_tensors_of_every_kind_are_read(change: Any) -> None:
 def test_tensors_without_real_numbers_are_refused_by_name(name: str) -> None:
     rng = np.random.default_rng(0)
     given = {"X": rng.normal(size=(60, 3)), "y": rng.normal(size=60)}
-    for bad in (torch.zeros(60, 3, dtype=torch.complex64), torch.zeros(60, 3, device="meta")):
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    for bad in (torch.zeros(60, 3, dtype=torch.complex64), torch.zeros(60, 3, device="meta"), nested):
         with pytest.raises(InputError, match=f"^{name} must be a tensor of real numbers with values, got"):
             plain().fit(**given | {name: bad})
 

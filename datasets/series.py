@@ -188,9 +188,9 @@ class Series(TextFile):
         size = {one.name: float(abs(one.values[: one.observed, : len(targets)]).mean()) for one in placed.every}
         largest = max(size, key=size.__getitem__)
         middle = float(np.median([size[name] for name in size if name != largest] or [np.inf]))
-        if size[largest] > MUCH * middle:
+        if size[largest] > MUCH * middle > 0:
             cure = f"frame[target] / frame.groupby({self.id!r})[target].transform('mean')"
-            what = f"{self.id} {largest} is {size[largest] / max(middle, 1e-300):.3g} times as large as the others"
+            what = f"{self.id} {largest} is {size[largest] / middle:.3g} times as large as the others"
             lines.append(f"{what}, so it decides scale and error: {cure} divides each by its mean")
         return tuple(lines)
 

@@ -210,6 +210,8 @@ def test_a_series_too_short_is_named_and_left_out_and_a_huge_one_said(tmp_path: 
             "is 1e+03 times as large as the others, so it decides scale and error: frame[target]" in one
             for one in lines
         )
+    lines = Series(panel(tmp_path, a=(99, 1.0), b=(99, 0.0)), **given).problems()
+    assert not any("times as large" in one for one in lines)  # as 0, which nothing is a multiple of
 
 
 def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Path) -> None:

@@ -110,8 +110,9 @@ def _margin(dataset: str, e: Evidence) -> float:
 
 
 def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
-    """Return the preset, or `cpu` where an experiment has no other runs of a dataset."""
-    return "cpu" if e.presets(experiment, dataset) == {"cpu"} else preset
+    """Return the preset, or `cpu` where an experiment has nothing, or no C-Mixup, under others on a dataset."""
+    mixed = {cell["preset"] for cell, _ in e.cells(experiment=experiment, dataset=dataset, method="cmixup")}
+    return "cpu" if {"cpu"} in (mixed, e.presets(experiment, dataset)) else preset
 
 
 def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str, e: Evidence) -> Sample:

@@ -95,9 +95,9 @@ def blended_with(e: Evidence) -> str:
     changes = (fits["3"] - fits["alone"]).dropna()
     chosen, held = changes.loc["chosen_on"], changes.loc["reserved", "catboost"]
     names = {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "a ridge regression"}
-    beside = [f"Beside {name} ({len(chosen[m])}): {percent(over_tables(chosen[m]))}" for m, name in names.items()]
+    beside = [f"Beside {name} on {len(chosen[m])}: {percent(over_tables(chosen[m]))}" for m, name in names.items()]
     return (
-        f"On datasets that the defaults were chosen on (so many, one split) RMSE changes. {'. '.join(beside)}. On "
+        f"On tables that the defaults were chosen on, one split each, RMSE changes. {'. '.join(beside)}. On "
         f"{len(held)} held-out ones it changes by {percent(over_tables(held))} beside CatBoost, and is lower on "
         f"{(held < 0).sum()}"
     )
@@ -119,7 +119,7 @@ def regressor_reserve(e: Evidence) -> str:
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part=RESERVE, model="tabular").values.values())
-    return f"It chose to mix in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits there"
+    return f"It chose to mix in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits there, two splits a table"
 
 
 @sentence(SCIKIT_LEARN)

@@ -140,7 +140,8 @@ def paper_counts(_: Evidence) -> str:
     return (
         f"The paper's own three seeds establish {count} of the {total} differences that we could test: their 95 % "
         f"interval excludes 0. {own} of these ran at the paper's networks, each with two sets of hyperparameters. "
-        f"Their {outcome_counts(full)}. The others ran at smaller networks or on objects that we rendered. Their "
+        f"Their {outcome_counts(full)}. The others ran at smaller networks or on rendered objects, "
+        f"RCF-MNIST by best and by last epoch. Their "
         f"{outcome_counts(small)}. Differences that are not established have "
         f"{outcome_counts(one for one in every if not one.established)}"
     )

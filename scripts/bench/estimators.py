@@ -32,7 +32,7 @@ from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, clustered_interval
 
 SPLITS = 3
-COVERAGE, INTERVAL_SPLIT = 0.9, 0
+COVERAGE = 0.9
 BASE = "catboost"
 CATBOOST = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
 #: The distributions that random trials of CatBoost draw from.

@@ -150,6 +150,18 @@ def regressor_many_rows(e: Evidence) -> str:
     )
 
 
+@sentence("results/estimators.md")
+def many_rows_before(e: Evidence) -> str:
+    """Seconds and errors of the largest tables before networks learned in fewer passes there."""
+    before, now = (
+        frame[(frame["data"] == "tables") & (frame["model"] == "tabular")].set_index("name")
+        for frame in (e.frame(e.results / f"benchmarks/{name}.csv") for name in ("scale_before", "scale"))
+    )
+    changes = 100 * (now["log_error"] - before["log_error"]).dropna()
+    parts = [f"{name} {before.loc[name, 'seconds']:.0f} s and {change:+.2f}" for name, change in changes.items()]
+    return f"Seconds before that rule, and the change of log error x 100 since: {', '.join(parts)}"
+
+
 @sentence("results/speed.md")
 def images_on_a_gpu(e: Evidence) -> str:
     """How fast own images are trained on beside a plain loop."""

@@ -85,7 +85,11 @@ def airfoil_table(e: Evidence) -> str:
     columns: list[tuple[str, Sample, Sample]] = [
         ("the paper", e.paper("table1", "airfoil", "erm"), e.paper("table1", "airfoil", "cmixup")),
         ("its code, run by us", e.authors("airfoil", "erm"), e.authors("airfoil", "cmixup")),
-        ("ours, preset released", e.runs("table1", "airfoil", "released", "erm"), e.runs("table1", "airfoil", "released", "cmixup")),
+        (
+            "ours, preset released",
+            e.runs("table1", "airfoil", "released", "erm"),
+            e.runs("table1", "airfoil", "released", "cmixup"),
+        ),
     ]
     head = ["Airfoil, test RMSE", *(f"{title}, n = {erm.summary.n}" for title, erm, _ in columns)]
     body = [

@@ -312,6 +312,6 @@ def claim_counts(_: Evidence) -> str:
         for row in gains
     )
     return (
-        f"Of {len(rows)} claims in words, {counts}, at the printed hyperparameters, which mix nothing on SkillCraft. C-Mixup was compared with the best "
-        f"prior method. {ours}"
+        f"Of {len(rows)} claims in words, {counts}, at the printed hyperparameters, which mix nothing on SkillCraft. "
+        f"C-Mixup was compared with the best prior method. {ours}"
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.paper.claims import claim_rows
-from scripts.report.paper.statements import outcome_counts, published_statements
-from scripts.report.paper.verdicts import IDLE, PAPER
+from scripts.report.paper.statements import held_by_network, outcome_counts
+from scripts.report.paper.verdicts import REPRODUCES, Finding
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sentences import rival_numbers
@@ -17,7 +19,7 @@ RIVALS = {
     "tabular_catboost": "`TabularRegressor(blend=CatBoost)`", "tabular": "`TabularRegressor`", "catboost": "CatBoost",
     "catboost_5": "five CatBoosts", "lightgbm": "LightGBM", "realmlp": "RealMLP",
 }  # fmt: skip
-HEAD = ("question", "change of the test error, %", "measured on")
+HEAD = ("question", "answer", "measured on")
 
 
 @fills
@@ -33,8 +35,7 @@ def found_table(e: Evidence) -> str:
     mix, five = (lead.effect(one) for one in (METHOD, ENSEMBLE))
     assert mix
     assert five
-    held = [one for one in published_statements() if one.established and one.direction != IDLE]
-    full, small = (outcome_counts(one for one in held if (one.network == PAPER) == own) for own in (True, False))
+    full, small = map(_outcomes, held_by_network())
     reserve = [rival_numbers(e, model)[1] for model in ("tabular", "tabular_catboost")]
     fresh = f"[{reserve[0].n} fresh tables](results/estimators.md#estimators), evaluated once"
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
@@ -57,10 +58,15 @@ def _similar_partner() -> str:
     return f"{yes + no + unknown} comparisons: {yes} better, {no} worse, {unknown} undecided"
 
 
+def _outcomes(some: Sequence[Finding]) -> str:
+    counts = ", ".join(f"{word} {n}" for word, n in outcome_counts(some).items() if n or word == REPRODUCES)
+    return f"{len(some)} comparisons: {counts}"
+
+
 def _answer(d: Estimate | None) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
-    return f"{word}: {interval_text(d, 1 if round(abs(d.low), 1) else 2)}"
+    return f"{word}: test error {interval_text(d, 1 if round(abs(d.low), 1) else 2)} %"
 
 
 def rivals_table(e: Evidence) -> str:

@@ -58,10 +58,9 @@ def specification_picture() -> dict[str, Figure]:
             top.plot([place, place], [d.low, d.high], color=colour, linewidth=1)
             top.plot(place, d.mean, ".", color=colour, markersize=4)
         top.axhline(0, color="black", linewidth=0.8)
-        if every[0].published is not None:
-            top.axhline(every[0].published, color="black", linestyle="--", linewidth=0.8)
+        top.axhline(every[0].published, color="black", linestyle="--", linewidth=0.8)
         ends = np.quantile([end for one in every for end in (one.difference.low, one.difference.high)], [0.02, 0.98])
-        low = min(ends[0], *([every[0].published] if every[0].published is not None else []))
+        low = min(ends[0], every[0].published)
         top.set_ylim(low - 0.1 * (ends[1] - low), ends[1] + 0.1 * (ends[1] - low))
         top.set_title(f"{names.dataset_title(dataset)}, {len(every)} settings", fontsize=10)
         choices = choices_of(every)

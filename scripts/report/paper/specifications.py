@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from scripts.records import names
 from scripts.records.run_tables import option_words
-from scripts.report.evidence import Evidence, Sample, published_evidence, require, sentence
+from scripts.report.evidence import Sample, published_evidence
+from scripts.report.rendering import fills
+from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import HIGHER, LOWER, Interval, paired_or_none
 
 DATASETS = ("airfoil", "no2", "crime", "skillcraft")
@@ -28,7 +30,7 @@ class Specification:
     layer: str
     options: dict[str, str]  # what differs from the preset, as text by key
     difference: Interval
-    published: float | None  # the paper's difference
+    published: float  # the paper's difference
 
 
 @functools.cache
@@ -38,9 +40,8 @@ def specifications(dataset: str) -> list[Specification]:
     erm: dict[tuple[str, Options], list[tuple[str, Sample]]] = {}
     for cell, sample in e.cells(dataset=dataset, method="erm"):
         erm.setdefault((cell["preset"], _options(cell)), []).append((cell["experiment"], sample))
-    about = {"from": "paper", "experiment": TABLES[dataset], "dataset": dataset}
-    ours, base = (e.find({**about, "method": method}) for method in ("cmixup", "erm"))
-    published = ours.mean - base.mean if ours and base else None
+    ours, base = (e.paper(TABLES[dataset], dataset, method) for method in ("cmixup", "erm"))
+    published = ours.mean - base.mean
     found: dict[tuple[str, str, str, Options], Specification] = {}
     for method in METHODS:
         for cell, sample in e.cells(dataset=dataset, method=method):
@@ -80,17 +81,14 @@ def choices_of(every: Sequence[Specification]) -> dict[str, list[bool]]:
     return {title: some for title, some in held.items() if 0 < sum(some) < len(some)}
 
 
-@sentence("results/README.md")
-def specification_counts(_: Evidence) -> str:
-    """On how many specifications C-Mixup is better, worse, and as much better as published."""
-    parts = []
+@fills
+def specification_counts() -> dict[str, dict[str, str]]:
+    """Return the table of specifications in which C-Mixup is better, worse, and as much better as published."""
+    body = []
     for dataset in DATASETS:
         every = specifications(dataset)
         below, above = (sum(one.difference.side == side for one in every) for side in (LOWER, HIGHER))
-        require(every[0].published is not None, "the paper prints a difference")
-        reached = sum(one.difference.mean <= (one.published or 0) for one in every)
-        parts.append(f"{names.dataset_title(dataset)}: {below}, {above} and {reached} of {len(every)}")
-    return (
-        "Counts of specifications: those with an interval below 0 (C-Mixup is better), with one above 0, and with a "
-        f"mean that reaches the published gain. {'. '.join(parts)}"
-    )
+        reached = sum(one.difference.mean <= one.published for one in every)
+        body.append([names.dataset_title(dataset), *map(str, (len(every), below, above, reached))])
+    head = ("C-Mixup against ERM", "settings", "C-Mixup better", "ERM better", "gain as large as published")
+    return {"results/README.md": {"specifications": markdown_table(head, body)}}

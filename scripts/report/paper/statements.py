@@ -13,14 +13,14 @@ import numpy as np
 
 from cmixup.metrics import metric_of
 from scripts.records.csv_rows import to_csv
-from scripts.report.evidence import Evidence, Sample, published_evidence, sentence
+from scripts.report.evidence import Sample, published_evidence
 from scripts.report.paper.verdicts import (
     IDLE,
     OPPOSITE,
     PAPER,
     REPRODUCES,
-    SAME,
     SMALL,
+    UNDECIDED,
     Finding,
     find_all,
     load_artefacts,
@@ -120,45 +120,38 @@ def statements_file() -> dict[str, str]:
     return {"statements.csv": to_csv(map(statement_row, published_statements()), COLUMNS)}
 
 
-def outcome_counts(every: Iterable[Finding]) -> str:
-    """Return the outcomes of some statements in a few words each."""
-    outcomes = [one.outcome for one in every]
-    exact, small = outcomes.count(REPRODUCES), outcomes.count(SMALL)
-    same, opposite = (sum(o.startswith(word) for o in outcomes) for word in (SAME, OPPOSITE))
-    left = len(outcomes) - exact - same - opposite - small
-    words = ((same, "same direction"), (opposite, "opposite"), (small, "no clear gain"), (left, "undecided"))
-    return f"{len(outcomes)} results: {', '.join([f'{exact} reproduce', *(f'{n} {what}' for n, what in words if n)])}"
+def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
+    """Return how many statements have each outcome, whatever size it adds; what is not judged is undecided."""
+    words = (REPRODUCES, "same direction", OPPOSITE, SMALL)
+    found = [next((word for word in words if one.outcome.startswith(word)), UNDECIDED) for one in every]
+    return {word: found.count(word) for word in (*words, UNDECIDED)}
 
 
-@sentence("results/README.md")
-def paper_counts(_: Evidence) -> str:
-    """Which published differences the paper's seeds establish, and what came of these and of the others."""
-    every = [one for one in published_statements() if one.direction != IDLE]
-    held = [one for one in every if one.established]
-    full, small = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
-    count, total, own = (len({one.published for one in some}) for some in (held, every, full))
-    return (
-        f"The paper's own three seeds establish {count} of the {total} differences that we could test: their 95 % "
-        f"interval excludes 0. {own} of these ran at the paper's networks, each with two sets of hyperparameters. "
-        f"Their {outcome_counts(full)}. The others ran at smaller networks or on rendered objects, "
-        f"RCF-MNIST by best and by last epoch. Their "
-        f"{outcome_counts(small)}. Differences that are not established have "
-        f"{outcome_counts(one for one in every if not one.established)}"
-    )
+def held_by_network() -> tuple[list[Finding], list[Finding]]:
+    """Return the statements that the paper's seeds establish: at its networks, then at smaller ones or other data."""
+    held = [one for one in published_statements() if one.established and one.direction != IDLE]
+    at_paper, others = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
+    return at_paper, others
 
 
-@sentence("results/README.md")
-def three_seeds(_: Evidence) -> str:
-    """How often three unpaired seeds would favour C-Mixup, and by as much as published."""
-    parts, every = [], [one for one in published_statements() if one.network == PAPER and one.established]
-    for name in dict.fromkeys(one.name for one in every):
-        shares = [all_shares()[one.key] for one in every if one.name == name]
-        ahead, large = (_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))
-        parts.append(f"{name[0].upper()}{name[1:]}: {ahead} and {large}")
-    return (
-        "In which shares of draws would three unpaired seeds, as in the paper, show C-Mixup ahead, and ahead by as "
-        f"much as published? {'. '.join(parts)}. Draws are from our seeds, over both presets"
-    )
+@fills
+def count_parts() -> dict[str, dict[str, str]]:
+    """Return the tables of outcomes, and of the shares of three unpaired seeds that would favour C-Mixup."""
+    at_paper, others = held_by_network()
+    open_ones = [one for one in published_statements() if not one.established and one.direction != IDLE]
+    body = []
+    for title, some in (("established, at the paper's networks", at_paper),
+                        ("established, at smaller networks or on rendered objects", others),
+                        ("not established", open_ones)):  # fmt: skip
+        numbers = len({one.published for one in some}), len(some), *outcome_counts(some).values()
+        body.append([title, *map(str, numbers)])
+    head = ("the paper's differences", "number", "comparisons", *outcome_counts(()))
+    seeds = []
+    for name in dict.fromkeys(one.name for one in at_paper):
+        shares = [all_shares()[one.key] for one in at_paper if one.name == name]
+        seeds.append([name, *(_percents([one[f"{key}_unpaired"] for one in shares]) for key in ("favour", "as_large"))])
+    three = markdown_table(("three seeds a method", "C-Mixup ahead", "ahead by as much as published"), seeds)
+    return {"results/README.md": {"outcomes": markdown_table(head, body), "three_seeds": three}}
 
 
 def _percents(shares: list[float]) -> str:

@@ -1,7 +1,6 @@
 """The map of the paper's artefacts: what is said of each follows from the records, by direction and magnitude."""
 
 import math
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,8 @@ from scipy import stats
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import frame_of
-from scripts.report.evidence import Evidence, published_evidence
-from scripts.report.paper.statements import paper_counts, published_statements
+from scripts.report.evidence import Evidence
+from scripts.report.paper.statements import count_parts, published_statements
 from scripts.report.paper.verdicts import (
     COMPATIBLE,
     FILE,
@@ -129,5 +128,7 @@ def test_every_command_of_the_map_is_a_target() -> None:
 
 def test_every_difference_is_counted_once() -> None:
     rows = [one for one in published_statements() if one.direction != IDLE]
-    groups = [int(count) for count in re.findall(r"(\d+) results:", paper_counts(published_evidence()))]
-    assert sum(groups) == len({one.key for one in rows}) == len(rows) > 20
+    _, _, *lines = count_parts()["results/README.md"]["outcomes"].splitlines()
+    for _, comparisons, *outcomes in (map(int, line.split("|")[2:-1]) for line in lines):
+        assert comparisons == sum(outcomes)
+    assert sum(int(line.split("|")[3]) for line in lines) == len({one.key for one in rows}) == len(rows) > 20

@@ -20,7 +20,6 @@ from timeit import Timer
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from cmixup import PartnerSampler
 from cmixup.sampling.choice import DEFAULT_BUDGET_BYTES
@@ -28,12 +27,10 @@ from datasets.airfoil import Airfoil
 from datasets.exchange_rate import ExchangeRate
 from scripts.bench.clock import SHORT, SPEED, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
-from scripts.report.figures import COLOURS, GREY
-from scripts.report.rendering import draws, fills
+from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 
 ORIGINAL = "original (one KernelDensity a row)"
-FEATURES = 168 * 8  # an Exchange-Rate input window
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 KEYS = SHORT | {"huge": "1 measures N = 1e8, too, which takes about 3 GB; default 0"}
 COLUMNS = {"setup_s": "set-up, s", "epoch_s": "epoch, s", "ns_per_draw": "ns a draw", "peak_mb": "peak, MB"}
@@ -54,23 +51,14 @@ def run(given: Args) -> None:
 
 def list_cases(largest: int) -> list[dict[str, Any]]:
     """Return the cases of at most `largest` rows; `kind` says how the labels of one are made."""
-    sizes = [*(n for e in range(3, 7) for n in (10**e, 3 * 10**e)), 10**7, 10**8]
     cases: list[dict[str, Any]] = [
-        *({"case": f"normal, N = {n:.0e}".replace("e+0", "e"), "kind": "normal", "n": n, "curve": "cells"}
-          for n in sizes),
-        {"case": "float32, N = 1e7", "kind": "float32", "n": 10**7},
-        *({"case": f"normal, N = {n}", "kind": "normal", "n": n, "method": ORIGINAL, "curve": ORIGINAL}
-          for n in (300, 1000, 3000, 10_000)),
-    ]  # fmt: skip
+        *({"case": f"normal, N = 1e{e}", "kind": "normal", "n": 10**e} for e in range(3, 9)),
+        *({"case": f"normal, N = {n}", "kind": "normal", "n": n, "method": ORIGINAL} for n in (1000, 10_000)),
+    ]
     if os.environ.get("CMIXUP_MIRROR"):
         cases += [{"case": "Airfoil", "kind": "airfoil"}, {"case": "Exchange-Rate", "kind": "exchange_rate"}]
-    wide = {"case": "15,591 x 321", "kind": "electricity", "n": 15_591}
-    cases += [wide | {"method": m} for m in ("auto", "sparse")]
-    cases.append(wide | {"case": "15,591 x 321, 1/7 of the memory", "method": "sparse", "budget": 139 << 20})
-    for n in (1000, 2000, 4000, 8000):
-        label, features = f"label distance, d = 1, N = {n}", f"feature distance, d = {FEATURES}, N = {n}"
-        cases += [{"case": label, "kind": "normal", "n": n, "method": method} for method in ("auto", "sparse")]
-        cases.append({"case": features, "kind": "features", "n": n, "method": "sparse"})
+    wide = {"case": "15,591 x 321", "kind": "electricity", "n": 15_591, "method": "sparse"}
+    cases += [wide, wide | {"case": "15,591 x 321, 1/7 of the memory", "budget": 139 << 20}]
     return [case for case in cases if case.get("n", 0) <= largest]
 
 
@@ -123,10 +111,6 @@ def make_labels(kind: str, n: int) -> tuple[Any, float]:
     rng = np.random.default_rng(0)
     if kind == "normal":
         return rng.normal(size=n), 0.25  # Airfoil's bandwidth is 0.25 standard deviations
-    if kind == "float32":
-        return rng.standard_normal(n, dtype=np.float32), 0.25
-    if kind == "features":
-        return rng.normal(size=(n, FEATURES)) @ np.diag(1 / np.arange(1.0, FEATURES + 1)), 0.3
     if kind == "electricity":  # a few daily and weekly rhythms and noise, as hourly loads have; made up
         rhythms = np.cumsum(rng.normal(size=(15_591, 6)), axis=0) / 60 + np.sin(np.arange(15_591)[:, None] / 24)
         return (rhythms @ rng.normal(size=(6, 321)) + rng.normal(size=(15_591, 321))) / 8, 0.5
@@ -152,30 +136,6 @@ def peak_bytes(*, reset: bool = False) -> int:
 
 @fills
 def sampling_table() -> dict[str, dict[str, str]]:
-    """Return the table of cases, every tenth number of rows."""
-    shown = [
-        r for r in stored_rows("sampling") if not any(word in r["case"] for word in ("N = 3", "distance", "float32"))
-    ]
-    body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in COLUMNS)] for r in shown]
+    """Return the table of cases."""
+    body = [[r["case"], r["used"], *(f"{float(r[key]):.3g}" for key in COLUMNS)] for r in stored_rows("sampling")]
     return {SPEED: {"sampling": with_machine(markdown_table(["case", "method", *COLUMNS.values()], body), "sampling")}}
-
-
-@draws
-def sampling_figure() -> dict[str, Figure]:
-    """Return the figure of set-up and draws over N, log-log, ours and the original's (dashed where extrapolated)."""
-    rows = stored_rows("sampling")
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    kinds = (("setup_s", 2, "set-up, seconds"), ("ns_per_draw", 1, "a draw, nanoseconds"))
-    for axes, (key, power, label) in zip(figure.subplots(1, 2), kinds, strict=True):
-        ends = []
-        for curve, colour in (("cells", COLOURS["cmixup"]), (ORIGINAL, GREY)):
-            n, value = np.array([(r["n"], r[key]) for r in rows if r.get("curve") == curve], dtype=float).T
-            axes.loglog(n, value, "o-", color=colour, label="ours (cells)" if curve == "cells" else curve)
-            ends.append(f"{value[-1]:.3g} at N = {n[-1]:.0e}".replace("e+0", "e"))
-        far = np.array([n[-1], max(float(r["n"]) for r in rows)])
-        axes.loglog(far, value[-1] * (far / n[-1]) ** power, "--", color=GREY, label="original, extrapolated")
-        axes.set(xlabel="N, rows of the table", ylabel=label)
-        axes.set_title(f"ours {ends[0]}; original {ends[1]}", fontsize=10)
-        axes.grid(visible=True, alpha=0.3)
-        axes.legend(fontsize=8)
-    return {"benchmarks/sampling.png": figure}

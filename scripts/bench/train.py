@@ -8,12 +8,18 @@ Example: python -m scripts.bench train
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
+from time import process_time_ns
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from torch import nn
+from matplotlib.figure import Figure
+from torch import Tensor, nn
 
+from cmixup import CMixup
 from cmixup.data import RegressionData
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta
@@ -23,16 +29,20 @@ from cmixup.seeding import Streams, torch_seed
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import Run, train
 from datasets.airfoil import Airfoil
-from scripts.bench import batch
 from scripts.bench.clock import SHORT, SPEED, measured_seconds, store_rows, stored_rows, with_machine
 from scripts.config.arguments import Args
-from scripts.report.rendering import fills
+from scripts.report.figures import SERIES, legend_below, new_subplots
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 
 KEYS = SHORT
 COLUMNS = ("way", "fastest", "slowest", "ratio")
 BANDWIDTH, ALPHA, STACK = 1.75, 2.0, 10
 EPOCHS, BATCH, LR = 100, 16, 0.01
+FEATURES, CALLS, BATCHES = 10, 40, 8
+LABELS, OUTPUTS, BANDWIDTHS = ("independent", "correlated"), (1, 2, 4, 8, 16), (0.1, 0.5, 2.0)
+SIZES = (16, 32, 64, 100, 128, 192, 256, 384, 512, 1024)
+CASE = ("labels", "outputs", "bandwidth", "rows", "ours_us", "dense_us", "ratio")
 
 
 def train_plainly(data: RegressionData, seed: int, epochs: int) -> float:
@@ -78,8 +88,52 @@ def train_stack(data: list[RegressionData], seeds: list[int], epochs: int) -> li
     return [outcome.scores["test"]["rmse"] for outcome in results]
 
 
+def mix_densely(x: Tensor, y: Tensor, bandwidth: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Return a batch in which rows are mixed with partners of it, by all B x B weights."""
+    weight = torch.exp(-torch.cdist(y, y).square() / (2 * bandwidth**2))
+    partner = torch.multinomial(weight, 1)[:, 0]
+    lam = torch.from_numpy(rng.beta(ALPHA, ALPHA, (len(x), 1))).float()
+    return lam * x + (1 - lam) * x[partner], lam * y + (1 - lam) * y[partner]
+
+
+def cases(sizes: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the case of each row of the table; one output has nothing to correlate with."""
+    for labels, outputs, bandwidth, rows in itertools.product(LABELS, OUTPUTS, BANDWIDTHS, sizes):
+        if outputs > 1 or labels == LABELS[0]:
+            yield {"labels": labels, "outputs": outputs, "bandwidth": bandwidth, "rows": rows}
+
+
+def make_labels(labels: str, outputs: int, rows: int, seed: int) -> Tensor:
+    """Return labels `(rows, outputs)` float32 with standard deviations of about 1, correlated by 0.99 or not at all."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randn(rows, outputs, generator=generator)
+    return y if labels == LABELS[0] else 0.1 * y + 0.995 * torch.randn(rows, 1, generator=generator)
+
+
+def measure(case: dict[str, Any]) -> dict[str, Any]:
+    """Return the case with process microseconds of a call, the lower quartile of calls that take turns."""
+    batches = [
+        (torch.randn(case["rows"], FEATURES), make_labels(case["labels"], case["outputs"], case["rows"], seed))
+        for seed in range(BATCHES)
+    ]
+    rng = np.random.default_rng(0)
+    ways: tuple[Callable[[Tensor, Tensor], object], ...] = (
+        CMixup(case["bandwidth"], ALPHA, seed=0),
+        lambda x, y: mix_densely(x, y, case["bandwidth"], rng),
+    )
+    taken = np.empty((2, CALLS))
+    for call in range(-BATCHES, CALLS):  # the first calls warm up
+        x, y = batches[call % BATCHES]
+        for way in (0, 1) if call % 2 else (1, 0):
+            start = process_time_ns()
+            ways[way](x, y)
+            taken[way, max(call, 0)] = process_time_ns() - start
+    ours, dense = np.quantile(taken, 0.25, axis=1) / 1000
+    return {**case, "ours_us": f"{ours:.0f}", "dense_us": f"{dense:.0f}", "ratio": f"{ours / dense:.2f}"}
+
+
 def run(given: Args) -> None:
-    """Measure training of Airfoil in three ways; they take turns, so that a slow minute of the machine meets all."""
+    """Measure training of Airfoil in three ways, then batches; ways take turns, so that a slow minute meets all."""
     epochs, repeats = (1, 1) if given.switch("short") else (EPOCHS, 3)
     data = [Airfoil("all").load(seed) for seed in range(STACK)]
     ways: dict[str, tuple[Callable[[], object], int]] = {
@@ -94,7 +148,8 @@ def run(given: Args) -> None:
         for way, (low, high) in zip(ways, ends, strict=True)
     ]
     store_rows(given, "train", rows, COLUMNS)
-    batch.run(given)
+    sizes = SIZES[:1] if given.switch("short") else SIZES
+    store_rows(given, "batch", [measure(case) for case in cases(sizes)], CASE)
 
 
 @fills
@@ -103,3 +158,22 @@ def training_table() -> dict[str, dict[str, str]]:
     body = [[r["way"], r["fastest"], r["slowest"], f"{r['ratio']}x"] for r in stored_rows("train")]
     table = markdown_table(["way", "fastest, s", "slowest, s", "speed-up"], body)
     return {SPEED: {"training": with_machine(table, "train")}}
+
+
+@draws
+def batch_figure() -> dict[str, Figure]:
+    """Return the figure of all ratios over the rows of a batch, a panel for each number of outputs."""
+    frame = pd.DataFrame(stored_rows("batch")).astype({"outputs": int, "bandwidth": float, "rows": int, "ratio": float})
+    figure, (panels,) = new_subplots(1, len(OUTPUTS), (12, 3.4), sharex=True, sharey=True)
+    handles = {}
+    for axes, (outputs, group) in zip(panels, frame.groupby("outputs"), strict=True):
+        for (labels, bandwidth), line in group.groupby(["labels", "bandwidth"], sort=False):
+            look = {"linestyle": ("--", "-")[labels == LABELS[0]], "color": SERIES[BANDWIDTHS.index(bandwidth)]}
+            (handles[f"{labels}, bandwidth {bandwidth:g}"],) = axes.plot(line["rows"], line["ratio"], **look)
+        axes.axhline(1, color="black", linewidth=0.8)
+        title = f"{outputs} outputs" if outputs > 1 else "1 output"
+        axes.set(xscale="log", yscale="log", xlabel="rows of a batch", title=title)
+        axes.grid(visible=True, alpha=0.3)
+    panels[0].set_ylabel("CMixup / four lines, process time")
+    legend_below(figure, handles)
+    return {"benchmarks/batch.png": figure}

@@ -136,8 +136,7 @@ def regressor_intervals(e: Evidence) -> str:
 @sentence(SCIKIT_LEARN)
 def regressor_many_rows(e: Evidence) -> str:
     """How the regressor compares with CatBoost on the study's largest tables at all their rows."""
-    frame = e.frame(e.results / "benchmarks/scale.csv")
-    fits = frame[frame["data"] == "tables"].set_index(["model", "name"])
+    fits = e.frame(e.results / "benchmarks/scale.csv").set_index(["model", "name"])
     ours, base = fits.loc["tabular"], fits.loc[BASE]
     below = (ours["log_error"] < base["log_error"]).sum()
     require(len(ours) == len(base), "both on all")
@@ -154,7 +153,7 @@ def regressor_many_rows(e: Evidence) -> str:
 def many_rows_before(e: Evidence) -> str:
     """Seconds and errors of the largest tables before networks learned in fewer passes there."""
     before, now = (
-        frame[(frame["data"] == "tables") & (frame["model"] == "tabular")].set_index("name")
+        frame[frame["model"] == "tabular"].set_index("name")
         for frame in (e.frame(e.results / f"benchmarks/{name}.csv") for name in ("scale_before", "scale"))
     )
     changes = 100 * (now["log_error"] - before["log_error"]).dropna()

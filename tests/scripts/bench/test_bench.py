@@ -94,13 +94,11 @@ def test_coverage_and_width_are_means_over_outputs() -> None:
 
 def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is missing, or a table without the base, leaves a gap."""
-    row = {"data": "tables", "name": "loan_interest", "rows": "7500", "columns": "41"}
+    row = {"name": "loan_interest", "rows": "7500", "columns": "41"}
     fits = {"catboost": ("-0.5", "10.4", "400"), "tabular": ("-0.48", "20.6", "1250"), "xgboost": ("-0.53", "1", "300")}
-    rows = [row | {"model": m, **dict(zip(scale.COLUMNS[5:], values, strict=True))} for m, values in fits.items()]
-    rows += [rows[1] | {"name": "film_ratings"}, rows[0] | {"data": "grid", "name": "1000 x 10"}]
+    rows = [row | {"model": m, **dict(zip(scale.COLUMNS[4:], values, strict=True))} for m, values in fits.items()]
+    rows.append(rows[1] | {"name": "film_ratings"})
     monkeypatch.setattr(scale, "stored_rows", lambda _: rows)
     monkeypatch.setattr(scale, "with_machine", lambda table, _: table)
     *_, line = scale.scale_table()["results/estimators.md"]["scale"].splitlines()
     assert line == "| loan_interest, 7,500 x 41 | +2.0 |  | -3.0 | 21 / 10 / - | 1.2 / 0.4 |"
-    x, y, test, target = scale.grid_halves("50 x 7")
-    assert (x.shape, y.shape, test.shape, target.shape) == ((50, 7), (50, 1), (4000, 7), (4000, 1))

@@ -24,7 +24,6 @@ from scripts.config.compose import compose_train
 from scripts.config.parts import check_part, resolve_config
 from scripts.config.words import OWN
 from scripts.driver.cli import user_errors
-from scripts.driver.progress import print_page
 from scripts.records import names
 from scripts.records.csv_rows import read_csv, to_csv
 from scripts.records.experiment import RESULTS
@@ -165,7 +164,7 @@ def look_at(given: Args) -> None:
         ]
         for r, source in rows
     ]  # fmt: skip
-    print_page(f"{heading}\n\n{markdown_table(SHORT_HEAD, body, len(SHORT_HEAD))}\n")
+    print(f"{heading}\n\n{markdown_table(SHORT_HEAD, body, len(SHORT_HEAD))}\n")
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
     worth = f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
     print("partners: share of all rows that are partners in effect. itself: pairs of a row\n"
@@ -184,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with user_errors():
         given = parse_args(argv, KEYS, __doc__)
         if given.switch("check"):
-            print_page(check_bandwidths())
+            print(check_bandwidths())
         else:
             look_at(given)
 

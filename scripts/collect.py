@@ -27,7 +27,6 @@ from cmixup.metrics import metric_of
 from scripts.config.arguments import OUT, parse_args
 from scripts.config.words import split_names, typed_path
 from scripts.driver.cli import user_errors
-from scripts.driver.progress import print_page
 from scripts.driver.runs import RunFolder
 from scripts.records import names
 from scripts.records.csv_rows import plain_cell, to_csv
@@ -225,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
             write_atomically(stem.parent / f"{stem.name}{suffix}", content)
-        print_page(str(made[".md"]))
+        print(made[".md"])
         for line in left_out:
             print(f"left out: {line}", file=sys.stderr)
         print(f"Written: {stem}{', '.join(made)}")

@@ -22,7 +22,6 @@ from cmixup.files import write_atomically
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import bandwidth_warnings, user_errors
 from scripts.driver.job import Job, pick_device
-from scripts.driver.progress import print_page
 from scripts.plan.cells import TOO_LONG, collect_runs, estimate_minutes, plan_cells, published_lines, train_cells
 from scripts.plan.selection import Choice, changes_preset, swept_option
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
@@ -98,7 +97,7 @@ def show_experiment(experiment: Experiment, choice: Choice, cells: Sequence[Job]
     paths = {ending: Path(choice.out, below[ending], f"{stem}.{ending}") for ending in files}
     for ending, content in files.items():
         write_atomically(paths[ending], content)
-    print_page(str(files["md"]))
+    print(files["md"])
     print(f"\nWritten: {', '.join(map(str, paths.values()))}; runs in {choice.out}/runs")
 
 

@@ -48,8 +48,6 @@ def run_training(cfg: DictConfig) -> float:
     if job.pending:
         print_once(f"{name}: {line}" for line in job.dataset.problems())
     with ProgressDisplay(job.epochs, f"training {len(job.pending)} seed{'s' * (len(job.pending) != 1)}") as board:
-        if job.pending:
-            board.show(label)
         execute_together(
             [job],
             lambda epoch, rows: board.show(label, epoch, epochs, rows[0]),

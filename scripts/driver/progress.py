@@ -1,101 +1,69 @@
-"""Lines of a command on a terminal: progress with time left (occasional lines in a log), and pages of its width."""
+"""Progress of a command: a bar on a terminal, else occasional lines, with the time left."""
 
 from __future__ import annotations
 
-import math
 import sys
+import threading
 import time
 from collections.abc import Mapping
-from typing import NoReturn
 
-import rich.console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 EVERY = 15  # seconds between lines where there is no terminal
 
 
-class Console(rich.console.Console):
-    """rich's console, but for an output that nobody reads any more, as in `| head -1`: that is no error of its own."""
-
-    def on_broken_pipe(self) -> NoReturn:
-        """Let `scripts.driver.cli.user_errors` end the command, with status 0; called while the error is handled."""
-        raise  # noqa: PLE0704
-
-
-class ProgressDisplay(Progress):
-    """Bars for several jobs at once and one for all of them; without a terminal a line every `EVERY` seconds.
+class ProgressDisplay(tqdm):
+    """One bar for all jobs, beside it the last job's scores; without a terminal a line every `EVERY` seconds.
 
     `total` is that of all jobs together, in epochs or in another `unit`.
     """
 
+    monitor_interval = 0  # no thread of tqdm's
+    _lock = threading.RLock()  # tqdm's own needs a process where Python forks none
+
     def __init__(self, total: int, title: str, unit: str = "epochs"):
-        console = Console(file=sys.stderr)
+        form = "{desc}: {n_fmt}/{total_fmt} |{bar:16}| {elapsed}{postfix}"
+        off = not (sys.stderr and sys.stderr.isatty())
         super().__init__(
-            TextColumn(
-                "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
-            ),
-            BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=console, transient=True, expand=True, disable=not console.is_terminal,
-            get_time=time.monotonic, speed_estimate_period=math.inf,
-        )  # fmt: skip
-        self._all = self.add_task(title, total=total)
-        self._title, self._unit = title, unit
-        self._bars: dict[str, TaskID] = {}
-        self._epochs_begun: set[str] = set()  # jobs that have ended one
+            total=total, desc=title, disable=off, leave=False, dynamic_ncols=True, miniters=0, bar_format=form
+        )
+        self._title, self._unit, self._all, self._done, self._earlier = title, unit, total, 0, 0
+        self._begun: set[str] = set()  # jobs that have ended an epoch
+        self._first: dict[str, tuple[float, int]] = {}  # when the first step of a search, or of "" all, ended
         self._last_line = time.monotonic()
 
-    def show(self, job: str, done: int = 0, total: int | None = None, row: Mapping[str, float] | None = None) -> None:
-        """Show that `job` has begun, or how far it is: in the search before its first epoch, or in its epochs.
+    def show(self, job: str, done: int, total: int, row: Mapping[str, float] | None = None) -> None:
+        """Show how far `job` is: in the search before its first epoch, or in its epochs.
 
         Args:
-            job: its name. Until its first epoch it reads its data and, with some methods, searches.
-            done: steps of the search, or epochs, of `total`, None where neither has begun.
+            job: its name.
+            done: steps of the search, or epochs, of `total`.
             row: the history row of its first seed, of an epoch that has ended.
         """
-        if job not in self._bars:
-            self._bars[job] = self.add_task(f"{job}  reading data, searching", total=None)
-        if total is None:
-            return
-        bar, whole = self._bars[job], self._tasks[self._all]
         if row is None:
-            self.update(bar, completed=done, total=total, description=f"{job}  searching")
-            timed, text, more = bar, f"{job} searches before its first epoch, {done}/{total} steps", ""
+            timed, steps, ended, whole, more = job, done, done, total, ""
+            text = beside = f"{job} searches before its first epoch, {done}/{total} steps"
         else:
-            scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
-            if job not in self._epochs_begun:
-                self._epochs_begun.add(job)
-                self.reset(bar, total=total)
-                whole.completed += done - 1  # of a run that goes on: they say nothing of its pace
-            self.advance(self._all)
-            self.update(bar, completed=done, description=f"{scores}  {job}")
+            if job not in self._begun:
+                self._begun.add(job)
+                self._earlier += done - 1  # of a run that goes on: they say nothing of its pace
             if done == total:
-                self._epochs_begun.remove(job)
-                self.remove_task(self._bars.pop(job))
-            timed, text, more = self._all, f"{whole.completed:.0f}/{whole.total:.0f} {self._unit}", f"; {job} {scores}"
-        now, left = time.monotonic(), self._tasks[timed].time_remaining  # at the pace since its first step ended
-        if not self.console.is_terminal and now - self._last_line > EVERY:
+                self._begun.remove(job)  # its next seed may follow
+            self._done += 1
+            timed, steps, ended, whole = "", self._done, self._done + self._earlier, self._all
+            text = f"{ended}/{whole} {self._unit}"
+            scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
+            beside, more = f"{scores} {job}", f"; {job} {scores}"
+        now = time.monotonic()
+        began, first = self._first.setdefault(timed, (now, steps))
+        left = f", about {(now - began) / (steps - first) * (whole - ended):.0f} s left" if steps > first else ""
+        if self.disable and now - self._last_line > EVERY:
             self._last_line = now
-            self.say(f"{self._title}: {text}{'' if left is None else f', about {left:.0f} s left'}{more}")
+            self.say(f"{self._title}: {text}{left}{more}")
+        self.set_postfix_str(f"{beside}{left}", refresh=False)
+        self.update(self._done + self._earlier - self.n)
 
     def say(self, line: str) -> None:
-        """Print a line above the bars."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def print_page(text: str) -> None:
-    """Print a page of Markdown, laid out where standard output is a terminal."""
-    if sys.stdout and sys.stdout.isatty():
-        from rich.markdown import Markdown  # slow to import
-
-        Console().print(Markdown(text))
-    else:
-        print(text)
+        """Print a line above the bar."""
+        with self.external_write_mode(sys.stderr):
+            print(line, file=sys.stderr)

@@ -109,7 +109,6 @@ def train_item(item: Item, report: Report) -> Problem | None:
 
     `report` is called with what `ProgressDisplay.show` shows of this item.
     """
-    report(())
     try:
         if item.call:
             item.call(report)

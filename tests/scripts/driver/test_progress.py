@@ -46,7 +46,6 @@ def test_a_search_has_lines_with_the_time_that_it_needs_yet(
     capsys: pytest.CaptureFixture[str], seconds: dict[str, float]
 ) -> None:
     with progress.ProgressDisplay(2, "training") as board:
-        board.show("job")
         for step, seconds["now"] in ((1, 90.0), (2, 92.0), (10, 108.0), (11, 108.5)):  # 90 seconds of reading data
             board.show("job", step, 40)
         seconds["now"] = 200.0

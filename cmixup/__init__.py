@@ -9,8 +9,11 @@ from cmixup.adapters.batch import CMixup
 from cmixup.adapters.hidden import mixing_at
 from cmixup.adapters.pairs import PairBatchSampler, PairDataset
 from cmixup.errors import InputError
-from cmixup.mixing import Beta, mix
-from cmixup.sampling import BatchPartnerSampler, LabelSpace, PartnerSampler, bandwidth_for_fraction, diagnose
+from cmixup.mixing.lam import Beta
+from cmixup.mixing.linear import mix
+from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose
+from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler
+from cmixup.sampling.space import LabelSpace
 from cmixup.saved_run import load_run
 
 __all__ = [

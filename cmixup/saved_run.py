@@ -37,11 +37,6 @@ from cmixup.seeding import torch_seed
 WEIGHTS, MODEL = "checkpoint.pt", "model.json"
 BATCH_SIZE = 4096  # rows that are predicted at a time
 MODEL_FORMAT = "cmixup model 1"  # first key of MODEL
-#: Where classes are by now that earlier runs name elsewhere.
-MOVED = {
-    "models.fcn3.FCN3": "cmixup.networks.fcn3.FCN3",
-    "models.resnet.ResNet": "cmixup.networks.resnet.ResNet",
-}
 KNOWN = ("cmixup", "datasets", "models")  # packages whose classes a run may name
 #: Classes that read `preprocessing.json`, by its `format`; see `cmixup.inputs.preprocessing`.
 READERS = {
@@ -197,7 +192,6 @@ def _make_model(given: Mapping[str, Any], folder: Path, trust: bool) -> nn.Modul
 
 def _imported(name: str, source: Path, *, trust: bool) -> Any:
     """Return the class or function of this name; `source` is the file that names it."""
-    name = MOVED.get(name, name)
     module, _, attribute = name.rpartition(".")
     package = name.partition(".")[0]
     if not trust and package not in KNOWN:

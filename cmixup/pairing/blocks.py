@@ -22,14 +22,13 @@ class Blocks(KeepsState, Pairing):
         second: the second batch is a "permutation" of the batch, or "independent": as many distinct training rows.
     """
 
-    kept_state = ("_drawn", "_drawn_self", "_cost")
+    kept_state = ("_drawn", "_drawn_self")
 
     def __init__(self, k: int, second: str = "permutation"):
         super().__init__()
         self.k = check_count("k", k, 1)
         self.second = check_choice("second", second, ("permutation", "independent"))
         self._drawn = self._drawn_self = 0
-        self._cost = np.zeros(2)  # of the pairs as matched, and in the order drawn
 
     def check_batch(self, batch_size: int) -> None:
         if batch_size < self.k:
@@ -40,9 +39,6 @@ class Blocks(KeepsState, Pairing):
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> np.ndarray:
         """Return partners `(M,)`; they use the random numbers that `Permutation` uses."""
-        largest = int(order.sizes.max())
-        if self.k > largest:
-            raise InputError(f"k must be at most the batch size, got k {self.k} for batches of {largest} rows")
         n, permuted = self.n_rows, self.second == "permutation"
         second = [rng.permutation(b) if permuted else rng.choice(n, len(b), replace=False) for b in order.batches()]
         theirs = np.concatenate(second)
@@ -52,13 +48,8 @@ class Blocks(KeepsState, Pairing):
         return partners
 
     def diagnostics(self) -> dict[str, float | str]:
-        """Return the share of self pairs drawn, and the matched cost as a share of that in the order drawn."""
-        facts: dict[str, float | str] = {}
-        if self._drawn:
-            facts["self_probability"] = self._drawn_self / self._drawn
-        if self._cost[1] > 0:
-            facts["cost_ratio"] = float(self._cost[0] / self._cost[1])
-        return facts
+        """Return the share of self pairs drawn."""
+        return {"self_probability": self._drawn_self / self._drawn} if self._drawn else {}
 
     def _match(self, order: EpochBatches, theirs: np.ndarray) -> np.ndarray:
         partners = np.empty_like(theirs)
@@ -76,10 +67,7 @@ class Blocks(KeepsState, Pairing):
                 x = read(self._x, rows)
                 mine, other = torch.from_numpy(place.reshape(2, *part.shape))
                 cost = euclidean(x[mine], x[other]).double().square().numpy()  # (n, size, size)
-                chosen = assign(cost)
-                partners[part] = np.take_along_axis(theirs[part], chosen, axis=1)
-                self._cost[0] += np.take_along_axis(cost, chosen[:, :, None], axis=2).sum()
-                self._cost[1] += np.trace(cost, axis1=1, axis2=2).sum()
+                partners[part] = np.take_along_axis(theirs[part], assign(cost), axis=1)
         return partners
 
 

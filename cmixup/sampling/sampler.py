@@ -26,7 +26,6 @@ from cmixup.sampling.inputs import (
 from cmixup.sampling.space import LabelSpace, as_space, positive_numbers
 from cmixup.sampling.stream import StreamedSampler
 
-ANCHORS_PER_CHUNK = 1 << 20
 #: So many rows are drawn before it is said that each was its own partner.
 WATCHED = 64
 SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
@@ -106,13 +105,7 @@ class PartnerSampler:
         Returns:
             (N,) int64 indices into the labels, of the kind that `draw` returns.
         """
-        generator = numpy_rng(rng)
-        partners = np.empty(len(self), dtype=np.int64)
-        for s in range(0, len(self), ANCHORS_PER_CHUNK):  # so that N anchors are never held beside N partners
-            stop = min(s + ANCHORS_PER_CHUNK, len(self))
-            partners[s:stop] = self._algorithm.draw(np.arange(s, stop), generator)
-        self._warning.check(np.arange(len(self)), partners, self.bandwidth, len(self))
-        return as_kind_of(self._kind, partners)
+        return self.draw(np.arange(len(self)), rng)
 
     def probabilities(self, anchor: int) -> Floats:
         """Return the exact row P(.|anchor), (N,) float64 NumPy, in time O(N d)."""

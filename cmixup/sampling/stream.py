@@ -145,7 +145,7 @@ def _merge(a: _Drawn, b: _Drawn, kernel: Kernel, rng: np.random.Generator) -> _D
 class Rejection(SamplingAlgorithm):
     """An algorithm of accept/reject, of `at_once` anchors; those rejected in all rounds take their exact row."""
 
-    at_once = 1 << 62
+    at_once = 1 << 20
 
     def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
         self._streamed = StreamedSampler(labels, kernel, period)

@@ -41,16 +41,14 @@ class EpochBatches:
         yield from np.split(self.index, np.cumsum(self.sizes)[:-1])
 
 
-def shuffled(n: int, batch_size: int, rng: np.random.Generator, *, drop_last: bool = False) -> EpochBatches:
-    """Return an epoch with each of `n` rows once, in random order; `drop_last` leaves out a smaller last batch."""
-    sizes = _sizes(n, batch_size, drop_last)
-    return EpochBatches(rng.permutation(n)[: sizes.sum()], sizes)
+def shuffled(n: int, batch_size: int, rng: np.random.Generator | None, *, drop_last: bool = False) -> EpochBatches:
+    """Return an epoch with each of `n` rows once, in random order, or without `rng` in their own.
 
-
-def sequential(n: int, batch_size: int, *, drop_last: bool = False) -> EpochBatches:
-    """Return an epoch with each of `n` rows once, in their own order; `drop_last` leaves out a smaller last batch."""
+    `drop_last` leaves out a smaller last batch.
+    """
     sizes = _sizes(n, batch_size, drop_last)
-    return EpochBatches(np.arange(sizes.sum()), sizes)
+    rows = np.arange(n) if rng is None else rng.permutation(n)
+    return EpochBatches(rows[: sizes.sum()], sizes)
 
 
 def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Generator) -> EpochBatches:

@@ -12,7 +12,7 @@ A method is an `nn.Module`, so that its state can be saved: tensors that `loss` 
 parameters, and numbers that draws or steps count are its extra state (`get_extra_state`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from cmixup.data import RegressionData, Split, Tasks
 from cmixup.errors import InputError
 from cmixup.seeding import Streams
-from cmixup.training.batch import Batch, EpochBatches, PredictFn, sequential, shuffled
+from cmixup.training.batch import Batch, EpochBatches, PredictFn, shuffled
 from cmixup.training.losses import SQUARED, Loss, squared_error, squared_errors
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.optim import descend
@@ -84,9 +84,7 @@ class Method(nn.Module):
         self, train: Split, batch_size: int, streams: Streams, *, drop_last: bool, shuffle: bool = True
     ) -> EpochBatches:
         """Return the rows of the next epoch in batches. Methods that draw rows by domain ignore `shuffle`."""
-        if not shuffle:
-            return sequential(len(train), batch_size, drop_last=drop_last)
-        return shuffled(len(train), batch_size, streams.order, drop_last=drop_last)
+        return shuffled(len(train), batch_size, streams.order if shuffle else None, drop_last=drop_last)
 
     def step(self, stack: ModelStack, batch: Batch) -> Tensor:
         """Take one optimiser step and return the detached loss; for inner steps or networks of the method's own."""
@@ -162,27 +160,18 @@ def per_run(method: Method) -> tuple[str, ...]:
     return tuple(name for name in names if not getattr(getattr(method, name), "in_step", False))
 
 
-def check_alike(methods: Sequence[Method]) -> None:
-    """Raise `InputError` if methods that are not fitted yet differ in what a stack takes from the first of them.
+def shared_options(method: Method) -> str:
+    """Return what a stack takes from the first of its methods, as text: what is not in `per_run`, of parts, too.
 
-    These are their class and every attribute that is a number, a word, a list, true, false or None, their parts' too,
-    but for the options of `per_run`.
+    These are classes and attributes that are a number, a word, a list, true, false or None.
     """
-    first, *others = ({f".{name}": value for name, value in _plain(m, per_run(m))} for m in methods)
-    for other in others:
-        for name in sorted(first.keys() | other.keys()):
-            ours, theirs = (repr(options.get(name)) for options in (first, other))  # as text, so that NaN equals itself
-            if ours != theirs:
-                raise InputError(f"all runs of a stack need the same method{name}, got {ours} and {theirs}")
-
-
-def _plain(whole: object, left_out: Sequence[str] = ()) -> Iterator[tuple[str, object]]:
-    yield "class", type(whole).__name__
-    children = dict(whole.named_children()) if isinstance(whole, nn.Module) else {}
-    for name, value in (vars(whole) | children).items():
-        if name in left_out:
-            yield f"{name}.class", type(value).__name__
-        elif isinstance(value, (int, float, str, list, tuple, type(None))) and not name.startswith("_"):
-            yield name, value
-        elif name in children or (not name.startswith("_") and not callable(value) and hasattr(value, "__dict__")):
-            yield from ((f"{name}.{key}", inside) for key, inside in _plain(value))
+    apart, options = per_run(method), []
+    for path, part in method.named_modules():
+        inside = path.partition(".")[0] in apart
+        plain = {
+            name: value for name, value in vars(part).items()
+            if not inside and isinstance(value, (int, float, str, list, tuple, type(None)))
+            and not name.startswith("_") and name not in apart
+        }  # fmt: skip
+        options.append((path, type(part).__name__, plain))
+    return repr(options)

@@ -15,7 +15,7 @@ from cmixup.errors import InputError
 from cmixup.metrics import NAIVE, evaluate, evaluate_normal, metric_of
 from cmixup.training.batch import EpochBatches, domain_batches, join_draws
 from cmixup.training.losses import check_label_scaling, joined, mean_names
-from cmixup.training.method import Method, check_alike, check_data
+from cmixup.training.method import Method, check_data, shared_options
 from cmixup.training.model_stack import unstack_modules
 from cmixup.training.settings import TrainSettings
 from cmixup.training.training import Failure, Run, SearchCallback, Training, TrainState
@@ -87,7 +87,8 @@ class Stack:
                 state = TrainState(**self._saved["train"])
                 self._started -= state.seconds
             for epoch in range(state.epoch + 1, settings.epochs + 1):
-                state.begin_epoch(epoch, training.method.selects_from, metric.worst)
+                if epoch == training.method.selects_from:
+                    state.best.fill_(metric.worst)  # the scores are forgotten, their weights are not
                 # Rates come first, since RC-Mixup takes steps while its epoch is drawn.
                 training.models.optimizer.lr = [settings.lr_at(epoch, lr) for lr in training.rates]
                 orders, draws = zip(*(draw_epoch(run, settings) for run in training.runs), strict=True)
@@ -151,11 +152,11 @@ def stacks(
     """Check all runs, then yield them in stacks to train, each once its methods are fitted: bad input is refused then.
 
     Runs whose method and model allow it and whose splits have the same shapes are one stack, with the same numbers as
-    alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack.
+    alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack. Methods may
+    differ there in the parts that they draw with (`Method.per_run`), such as a bandwidth.
 
     Args:
-        runs: runs of one method and one architecture, stacked only if their splits are equally large. In a stack only
-            options of the parts that their method draws with (`Method.per_run`) may differ, such as a bandwidth.
+        runs: runs of one architecture.
         checkpoints: save the state every so many epochs (`every`, `save`), and go on from it where there is one
             (`load`): the numbers are those of a run that was never interrupted. See `scripts.driver.checkpoints`.
     """
@@ -164,15 +165,12 @@ def stacks(
         check_label_scaling(settings.label_scaling, type(run.method).__name__, domains=run.method.domains)
         run.method.fit_by(settings.fitted_by.for_labels(run.data.train.y))
         run.method.check_batch(settings.batch_size)
-    groups = _grouped(runs)
-    for places in groups:
-        check_alike([runs[k].method for k in places])
-    for places in groups:
+    for places in grouped(runs):
         yield Stack(places, [runs[k] for k in places], settings, torch.device(device), checkpoints)
 
 
-def _grouped(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the places of the runs of each stack: those of like shapes, and each alone that does not stack."""
+def grouped(runs: Sequence[Run]) -> list[list[int]]:
+    """Return the places of the runs of each stack: of like methods and shapes, and each alone that does not stack."""
     groups: dict[object, list[int]] = {}
     for place, run in enumerate(runs):
         splits = (run.data.train, run.data.val, run.data.test)
@@ -180,7 +178,7 @@ def _grouped(runs: Sequence[Run]) -> list[list[int]]:
         if able and all(split.stackable for split in splits):
             domains = len(set(run.data.train.domain.tolist())) if run.method.domains else 0
             shapes = [(tuple(getattr(split.x, "shape", ())), tuple(split.y.shape)) for split in splits]
-            groups.setdefault((domains, *shapes), []).append(place)
+            groups.setdefault((shared_options(run.method), domains, *shapes), []).append(place)
         else:
             groups["alone", place] = [place]
     return list(groups.values())

@@ -52,11 +52,6 @@ class TrainState:
         none = torch.zeros(size, dtype=torch.int64)
         return cls(0, 0.0, best, none, [[] for _ in range(size)], going=list(range(size)))
 
-    def begin_epoch(self, epoch: int, selects_from: int, worst: float) -> None:
-        """Forget the best scores, not their weights, where `epoch` is the first whose weights may be selected."""
-        if epoch == selects_from:
-            self.best.fill_(worst)
-
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
         """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation."""
         steps, count = losses.shape

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cmixup.data import RegressionData, Split
-from cmixup.sampling import PartnerSampler
+from cmixup.sampling.sampler import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
 from scripts.analysis.runs import RESULTS_KEY, write_analysis

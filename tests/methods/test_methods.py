@@ -7,9 +7,9 @@ import torch
 
 from cmixup.methods.local_mixup import LocalMixup
 from cmixup.methods.mix import Mix
-from cmixup.mixing import mix
 from cmixup.mixing.base import Mixing
 from cmixup.mixing.lam import Beta, Constant
+from cmixup.mixing.linear import mix
 from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.decay import Threshold
 from cmixup.pairing.representation import RepresentationDistance

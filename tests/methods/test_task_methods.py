@@ -16,7 +16,7 @@ from cmixup.methods.erm import ERM
 from cmixup.methods.maml import MAML, InnerLoop, Mixed, adapt
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
-from cmixup.mixing import mix
+from cmixup.mixing.linear import mix
 from cmixup.pairing.support import SupportLabels, SupportUniform
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from cmixup.errors import InputError
-from cmixup.mixing import mix
 from cmixup.mixing.lam import Beta, Constant, TaskBeta
+from cmixup.mixing.linear import mix
 from cmixup.training.batch import EpochBatches, shuffled
 from cmixup.training.method import squared_error
 from tests.helpers import refuses

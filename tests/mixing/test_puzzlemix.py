@@ -16,12 +16,14 @@ from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
 from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
+from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.batch import Batch, EpochBatches
 from cmixup.training.method import squared_error
 from cmixup.training.trainer import Run, train
 from tests.helpers import (
     assert_same,
+    assert_states_close,
     assert_states_equal,
     checkpoints,
     epoch_batches,
@@ -280,6 +282,17 @@ def test_pairs_with_several_block_counts_are_mixed_as_alone() -> None:
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     straight = train([puzzle_run()], settings(epochs=2))
     assert_same(interrupted(lambda: [puzzle_run()], checkpoints(tmp_path), 1, epochs=2), straight)
+
+
+def test_a_stack_takes_the_gradients_of_its_runs() -> None:
+    def runs(*seeds: int) -> list[Run]:
+        parts = Uniform(), Beta(2.0), "input", PuzzleMix()
+        return [make_run(Mix(*parts), seed, picture_data(), lambda *_: FCN3((3, *SIZE), 1, 16)) for seed in seeds]
+
+    for seed, ours in enumerate(train(runs(0, 1), settings())):
+        (alone,) = train(runs(seed), settings())
+        assert (ours.stack, alone.stack) == (2, 1)
+        assert_states_close(ours.state_dict, alone.state_dict, 1e-5)
 
 
 def refused_run(layer: str, data: Any, *model: Any) -> Run:

@@ -18,7 +18,6 @@ from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.representation import RepresentationDistance, encode
 from cmixup.pairing.whole_pool import WholePool
 from cmixup.training.batch import Batch, EpochBatches, read_rows, shuffled
-from cmixup.training.trainer import train
 from tests.helpers import (
     assert_states_equal,
     composed,
@@ -29,7 +28,6 @@ from tests.helpers import (
     make_stack,
     make_training,
     refuses,
-    settings,
 )
 from tests.sampling.goodness import p_value
 
@@ -304,10 +302,3 @@ def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.Monkey
         WholePool(0.3, every=0)
     with pytest.raises(InputError, match="needs 2 training rows or more, got 1"):
         WholePool(0.3).fit(make_split(1))
-
-
-@pytest.mark.parametrize("pairing", [RepresentationDistance, WholePool])
-def test_a_stack_over_bandwidths_is_refused_where_the_stack_draws(pairing: Any) -> None:
-    runs = [make_run(Mix(pairing(bandwidth), Beta(2.0)), seed) for seed, bandwidth in enumerate((0.1, 9.0))]
-    with pytest.raises(InputError, match=r"need the same method\.pairing\.bandwidth, got 0.1 and 9.0"):
-        train(runs, settings(epochs=1))

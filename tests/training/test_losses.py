@@ -21,7 +21,7 @@ from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.inputs import InputDistance
 from cmixup.pairing.label import LabelDistance
 from cmixup.pairing.representation import RepresentationDistance
-from cmixup.sampling import diagnose
+from cmixup.sampling.bandwidth import diagnose
 from cmixup.seeding import Streams
 from cmixup.training.losses import GAUSSIAN, SQUARED, LabelScaling, joined, mean_names, variance_of
 from cmixup.training.method import Method

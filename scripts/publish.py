@@ -100,8 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         store = Path(given["store"]) if "store" in given else None
         written = publish_store(store, RESULTS) if store else publish_runs(given.out, RESULTS)
         print(f"{len(written)} files written to {RESULTS / 'runs'}")
-        for name in rendering.render_everything():
-            print(f"the records no longer support this sentence, which says why: {name}")
+        rendering.render_everything()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -86,27 +85,21 @@ def rendered_texts(root: Path) -> dict[str, str]:
 
 
 def stale_texts(root: Path = ROOT) -> list[str]:
-    """Return the texts below `root` that differ from a fresh rendering, then the sentences that no longer hold."""
+    """Return the texts below `root` that differ from a fresh rendering."""
     texts = rendered_texts(root)
-    stale = [name for name, text in texts.items() if not (root / name).is_file() or (root / name).read_text() != text]
-    return stale + [f"sentence {name}" for text in texts.values() for name in UNSUPPORTED.findall(text)]
+    return [name for name, text in texts.items() if not (root / name).is_file() or (root / name).read_text() != text]
 
 
-def render_everything() -> list[str]:
-    """Write every figure, file and page; return the sentences that no longer hold."""
-    texts = rendered_texts(ROOT)
-    for name, text in texts.items():
+def render_everything() -> None:
+    """Write every figure, file and page."""
+    for name, text in rendered_texts(ROOT).items():
         write_atomically(ROOT / name, text)
     for function in FIGURES:
         write_figures(function())
-    return [name for text in texts.values() for name in UNSUPPORTED.findall(text)]
 
 
 SPAN = re.compile(r'(?<!`)<span id="([\w-]+)">(.*?)</span>', re.DOTALL)
 MARKED = re.compile(r"(<!-- (\w+):begin [^\n]*-->\n)(.*?)(<!-- \2:end -->)", re.DOTALL)
-WIDTH = 120
-#: Stands in a page in place of a sentence that published runs contradict.
-UNSUPPORTED = re.compile(r"\*\*\[([\w-]+): the records no longer support")
 
 
 def page_places(page: str) -> list[str]:
@@ -115,26 +108,11 @@ def page_places(page: str) -> list[str]:
 
 
 def splice_page(page: str, parts: Mapping[str, str]) -> str:
-    """Return a page with every part in its place: between its markers, or in its span, whose text is wrapped anew.
+    """Return a page with every part in its place, between its markers or in its span.
 
     A part without a place, or a place without a part, is an `InputError`.
     """
     if wrong := sorted(set(page_places(page)) ^ set(parts)):
         raise InputError(f"every place of a page must have its part, and every part a place: not so {', '.join(wrong)}")
     page = MARKED.sub(lambda m: f"{m[1]}{parts[m[2]]}\n{m[4]}", page)
-    return SPAN.sub(lambda m: _fill_span(m, parts[m[1]]), page)
-
-
-def _fill_span(span: re.Match[str], text: str) -> str:
-    """Return a span with its text, wrapped from where the span begins; a row of a table stays one line."""
-    begin, before = f'<span id="{span[1]}">', span.string[span.string.rfind("\n", 0, span.start()) + 1 : span.start()]
-    if before.startswith("|"):
-        return f"{begin}{text}</span>"
-    indent = re.match(r" *(?:- )?", before)
-    assert indent
-    column = 0 if "</span>" in before else len(before)  # a span that ends on this line may end elsewhere now
-    lines = textwrap.wrap(
-        begin.replace(" ", "\0") + text, WIDTH, initial_indent="\0" * column, subsequent_indent=" " * indent.end(),
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-    return "\n".join(lines)[column:].replace("\0", " ") + "</span>"
+    return SPAN.sub(lambda m: f'<span id="{m[1]}">{parts[m[1]]}</span>', page)

@@ -28,7 +28,7 @@ from scripts.report.study_evidence import (
     summaries_table,
 )
 from scripts.stats.effects import BASE, Effect, sign_text
-from scripts.stats.intervals import LOWER, interval_text
+from scripts.stats.intervals import interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2, Rules, load_rules
 from scripts.study.try_method import degenerate_splits, method_summary
@@ -103,7 +103,6 @@ def study_parts() -> dict[str, dict[str, str]]:
             "summaries": summaries_table(lead),
             "tuned": effect_table(rows_of(TUNED)),
             "untuned": effect_table(rows_of("no search")),
-            "asked": asked_before(),
             "networks": effect_table(rows_of(*NETWORKS.values()), named=True),
             **tuning_facts(read_settings(PROTOCOL2), load_rules()),
         },
@@ -134,20 +133,6 @@ def effect_table(rows: Iterable[Row], *, named: bool = False) -> str:
         body.append(["" if where == last else where, row.title, mean, sign_text(row.effect)])
         last = where
     return markdown_table(["setting", "method", f"mean change, {unit}", "lower on (p of sign test)"], body, left=2)
-
-
-def asked_before() -> str:
-    """Return the answers to the questions that the rules without a search asked before their first run."""
-    questions = {
-        "With 100 training rows, is C-Mixup better than ERM": ("rows100", ("cmixup_alpha02", "cmixup_alpha2")),
-        "With 100 training rows and noisy labels, is mixup better": ("rows100_noise", ("mixup_alpha02",)),
-    }
-    answers = []
-    for question, (condition, methods) in questions.items():
-        ways = [row.effect.direction() for row in rows_of("no search")
-                if row.setting.condition.name == condition and row.method in methods]  # fmt: skip
-        answers.append(f"{question}? {'Yes' if LOWER in ways else 'No'}.")
-    return " ".join(answers)
 
 
 def tuning_facts(settings: Sequence[Setting], rules: Rules) -> dict[str, str]:

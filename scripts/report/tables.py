@@ -16,8 +16,8 @@ from scripts.records.csv_rows import read_csv
 from scripts.records.experiment import RESULTS, Experiment, all_experiments, load_experiment, paper_rows, stands_for
 from scripts.records.rescored import table_runs
 from scripts.records.run_tables import FACTS, options_text
-from scripts.report.rendering import fills, writes
-from scripts.report.result_table import ResultTable, make_block, markdown_table, table_page, to_table_csv
+from scripts.report.rendering import writes
+from scripts.report.result_table import ResultTable, make_block, table_page, to_table_csv
 
 
 def make_table(
@@ -157,22 +157,3 @@ def _published_page(experiment: Experiment, tables: Sequence[ResultTable]) -> st
     command = f"`make {target} PRESET={tables[-1].preset}` trains one."
     end = f"{absent}All presets, scores and differences are in {files}; {command}"
     return f"{table_page(replace(tables[0], missing=[]), *tables[1:], linked=True)}\n{end}\n"
-
-
-#: Of results/paper/hyperparameters.csv, by the title of a column.
-HYPERPARAMETERS = {
-    "alpha": "alpha_beta", "bandwidth": "bandwidth_sigma", "mixed": "mixup_type", "learning rate": "lr",
-    "batch size": "batch_size",
-}  # fmt: skip
-MIXED = {"mixup": "inputs", "ManiMix": "hidden layer", "CutMix": "inputs, by CutMix"}
-
-
-@fills
-def hyperparameter_parts() -> dict[str, dict[str, str]]:
-    """Return the table of the hyperparameters that the paper prints, a row a dataset."""
-    printed: dict[str, dict[str, str]] = {}
-    for row in read_csv(RESULTS / "paper" / "hyperparameters.csv"):
-        if row["source"].startswith("paper tab:hyperameter"):
-            printed.setdefault(row["dataset"], {})[row["key"]] = MIXED.get(row["value"], row["value"])
-    body = [[dataset, *(values[key] for key in HYPERPARAMETERS.values())] for dataset, values in printed.items()]
-    return {"docs/reproducing.md": {"hyperparameters": markdown_table(["dataset", *HYPERPARAMETERS], body)}}

@@ -7,7 +7,7 @@ from typing import Any
 
 from scripts.config.compose import part_file
 from scripts.records import names
-from scripts.report.evidence import Evidence, Query, Sample, published_evidence, sample_difference
+from scripts.report.evidence import Evidence, Query, published_evidence, sample_difference
 from scripts.report.paper.findings import enough_decimals
 from scripts.report.paper.statements import published_statements
 from scripts.report.paper.verdicts import recorded_query
@@ -73,29 +73,25 @@ def difference_parts() -> dict[str, dict[str, str]]:
 
 
 def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
-    width = {"crime": 4.0, "skillcraft": 1.0}.get(dataset)
     same: Query = {"from": "authors", "dataset": dataset, "metric": metric}
-    ours, erm = e.find({**same, "method": "cmixup", "bandwidth": width}), e.find({**same, "method": "erm"})
+    ours, erm = (e.find({**same, "method": method}) for method in ("cmixup", "erm"))
     d = sample_difference(ours, erm) if ours and erm else None
     return f"{interval_text(d, enough_decimals(d, 3))}, n = {d.n}" if d else "—"
 
 
 def airfoil_table(e: Evidence) -> str:
     """Return Airfoil's errors in the paper, in its code and in ours."""
-    columns: list[tuple[str, Sample, Sample]] = [
-        ("the paper", e.paper("table1", "airfoil", "erm"), e.paper("table1", "airfoil", "cmixup")),
-        ("its code, run by us", e.authors("airfoil", "erm"), e.authors("airfoil", "cmixup")),
-        (
-            "ours, preset released",
-            e.runs("table1", "airfoil", "released", "erm"),
-            e.runs("table1", "airfoil", "released", "cmixup"),
-        ),
-    ]
-    head = ["Airfoil, test RMSE", *(f"{title}, n = {erm.summary.n}" for title, erm, _ in columns)]
+    sources: dict[str, Query] = {
+        "the paper": {"from": "paper", "experiment": "table1"}, "its code, run by us": {"from": "authors"},
+        "ours, preset released": {"experiment": "table1", "preset": "released"},
+    }  # fmt: skip
+    erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
+                 for method in ("erm", "cmixup"))  # fmt: skip
+    head = ["Airfoil, test RMSE", *(f"{title}, n = {one.summary.n}" for title, one in zip(sources, erm, strict=True))]
     body = [
-        ["ERM", *(f"{erm.mean:.3f}" for _, erm, _ in columns)],
-        ["C-Mixup", *(f"{ours.mean:.3f}" for _, _, ours in columns)],
-        ["C-Mixup minus ERM", *(interval_text(sample_difference(ours, erm)) for _, erm, ours in columns)],
+        ["ERM", *(f"{one.mean:.3f}" for one in erm)],
+        ["C-Mixup", *(f"{one.mean:.3f}" for one in ours)],
+        ["C-Mixup minus ERM", *map(interval_text, map(sample_difference, ours, erm))],
     ]
     return markdown_table(head, body, left=1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from scripts.records import names
-from scripts.report.evidence import Evidence, Query, Sample, published_evidence, require, sentence
+from scripts.report.evidence import Query, Sample, published_evidence
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, interval_text, paired_or_none
@@ -19,7 +19,6 @@ PRESET = {"rcf_mnist": "cpu"}  # of all others `released`
 ORDERS = ("one order", "reshuffled")
 RESHUFFLED = {"rcf_mnist"}  # whose preset reshuffles; that of the others does not
 OURS, AUTHORS = "", ", the authors' code"
-WIDTHS = {"skillcraft": 1.0, "crime": 4.0}  # of C-Mixup in the authors' code
 CHANGES = dict(zip(ORDERS, ("", "need_shuffle=True"), strict=True))  # to that code: the one line
 
 
@@ -29,8 +28,7 @@ def order_sample(dataset: str, order: str, method: str, metric: str, code: str =
     options = {} if as_preset else {"train.shuffle": order == ORDERS[1]}
     query: Query = {"experiment": "table3" if as_preset else "shuffling", "preset": preset, "options": options}
     if code == AUTHORS:
-        width = WIDTHS.get(dataset) if method == "cmixup" else None
-        query = {"from": "authors", "bandwidth": width, "change": CHANGES[order]}
+        query = {"from": "authors", "change": CHANGES[order]}
     return published_evidence().find({**query, "dataset": dataset, "method": method, "metric": metric})
 
 
@@ -64,25 +62,4 @@ def shuffling_parts() -> dict[str, dict[str, str]]:
                 shown = (paired_or_none(other.values, one.values), *found)
                 title = names.dataset_title(dataset) + ", worst domain" * metric.startswith("worst") + code
                 body.append([title, str(found[2].n), *(interval_text(one, decimals) for one in shown)])
-    return {"results/findings.md": {"shuffling": markdown_table(HEAD, body, left=1)}}
-
-
-@sentence("results/README.md")
-def shuffling_decided(_: Evidence) -> str:
-    """What reshuffling leaves of C-Mixup's gain out of distribution."""
-    parts = []
-    for dataset, decimals in (("skillcraft", 2), ("crime", 4)):
-        if not (ours := gains(dataset, "rmse")):
-            continue
-        theirs = gains(dataset, "rmse", AUTHORS)
-        require(all(d[0].high < 0 < d[2].low for d in (ours, theirs)), "a gain in one order, and an interaction")
-        one, other, change = (interval_text(d, decimals) for d in ours)
-        seeds = f"{names.dataset_title(dataset)} ({ours[2].n} seeds)"
-        parts.append(f"{seeds}: from {one} to {other}, a change of {change}")
-    require(bool(parts), "both orders are published")
-    worst = [interval_text(gains(d, "worst_rmse")[1], n) for d, n in (("skillcraft", 2), ("crime", 4))]
-    return (
-        "The released code never reshuffles rows where domains are held out. Reshuffling moves C-Mixup minus ERM "
-        f"towards 0. {'. '.join(parts)}. It does so in the authors' code, too. In the worst domains C-Mixup is "
-        f"ahead of reshuffled ERM: {worst[0]} on SkillCraft, {worst[1]} on Crime"
-    )
+    return {"results/README.md": {"shuffling": markdown_table(HEAD, body, left=1)}}

@@ -1,4 +1,4 @@
-"""Verdicts of our runs on the published differences of results/artefacts.yaml, and the map of artefacts on pages.
+"""Verdicts of our runs on the published differences of results/artefacts.yaml.
 
 "First is better than second" is judged twice by 95 % intervals: the direction by that of our difference, the magnitude
 by that of ours minus the paper's.
@@ -7,7 +7,6 @@ by that of ours minus the paper's.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +19,6 @@ from scripts.plan.selection import recorded_under, selected_seeds
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
 from scripts.report.evidence import Evidence, Query, Sample, experiment_of, sample_difference
-from scripts.report.rendering import fills
-from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Difference, Interval, of_interval, unpaired_difference
 
 FILE = "artefacts.yaml"
@@ -36,20 +33,16 @@ REPRODUCES, SMALL, UNDECIDED = "reproduces", "no clear gain", "undecided"  # out
 
 @dataclass(frozen=True)
 class Artefact:
-    """A table, figure or theorem of the paper: an entry of results/artefacts.yaml, whose head explains each key."""
+    """A table of the paper beside our runs: an entry of results/artefacts.yaml, whose head explains each key."""
 
     paper: str
-    what: str
-    command: str
+    decides: str
     experiment: str = ""
     presets: list = field(default_factory=list)
     options: dict = field(default_factory=dict)
     gain: list = field(default_factory=list)
     worst: bool = False
     compare: dict = field(default_factory=dict)
-    decides: str = ""
-    words: str = ""
-    links: dict = field(default_factory=dict)
 
 
 def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
@@ -215,17 +208,3 @@ def recorded_query(name: str, query: Query) -> Query:
     experiment, dataset = experiment_of(name), query["dataset"]
     ours = stands_for(experiment, dataset, query["method"])
     return {**query, "method": ours, "experiment": recorded_under(experiment, ours, dataset)}
-
-
-HEAD = ("in the paper", "what it shows", "command", "see")
-
-
-@fills
-def map_part() -> dict[str, dict[str, str]]:
-    """Return the map: which command makes each table and figure of the paper, and where it stands."""
-    rows = []
-    for artefact in load_artefacts():
-        what = f"{artefact.what}; {artefact.words}" if artefact.words else artefact.what
-        links = ", ".join(f"[{text}]({link})" for text, link in artefact.links.items())
-        rows.append([re.sub(r" \(tab:[^)]*\)", "", artefact.paper), what, f"`make {artefact.command}`", links])
-    return {f"{RESULTS.name}/README.md": {"map": markdown_table(HEAD, rows, left=len(HEAD))}}

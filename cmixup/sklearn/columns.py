@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
-from cmixup.sklearn.frames import as_frame, in_numbers
+from cmixup.sklearn.frames import as_frame, column_of, in_numbers, replaced
 from cmixup.tables.levels import Level, distinct, level_of, level_places
 
 #: The levels of a column of categories, or None for a column of numbers.
@@ -65,21 +65,14 @@ def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     results see `in_numbers`.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
-    X, kinds = in_numbers(X, [place for place, column_levels in enumerate(levels) if column_levels is not None])
-    if all(column_levels is None for column_levels in levels):
-        return X, kinds
-    X = X.copy(deep=False) if hasattr(X, "iloc") else np.array(X, dtype=object)
-    for place, column_levels in enumerate(levels):
-        if column_levels is None:
-            continue
-        column, name = _levels(X, place), X.columns[place] if hasattr(X, "columns") else place
-        places = level_places(f"column {name} of X", _counts(column), column_levels)
-        codes = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
-        if hasattr(X, "iloc"):
-            X.isetitem(place, codes)
-        else:
-            X[:, place] = codes
-    return X, kinds
+    categories = {place: known for place, known in enumerate(levels) if known is not None}
+    X, kinds = in_numbers(X, categories)
+    names, codes = getattr(X, "columns", range(len(levels))), {}
+    for place, known in categories.items():
+        column = _levels(X, place)
+        places = level_places(f"column {names[place]} of X", _counts(column), known)
+        codes[place] = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
+    return replaced(X, codes), kinds
 
 
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
@@ -138,7 +131,7 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
 
 def _levels(X: Any, place: int) -> list[Level | None]:
     """Return the values of a column as levels, None where one is missing."""
-    return [level_of(v) for v in (X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place])]
+    return [level_of(value) for value in column_of(X, place)]
 
 
 def _counts(column: Sequence[Level | None]) -> Counter[Level]:

@@ -46,7 +46,7 @@ class Trained:
     weights: dict[str, Tensor]  # state of the `MLP`, of the epoch that was chosen
     errors: Floats  # of the rows held out, by the loss of standardised labels; averaged over outputs
     best_epoch: int  # the epoch that was chosen, from 1; 0 if training diverged
-    losses: list[float]  # the mean training loss of each epoch; NaN where it was not trained any more
+    losses: list[float]  # the mean training loss of each epoch until it stopped
 
 
 def bandwidths_for(asked: Bandwidth, labels: Floats, unit: float, settings: Settings) -> list[float]:
@@ -146,7 +146,7 @@ class Networks:
             with torch_seed(streams.init):
                 self.models.append(MLP(sizes, encoding))
             pairing = WeightedLabels(rows.y[index], rows.weight[index], bandwidth)
-            method = Mix(pairing, Beta(settings.alpha), settings.layer) if self.mixed else ERM()
+            method = Mix(pairing, Beta(settings.alpha)) if self.mixed else ERM()
             method.error = error
             method.fit(run_data, self.models[-1], streams)
             self.methods.append(method)
@@ -164,16 +164,15 @@ class Networks:
         score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
         best_epoch, fell, falls = torch.zeros((3, size), dtype=torch.int64)
         stopped = torch.zeros(size, dtype=torch.bool)
-        losses: list[Tensor] = []
+        curves: list[list[float]] = [[] for _ in range(size)]
 
         with threads(settings.threads), torch.enable_grad():
             for epoch in range(1, settings.epochs + 1):
-                places = self.places
-                losses.append(torch.full((size,), torch.nan, dtype=torch.float64))
-                losses[-1][places] = self.run_epoch()
-                score_text = ""
+                places, losses, score_text = self.places, self.run_epoch(), ""
+                for place, loss in zip(places, losses.tolist(), strict=True):
+                    curves[place] += [] if stopped[place] else [loss]
                 if settings.early_stopping or epoch == settings.epochs:
-                    errors, now = self.errors(), losses[-1][places]
+                    errors, now = self.errors(), losses
                     if errors.numel():
                         now = (errors * self.shares[places]).sum(dim=1)
                         score_text = f", {now.mean():.4f} held out"
@@ -195,15 +194,16 @@ class Networks:
                         self.stack.load_best(waited[places].to(settings.device))
                         self.rates = (settings.lr * FALL**falls).tolist()
                 if settings.verbose:
-                    mean = losses[-1].nanmean()
-                    print(f"epoch {epoch}: {settings.loss.name} error {mean:.4f}{score_text}", flush=True)  # noqa: T201 - asked
+                    line = f"epoch {epoch}: {settings.loss.name} error {losses.nanmean():.4f}{score_text}"
+                    print(line, flush=True)  # noqa: T201 - asked for
                 if bool(stopped.all()):
                     break
                 self.go_on_with([place for place in places if not stopped[place]])
-        curves = torch.stack(losses, dim=1).tolist()
+        self.whole.put_best(self.stack, self.places)
+        weights = [self.whole.best_weights(place) for place in range(size)]
         return [
-            Trained(weights, kept[e, : self.held_rows[e]].numpy(), int(best_epoch[e]), curves[e])
-            for e, weights in enumerate(self.best_weights())
+            Trained(weights[e], kept[e, : self.held_rows[e]].numpy(), int(best_epoch[e]), curves[e])
+            for e in range(size)
         ]
 
     def run_epoch(self) -> Tensor:
@@ -239,11 +239,6 @@ class Networks:
             before, kept = self.stack, [self.places.index(place) for place in places]
             self._build(places)
             self.stack.take(before, kept)
-
-    def best_weights(self) -> list[dict[str, Tensor]]:
-        """Return the weights of each network that `stack.keep_best` kept."""
-        self.whole.put_best(self.stack, self.places)
-        return [self.whole.best_weights(place) for place in range(len(self.models))]
 
     def _build(self, places: list[int]) -> None:
         models, settings = [self.models[place] for place in places], self.settings

@@ -78,35 +78,45 @@ def as_array(name: str, values: Any) -> Any:
     return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
 
 
+def column_of(X: Any, place: int) -> Any:
+    """Return a column of a frame or an array."""
+    return X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place]
+
+
+def replaced(X: Any, columns: Mapping[int, Any]) -> Any:
+    """Return a frame or an array with other columns at some positions."""
+    if not columns:
+        return X
+    frame = hasattr(X, "iloc")
+    X = X.copy(deep=False) if frame else np.array(X, dtype=object)
+    for place, values in columns.items():
+        if frame:
+            X.isetitem(place, values)
+        else:
+            X[:, place] = values
+    return X
+
+
 def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
     """Return a table whose columns of dates, durations and times are days, NaN for gaps; and the kind of each column.
 
     A kind is as of `days_of`, or `NO_TIMES`. The columns at the positions `categorical` stay; another one of a frame
     that holds text raises `InputError`.
     """
-    if isinstance(X, list | tuple) and np.ndim(X) == 2:
-        X = np.asarray(X)
-    kinds = [NO_TIMES] * (np.shape(X)[1] if np.ndim(X) == 2 else 0)
+    X = np.asarray(X) if isinstance(X, list | tuple) and np.ndim(X) == 2 else X
+    kinds, found = [NO_TIMES] * (np.shape(X)[1] if np.ndim(X) == 2 else 0), dict[int, Any]()
     if not hasattr(X, "iloc"):
         kind = getattr(getattr(X, "dtype", None), "kind", "")
-        if kind == "O" and X.ndim == 2:
-            X = X.copy()
-            for place in set(range(X.shape[1])) - set(categorical):
-                _check_column(X[:, place], place)
-                X[:, place], kinds[place] = _numbers(X[:, place], place)
         times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
-        return (X, kinds) if times is None else (times[0], [times[1]] * len(kinds))
-    frame = X
-    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        if place in categorical or getattr(dtype, "kind", "O") in "biuf":
-            continue
-        column = X.iloc[:, place]
-        _check_column(column, name)
-        numbers, kinds[place] = _numbers(column, name)
-        if numbers is not column:
-            frame = X.copy(deep=False) if frame is X else frame
-            frame.isetitem(place, numbers)
-    return frame, kinds
+        if times is not None:
+            return times[0], [times[1]] * len(kinds)
+        if kind != "O":
+            return X, kinds
+    dtypes, names = getattr(X, "dtypes", [None] * len(kinds)), getattr(X, "columns", range(len(kinds)))
+    for place, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
+        if place not in categorical and getattr(dtype, "kind", "O") not in "biuf":
+            found[place], kinds[place] = _numbers(column_of(X, place), name)
+    return replaced(X, found), kinds
 
 
 def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: Sequence[object]) -> None:
@@ -117,33 +127,35 @@ def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: S
 
 
 def _numbers(column: Any, name: Any) -> tuple[Any, str]:
-    """Return a column of times as days, one of objects without values that NumPy has no number for, and its kind."""
+    """Return a column of times as days, one of objects without values that NumPy has no number for, and its kind.
+
+    Text that is no number raises `InputError`, and so does another object in a frame.
+    """
+    kind, frame = getattr(column.dtype, "kind", "O"), hasattr(column, "iloc")
+    for value in column if kind in "OUT" and str(column.dtype) != "category" else ():
+        if isinstance(value, str) and not _is_number(value):
+            raise InputError(_advice(column, name, value))
     if (times := days_of(column)) is not None:
         return times
-    if getattr(column.dtype, "kind", "O") != "O":
+    if kind != "O":
         return column, NO_TIMES
     missing = [is_missing(value) for value in column]
     for value, unknown in zip(column, missing, strict=True):
-        if hasattr(column, "iloc") and not (unknown or _is_number(value)):  # scikit-learn's error names no column
+        if frame and not (unknown or _is_number(value)):  # scikit-learn's error names no column
             raise InputError(f"column {format_value(str(name))} of X must hold numbers, got {format_value(value)}")
     fill = any(missing) and column.dtype == object
     return np.where(missing, np.nan, np.asarray(column, dtype=object)) if fill else column, NO_TIMES
 
 
-def _check_column(column: Any, name: Any) -> None:
-    """Raise `InputError` if a column that is no category holds text that is no number."""
-    if getattr(column.dtype, "kind", "O") not in "OUT" or str(column.dtype) == "category":
-        return
-    text = next((v for v in column if isinstance(v, str) and not _is_number(v)), None)
-    if text is None:
-        return
+def _advice(column: Any, name: Any, text: str) -> str:
+    """Return the line on a column of text: how it becomes categories, or numbers that it is written for."""
     cure, place = "", f"X[{str(name)!r}]"
     if hasattr(column, "iloc"):
         from cmixup.tables.columns import read_column
 
         if form := read_column(column).form:
             cure = f"; as numbers or days it is as_numbers({place}, {form!r})[0] of cmixup.tables.columns"
-    raise InputError(
+    return (
         f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
         f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in categorical_features{cure}'
     )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import relu
 
-from cmixup.backbone import Blockwise, StackLinear
+from cmixup.backbone import StackLinear
 from cmixup.sampling.inputs import Floats
 
 
@@ -34,43 +34,29 @@ class Pieces:
         return len(self.column)
 
 
-class MLP(Blockwise):
-    """Fully connected layers with ReLU between them, initialised as PyTorch does.
+class MLP(nn.Module):
+    """Fully connected layers with ReLU between them, initialised as PyTorch does; they stack.
 
     Args:
         sizes: numbers of features, hidden units and outputs, two or more.
-        pieces: features that are added to the inputs, after the mix point "input".
-
-    Attributes:
-        layers: the mix points: "input", and "block1", "block2", ... after each hidden layer.
+        pieces: features that are added to the inputs.
     """
 
     stackable = True
 
-    def __init__(self, sizes: Sequence[int], pieces: Pieces | None = None):
+    def __init__(self, sizes: Sequence[int], pieces: Pieces):
         super().__init__()
-        self.pieces = pieces or (lambda x: x)
-        widths = [sizes[0] + (len(pieces) if pieces else 0), *sizes[1:]]
+        self.pieces = pieces
+        widths = [sizes[0] + len(pieces), *sizes[1:]]
         self.linears = nn.ModuleList(StackLinear(n, m, dtype=torch.float32) for n, m in pairwise(widths))
-        self.layers = mix_points(len(sizes) - 2)  # type: ignore[misc]  # of its own, where other backbones share theirs
-        self.default_layer = "block1" if len(sizes) > 2 else None  # type: ignore[misc]
 
-    def run(self, state: Tensor, first: int, last: int) -> Tensor:
-        state = self.pieces(state) if first == 0 < last else state
-        for linear in list(self.linears)[first:last]:
-            state = relu(linear(state))
+    def forward(self, x: Tensor) -> Tensor:
+        """Return predictions `(..., B, outputs)` for inputs `(..., B, features)`."""
+        first, *others = self.linears
+        state = first(self.pieces(x))
+        for linear in others:
+            state = linear(relu(state))
         return state
-
-    def pool(self, state: Tensor) -> Tensor:
-        return state if len(self.linears) > 1 else self.pieces(state)  # a linear model has no block to add them in
-
-    def head(self, features: Tensor) -> Tensor:
-        return self.linears[-1](features)
-
-
-def mix_points(hidden: int) -> tuple[str, ...]:
-    """Return the mix points of a network with so many hidden layers."""
-    return ("input", *(f"block{k}" for k in range(1, hidden + 1)))
 
 
 def arrays_of(members: Sequence[dict[str, Tensor]]) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -19,7 +19,6 @@ from cmixup.errors import (
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
 from cmixup.sklearn.losses import Loss, check_loss
-from cmixup.sklearn.network import mix_points
 from cmixup.sklearn.transforms import check_transform
 
 #: `patience` where it is left out, below so many rows.
@@ -94,7 +93,6 @@ class Settings:
     lr: float
     weight_decay: float
     alpha: float
-    layer: str
     early_stopping: bool
     patience: int  # 0 for None
     device: torch.device
@@ -118,10 +116,6 @@ def settings_of(estimator: Any) -> Settings:
     if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):
         raise InputError(f"hidden_layer_sizes must be whole numbers, got {given!r}")
     hidden = tuple(check_count("hidden_layer_sizes", size, 1, "whole numbers") for size in sizes)
-    layer = "block1" if estimator.layer == "hidden" else estimator.layer
-    names = mix_points(len(hidden))
-    if layer not in names:
-        raise InputError(f"layer must be one of hidden, {', '.join(names)}, got {estimator.layer!r}")
     check_transform(estimator.target_transform)
     if not 0 < (share := as_number("validation_fraction", estimator.validation_fraction)) < 1:
         raise InputError(f"validation_fraction must lie between 0 and 1, got {share!r}")
@@ -134,7 +128,7 @@ def settings_of(estimator: Any) -> Settings:
         blend=estimator.blend is not None, loss=loss, epochs=check_count("epochs", estimator.epochs, 1),
         batch_size=check_count("batch_size", estimator.batch_size, 1), lr=check_positive("lr", estimator.lr),
         weight_decay=check_nonnegative("weight_decay", estimator.weight_decay),
-        alpha=check_positive("alpha", estimator.alpha), layer=layer,
+        alpha=check_positive("alpha", estimator.alpha),
         early_stopping=check_flag("early_stopping", estimator.early_stopping),
         patience=0 if estimator.patience is None else check_count("patience", estimator.patience, 1),
         device=device_of(estimator.device),

@@ -20,7 +20,7 @@ from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import Trees, check_trees, tree_levels
 
-FORMAT = "cmixup.sklearn.TabularRegressor/10"
+FORMAT = "cmixup.sklearn.TabularRegressor/11"
 #: The parts of a fitted estimator that have fields, by the names of the attributes that hold them.
 KINDS: dict[str, Any] = {
     "_table": Table, "_table.transform": Transform, "_intervals": Intervals, "_trees": Trees, "_intervals.trees": Trees
@@ -78,9 +78,7 @@ def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     What JSON has no form for is {kind: content}.
     """
     if isinstance(value, np.ndarray):
-        if value.dtype == object:
-            return {"names": value.tolist()}
-        arrays[name] = value
+        arrays[name] = value.astype(str) if value.dtype == object else value  # names
         return {"array": name}
     if name in KINDS and value is not None:
         value = value._asdict() if isinstance(value, Trees) else vars(value)
@@ -105,8 +103,6 @@ def _given(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     ((kind, content),) = value.items()
     if kind == "array":
         return arrays[content]
-    if kind == "names":
-        return np.array(content, dtype=object)
     if kind == "tuple":
         return tuple(_given(name, content, arrays))
     start = f"{name}." if name else ""

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partialmethod
 from itertools import zip_longest
 from os import PathLike
-from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
+import torch
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -69,7 +70,6 @@ class TabularRegressor(MemberMean):
             "auto", ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
             (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
         alpha: lambda is drawn from Beta(alpha, alpha) for each row.
-        layer: "input", "hidden" (after the first hidden layer, Manifold Mixup) or "block1", "block2", ...
         epochs: passes over the training rows, at most.
         batch_size: rows a step.
         lr: learning rate of Adam.
@@ -82,9 +82,9 @@ class TabularRegressor(MemberMean):
             there on it is half the best epoch, from 2 to 10, with four times `batch_size` and twice `lr`, and a
             network that has waited goes on with its best weights, at 0.3 of its learning rate and with a quarter of
             its patience; twice.
-        n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles, after
-            the mix point "input" (piecewise-linear encoding, Gorishniy et al. 2022); fewer for small or wide tables,
-            see `pieces_of`; 0 for none.
+        n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles
+            (piecewise-linear encoding, Gorishniy et al. 2022), of mixed rows where networks mix; fewer for small or
+            wide tables, see `pieces_of`; 0 for none.
         categorical_features: columns that hold categories, as in `HistGradientBoostingRegressor`: "from_dtype" for
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
         blend: the models of each member beside its network, trained on the same rows and without mixing: "trees" are
@@ -128,7 +128,7 @@ class TabularRegressor(MemberMean):
     def __init__(
         self, hidden_layer_sizes: tuple[int, ...] = (128, 128), *, members: int = 5, loss: str = "squared",
         quantiles: Sequence[float] = (0.05, 0.5, 0.95), target_transform: Any = None,
-        bandwidth: Bandwidth = "validated", alpha: float = 2.0, layer: str = "input", epochs: int = 200,
+        bandwidth: Bandwidth = "validated", alpha: float = 2.0, epochs: int = 200,
         batch_size: int = 64, lr: float = 1e-3, weight_decay: float = 0.0, early_stopping: bool = True,
         validation_fraction: float = 0.1, patience: int | None = None, n_pieces: int = 32,
         categorical_features: Any = "from_dtype", blend: Any = "trees", cv: Any = None, verbose: bool = False,
@@ -136,7 +136,7 @@ class TabularRegressor(MemberMean):
     ) -> None:  # fmt: skip
         self.hidden_layer_sizes, self.members = hidden_layer_sizes, members
         self.loss, self.quantiles, self.target_transform = loss, quantiles, target_transform
-        self.bandwidth, self.alpha, self.layer = bandwidth, alpha, layer
+        self.bandwidth, self.alpha = bandwidth, alpha
         self.epochs, self.batch_size, self.lr, self.weight_decay = epochs, batch_size, lr, weight_decay
         self.early_stopping, self.validation_fraction, self.patience = early_stopping, validation_fraction, patience
         self.n_pieces, self.categorical_features = n_pieces, categorical_features
@@ -223,7 +223,8 @@ class TabularRegressor(MemberMean):
         self.validation_scores_ = np.sqrt(losses) if self.loss == "squared" else losses
         self.best_epoch_ = [network.best_epoch for network in networks]
         curves = list(zip_longest(*(network.losses for network in networks), fillvalue=np.nan))
-        self.n_epochs_, self.loss_curve_ = len(curves), np.nanmean(curves, axis=1).tolist()
+        self.n_epochs_ = len(curves)
+        self.loss_curve_ = torch.tensor(curves, dtype=torch.float64).nanmean(dim=1).tolist()
         self.coefs_, self.intercepts_ = arrays_of([network.weights for network in networks])
 
     def _fit_blend(self, rows: Rows, parts: Sequence[Part], held: Sequence[Inputs], **given: Any) -> None:
@@ -251,13 +252,6 @@ class TabularRegressor(MemberMean):
             self._trees = trees
 
 
-def _with_defaults(method: Any, **defaults: Any) -> Any:
-    """Return a method with other defaults of arguments that are given by name."""
-    other = FunctionType(method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__)
-    other.__kwdefaults__, other.__annotations__ = method.__kwdefaults__ | defaults, method.__annotations__
-    return other
-
-
 class CMixupRegressor(TabularRegressor):
     """Five networks trained with C-Mixup (Yao et al. 2022): `TabularRegressor` that always mixes, and without trees.
 
@@ -266,4 +260,4 @@ class CMixupRegressor(TabularRegressor):
     It has `bandwidth="auto"` and `blend=None` for defaults, and is the same otherwise.
     """
 
-    __init__ = _with_defaults(TabularRegressor.__init__, bandwidth="auto", blend=None)
+    __init__ = partialmethod(TabularRegressor.__init__, bandwidth="auto", blend=None)

@@ -80,7 +80,7 @@ def predict_trees(trees: Trees, x: Floats, levels: Sequence[Levels], members: Se
     known = np.full((len(level_sets(levels)), 8), 2**32 - 1, dtype=np.uint32)  # a level that is not is NaN by now
     places = np.arange(len(levels), dtype=np.uint32)
     for out, rows, member in zip(predicted, x, members, strict=True):
-        inputs = _in_codes(rows[None], levels, trees.codes[[member]])[0]
+        inputs = _in_codes(rows, levels, trees.codes[member])
         for tree in np.flatnonzero(sizes[:, 0] == member):
             nodes = trees.nodes[first_node[tree] : first_node[tree] + sizes[tree, 2]]
             sets = trees.sets[first_set[tree] : first_set[tree] + sizes[tree, 3]]
@@ -133,14 +133,12 @@ def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: i
 
 
 def _in_codes(x: Floats, levels: Sequence[Levels], codes: Floats) -> Floats:
-    """Return columns (M, n, d) as the trees of members take them: categories first, by the `codes` of `Trees`."""
+    """Return columns (n, d) as the trees of a member take them: categories first, by its codes (L,), see `Trees`."""
     sets = level_sets(levels)
-    counts = np.array([len(levels[place] or ()) for place in sets], dtype=np.int64)
-    chosen = x[..., sets]
-    known = chosen >= 0  # neither missing nor new
-    place = np.where(known, chosen + np.cumsum(counts) - counts, -1).astype(np.int64)
-    padded = np.concatenate([codes, np.full((len(codes), 1), np.nan)], axis=1)
-    return np.concatenate([padded[np.arange(len(x))[:, None, None], place], np.delete(x, sets, axis=2)], axis=2)
+    counts = np.array([len(levels[column] or ()) for column in sets], dtype=np.int64)
+    chosen = x[:, sets]
+    place = np.where(chosen >= 0, chosen + np.cumsum(counts) - counts, -1)  # -1: missing or new
+    return np.hstack([np.append(codes, np.nan)[place.astype(np.int64)], np.delete(x, sets, axis=1)])
 
 
 def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[str, Any]]) -> Trees:
@@ -153,7 +151,7 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
         column_codes[seen] = np.arange(len(seen))
         codes.append(column_codes)
     all_codes = np.concatenate([np.empty(0), *codes])
-    inputs, even = _in_codes(x[None], levels, all_codes[None])[0], bool((weight == weight[0]).all())
+    inputs, even = _in_codes(x, levels, all_codes), bool((weight == weight[0]).all())
     nodes, sets = [np.empty(0, PREDICTOR_RECORD_DTYPE)], [np.empty((0, 8), np.uint32)]
     sizes: list[Ints] = [np.empty((0, 4), np.int64)]
     starts = np.zeros((1, len(options)))
@@ -166,9 +164,9 @@ def _of_member(rows: Rows, levels: Sequence[Levels], options: Sequence[Mapping[s
             categorical_features=list(range(len(codes))) or None, early_stopping=False, random_state=0, **further
         )
         share = None if even else weight[known] / weight[known].mean()
-        seen = inputs[known]
-        seen[:, (~np.isnan(seen)).sum(axis=0) < max(LEAF_ROWS, len(seen) // SAMPLED)] = 0.0  # none known: not binned
-        model.fit(seen, labels[known], sample_weight=share)
+        given = inputs[known]
+        given[:, (~np.isnan(given)).sum(axis=0) < max(LEAF_ROWS, len(given) // SAMPLED)] = 0.0  # none: not binned
+        model.fit(given, labels[known], sample_weight=share)
         starts[0, output] = float(np.ravel(model._baseline_prediction)[0])  # noqa: SLF001 - kept nowhere else
         for (tree,) in model._predictors:  # noqa: SLF001
             nodes.append(tree.nodes)

@@ -84,7 +84,6 @@ BAD = [
     ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
     ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
     ({"alpha": 0}, "alpha must be a finite number above 0, got 0"),
-    ({"layer": "block2"}, "layer must be one of hidden, input, block1, got 'block2'"),
     ({"lr": "0.1"}, "lr must be a number, got '0.1'"),
     ({"early_stopping": "yes"}, "early_stopping must be True or False, got 'yes'"),
     ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1, got 1.0"),

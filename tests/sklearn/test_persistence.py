@@ -27,7 +27,7 @@ def fitted(**options: Any) -> TabularRegressor:
     [
         {"bandwidth": "validated"},
         {"bandwidth": ("std", 0.3), "random_state": None},
-        {"bandwidth": np.inf, "hidden_layer_sizes": (), "layer": "input"},
+        {"bandwidth": np.inf, "hidden_layer_sizes": ()},
         {"bandwidth": ["fraction", 0.5], "early_stopping": False},
     ],
 )

@@ -13,7 +13,7 @@ from cmixup.files import SERIES_FORMAT
 from cmixup.inputs.preprocessing import Preprocessing, with_units
 from cmixup.inputs.spread import VANISH, is_new, warn_of_new
 from cmixup.tables.columns import as_words, checked_columns, checked_numbers, level_codes, read_column
-from cmixup.tables.steps import MONTHLY, grid, places, step_of, text_of
+from cmixup.tables.steps import CURE, MONTHLY, grid, own_step, places, step_of, text_of
 from cmixup.tables.written import TIME
 
 FILLS = ("none", "previous", "linear")
@@ -121,7 +121,9 @@ class SeriesPreprocessing(Preprocessing):
         call, longest = max(every.values(), key=lambda one: len(one[1]))
         step = self.step or step_of(times[longest], call)
         return [
-            self._on_grid(word, rows.iloc[place], frame.index[place], step, call)
+            self._on_grid(
+                word, rows.iloc[place], frame.index[place], own_step(times[place], step) if self.id else step, call
+            )
             for word, (call, place) in every.items()
         ]
 
@@ -145,7 +147,7 @@ class SeriesPreprocessing(Preprocessing):
         if (wrong := (place < 0) | np.append(False, np.diff(place) <= 0)).any():
             k = int(np.argmax(wrong))
             where = f"{source}, row {numbers[k]}: {text_of(times[k])}"
-            raise InputError(f"{where} is not on the steps of {step} that others have")
+            raise InputError(f"{where} is not on the steps of {step} that others have{CURE}")
         every = grid(times[0], int(place[-1]) + 1, step)
         missing = np.setdiff1d(np.arange(len(every)), place)
         if len(missing) and (self.fill == "none" or len(missing) > len(times)):
@@ -258,7 +260,15 @@ def _of_clock(times: pd.Index, name: str, frame: pd.DataFrame | None = None) -> 
     They are those of a series, some of them doubled, with its table; or those that are missing.
     """
     if not isinstance(times, pd.DatetimeIndex):
-        return ""
+        found = dict[float, str]()  # columns of whole numbers from 1 on, by their largest
+        for column, cells in (pd.DataFrame() if frame is None else frame).items():
+            values = pd.to_numeric(cells, errors="coerce")
+            found |= {values.max(): str(column)} if values.min() == 1 and values.max() == values.nunique() else {}
+        if 12 not in found:
+            return ""
+        day = next((f"frame[{found[most]!r}]" for most in (31, 30, 29, 28) if most in found), "1")
+        date = f"frame['date'] = pd.to_datetime(dict(year=frame[{name!r}], month=frame[{found[12]!r}], day={day}))"
+        return f": {found[12]} is the month, it seems; all become one column by {date}"
     doubled = times if frame is None else times[times.duplicated()]
     read = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"
     if ((doubled.day_of_week == 6) & (doubled.hour < 4) & doubled.month.isin([3, 4, 9, 10, 11])).all():

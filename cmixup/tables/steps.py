@@ -18,7 +18,9 @@ LAST = 31  # day of a month: also the last one of shorter months
 #: Steps of pandas with a row in each month.
 MONTHS: dict[str, Any] = {"MS": pd.offsets.MonthBegin(), "ME": pd.offsets.MonthEnd(),
           "BMS": pd.offsets.BMonthBegin(), "BME": pd.offsets.BMonthEnd()}  # fmt: skip
-LEAST_MONTH, LEAST_PART = pd.Timedelta(days=28), pd.Timedelta(days=7)
+LEAST_MONTH, LEAST_PART = pd.Timedelta(days=28), pd.Timedelta(days=5)
+MOST_PARTS = 6  # of a month
+CURE = "; dataset.time=row counts rows as steps"
 CLOSE = 0.01  # of a step of numbers: rounding
 
 
@@ -32,7 +34,7 @@ def step_of(times: pd.Index, source: str) -> str:
         if near.sum() > len(near) / 2:
             return f"{middle * length[near].mean():.12g}"
         most = f"the most common one, {middle:g}, is between {near.sum()} of {len(times)} rows"
-        raise InputError(f"{source} has no regular step: {most}")
+        raise InputError(f"{source} has no regular step: {most}{CURE}")
     length, count = Counter(times[1:] - times[:-1]).most_common(1)[0]
     if length == pd.Timedelta(days=1) and len(times) > 5 and (times.day_of_week < 5).all():
         return "B"
@@ -44,7 +46,7 @@ def step_of(times: pd.Index, source: str) -> str:
         return step
     if count <= len(times) / 2:
         most = f"the most common one, {length}, is between {count} of {len(times)} rows"
-        raise InputError(f"{source} has no regular step: {most}")
+        raise InputError(f"{source} has no regular step: {most}{CURE}")
     days, rest = divmod(length, pd.Timedelta(days=1))
     return _name(length if rest else f"{days}D")
 
@@ -59,12 +61,22 @@ def _every(times: pd.DatetimeIndex) -> int:
 
 
 def _monthly(times: pd.DatetimeIndex) -> str:
-    """Return the step of one to three rows a month, on days of their own; nothing if that is none."""
-    months, days = 12 * times.year + times.month, np.where(times.is_month_end, LAST, times.day)
+    """Return the step of one row or a few a month, on days of their own; nothing if that is none."""
+    months, days, most = 12 * times.year + times.month, times.day, times.days_in_month.min()
     if len(set(months)) == len(times):
-        return f"{_every(times)}M on {int(np.median(days))}"
-    days = np.where(days > times.days_in_month.min(), LAST, days) if LAST in days else days
-    return f"1M on {','.join(map(str, np.unique(days)))}" if len(np.unique(days)) in (2, 3) else ""
+        return own_step(times, f"{_every(times)}M on {LAST}")
+    if (days > most).any():  # the last days of months, which others do not have
+        days = np.where((days > most) | times.is_month_end, LAST, days)
+    days = np.unique(days)
+    return f"1M on {','.join(map(str, days))}" if len(set(months)) > 2 and len(days) <= MOST_PARTS else ""
+
+
+def own_step(times: Any, step: str) -> str:
+    """Return the step of one of several series: one row a month on any day is on the day that most of its own have."""
+    match = MONTHLY.fullmatch(step)
+    if not match or "," in match[2]:
+        return step
+    return f"{match[1]}M on {np.bincount(np.where(times.is_month_end, LAST, times.day)).argmax()}"
 
 
 def places(times: pd.Index, step: str) -> np.ndarray:

@@ -4,7 +4,7 @@ A form is a text of its own, and kept with a run:
 
 - a number as an example, with the signs that group thousands and begin decimals, and its unit: "1,234.5 kg", "1234.5 %"
 - a date as `strptime` has it, or `ISO`, which takes any offset from UTC; `WEEK` and `QUARTER` are at their first day
-- whole numbers as times: "%Y%m%d", "%Y%m" and "s since 1970" (also ms, us, ns)
+- whole numbers as times: "%Y%m%d", "%Y%m" (also with hours, minutes and seconds) and "s since 1970" (also ms, us, ns)
 - `TIME` of day, with or without am and pm, and `DURATION`, such as "2 days 03:00:00", "1h 30m" or "P1DT2H"
 """
 
@@ -22,17 +22,20 @@ from cmixup.sampling.inputs import Floats
 #: Dates of numbers alone, whose day or month comes first: of 03/04/2024 the day, unless some day of the column cannot.
 DAY_FIRST = tuple(
     f"%d{sign}%m{sign}{year}{clock}"
-    for sign in "./-" for year in ("%Y", "%y") for clock in ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+    for sign in "./-" for year in ("%Y", "%y")
+    for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 )  # fmt: skip
 #: Other spellings of dates, which are tried in turn.
 STRPTIME = (
     *("%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"),
     *("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%d-%b-%y", "%m/%Y", "%b %Y", "%B %Y", "%b-%y", "%YM%m"),
-    *("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S"),
+    *("%d-%b-%Y", "%d-%b-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d%b%Y", "%Y.%m.%d", "%b %d %Y", "%B %d %Y"),
+    *("%d %b %Y %H:%M", "%d %b %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S"),
 )
-#: Whole numbers as times: how many of a unit since 1970 are a day, by the form, and dates without a sign between.
+#: Whole numbers as times: how many of a unit since 1970 are a day, by the form, and dates without a sign between
+#: with the number that a year is.
 SINCE = {f"{unit} since 1970": 86_400 * times for unit, times in (("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9))}
-PLAIN = ("%Y%m%d", "%Y%m")
+PLAIN = {"%Y%m": 100, "%Y%m%d": 1e4, "%Y%m%d%H": 1e6, "%Y%m%d%H%M": 1e8, "%Y%m%d%H%M%S": 1e10}
 ISO, WEEK, QUARTER, TIME, DURATION = "ISO 8601", "ISO week", "quarter", "time of day", "duration"
 THOUSANDS = {"comma": ",", "point": ".", "blank": " ", "apostrophe": "'"}
 #: A number, and one with a sign, letters or a second number beside it, such as 545k, <0.1, ="5", 5.4+-0.1 or 5-6.
@@ -52,7 +55,8 @@ SIGNS = str.maketrans(
 SYMBOLS = "$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd\u20aa\u20ba\u20ab\u20b4\u0e3f\u20b1\u00a2\u20a6\u20b5\u20bf"
 CODES = "USD|EUR|GBP|CHF|JPY|CNY|RMB|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BRL|ZAR|MXN|SGD|HKD|KRW|TRY|ILS"
 MONEY = rf"(?:[A-Z]{{0,3}}[{SYMBOLS}]|{CODES}|(?:Fr|Rs|kr)\.?)"
-UNIT = rf"(?:[^\W\d_]|[%\u2030\u00b0\"{SYMBOLS}])[^\W_]*(?:[/.^%\u00b0\u00b7*-][^\W_]+)*\.?(?: [^\W\d_]+\.?)?"
+SMALL = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f"  # digits and fractions, which are no unit
+UNIT = rf"(?:[^\W\d_{SMALL}]|[%\u2030\u00b0\"{SYMBOLS}])[^\W_]*(?:[/.^%\u00b0\u00b7*-][^\W_]+)*\.?(?: [^\W\d_]+\.?)?"
 CLOCK = re.compile(r"(-)?(\d{1,3})(?::(\d\d))?(?::(\d\d(?:[.,]\d+)?))? ?(?:([ap])\.?m\.?)?", re.IGNORECASE)
 WEEKS = re.compile(r"(\d{4})[- ]?W(\d{1,2})(?:-?([1-7]))?", re.IGNORECASE)
 QUARTERS = re.compile(r"(\d{4})[-/ ]?Q([1-4])|Q([1-4])[-/ ]?(\d{4})", re.IGNORECASE)
@@ -129,25 +133,27 @@ def _in_order(forms: list[str], words: Sequence[str], dayfirst: Any) -> Reading 
 def form_of_times(numbers: Floats) -> str:
     """Return the form of numbers that are times: 20240131, 202401, since 1970, or nothing of other numbers."""
     words = [str(int(number)) for number in numbers]
-    for form, low, high in (("%Y%m%d", 17e6, 22e6), ("%Y%m", 17e4, 22e4)):
-        if ((numbers > low) & (numbers < high) & (numbers == np.floor(numbers))).all() and _fits(words, form):
+    for form, year in PLAIN.items():
+        whole = (numbers > 1700 * year) & (numbers < 2200 * year) & (numbers == np.floor(numbers))
+        if whole.all() and _fits(words, form):
             return form
     years = numbers.min() / 365.25, numbers.max() / 365.25
     return next((form for form, day in SINCE.items() if years[0] > 10 * day and years[1] < 130 * day), "")
 
 
 def _nearly(words: Sequence[str], thousands: str, decimal: str) -> str:
-    """Return a line if most words are numbers or times of one form, but for some without a digit or a unit."""
-    for left_out, cure in (
-        (r"\D*", "dataset.missing=[{}] takes it for unknown"),
-        (r"\D*|[-+.,\d]*", "give all one unit"),
-    ):
-        others = [word for word in words if re.fullmatch(left_out, word)]
-        most = [word for word in words if not re.fullmatch(left_out, word)]
-        if MANY_WORDS <= len(most) > len(others) > 0 and (form := reading_of(most, thousands, decimal).form):
-            return f"read as levels, since {others[-1]!r} is not like {form}; {cure.format(others[-1])}"
+    """Return a line if most words are numbers or times of one form, or look like numbers, but for some."""
+    if len(words) < MANY_WORDS:
+        return ""
+    for form in {reading_of([word], thousands, decimal).form for word in words[:MANY_WORDS]} - {""}:
+        bare = r"[-+.,\d]*" if unit_of(form) and form[0] == "1" else ""  # a number without the unit of others
+        fits = ~np.isnan(parsed(words, form)) & [not re.fullmatch(bare, word) for word in words]
+        if MANY_WORDS <= fits.sum() > len(words) / 2:
+            first = words[int(np.argmin(fits))]
+            what = f"{len(words) - fits.sum()} of {len(words)} values are not like {form}, such as {first!r}"
+            return f"{what}; read as levels: write all alike, or dataset.missing=[{first}] takes it for unknown"
     none = [word for word in words if not NUMERAL.fullmatch(word)]
-    if none and len(words) >= MANY_WORDS and len(words) > 2 * sum(not ALMOST.fullmatch(word) for word in words):
+    if none and len(words) > 2 * sum(not ALMOST.fullmatch(word) for word in words):
         shown = ", ".join(map(repr, none[:3]))
         return f"{len(none)} of {len(words)} values are no numbers, such as {shown}; read as levels: write numbers"
     return ""

@@ -1,8 +1,10 @@
 """Files of own tables: what is read by which rule, and the one line that says what cannot be."""
 
 import gzip
+import io
 import os
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,12 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
     assert read["c"].isna().tolist() == [False, True, True, True]
 
 
+def tarred(content: bytes) -> bytes:
+    with tarfile.open(fileobj=(out := io.BytesIO()), mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("t.csv"), io.BytesIO(content))
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -91,6 +99,12 @@ def test_what_is_unknown_and_what_is_text(tmp_path: Path) -> None:
         (b'{"a":1}\n{"a":2}\n', "is a JSON file"), (b'{\n "a":{\n  "0":1}}', "is a JSON file"),
         (b"\x72\x02\x01\x00" + bytes(80), "is a Stata file"), (b"<stata_dta><header>", "is a Stata file"),
         (b"CDF\x01" + bytes(4), "is a netCDF file; what can be read is text .CSV., Parquet, Feather and Excel"),
+        (gzip.compress(b' [\n{"a":1}]'), "is a JSON file"), (b"\xef\xbb\xbf[[1, 2]]", "is a JSON file"),
+        (gzip.compress(tarred(b"a,b\n1,2\n")), "is a tar archive: unpack it"), (tarred(b""), "is a tar archive"),
+        (gzip.compress(gzip.compress(b"a,b\n1,2\n")), "is a packed file that is packed: unpack it"),
+        (gzip.compress(b"PAR1\xe0"), "is a Parquet file that is packed: unpack it"),
+        (b"Obj\x01\0\x02", "is no text, or of another encoding, such as encoding=utf-16"),
+        ("a b c\n1 2 3\n", r"t.csv, header: blanks separate columns, it seems.* sep=r'\\s\+'\).to_csv\('new.csv'"),
         ("a,b\n1,2\n".encode("utf-16"), "t.csv, header: byte 0xff is not utf-8; .* such as cp1252 or utf-16"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], r"t.csv cannot be unpacked \(gzip\): Compressed file ended"),
     ],

@@ -99,7 +99,9 @@ def test_levels_without_a_feature_are_zeros_everywhere() -> None:
 
 def test_categories_of_no_use_are_dropped_with_their_reason() -> None:
     assert fit_category(column(["a"] * 9), 0.01) == Constant("x", "a")
-    assert fit_category(column([f"name {k}" for k in range(30)]), 0.01) == "30 levels, all rare"
+    assert fit_category(column([chr(65 + k) for k in range(30)]), 0.01) == "30 levels, all rare"
+    digits = "30 levels, all rare; 30 hold digits, such as ['about 0 m']: write numbers or dates if they are some"
+    assert fit_category(column([f"about {k} m" for k in range(30)]), 0.01) == digits
     assert fit_category(column([None, None]), 0.01) == "nothing known in training"
 
 

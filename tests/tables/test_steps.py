@@ -36,6 +36,8 @@ STEPS: dict[str, tuple[Any, str, dict[str, int]]] = {
     "half-months": (in_months(1, 16), "1M on 1,16", {"year": 24}),
     "the 15th and the last": (in_months(15, 31), "1M on 15,31", {"year": 24}),
     "ten days": (in_months(1, 11, 21), "1M on 1,11,21", {"year": 36}),
+    "four a month": (in_months(7, 14, 21, 28), "1M on 7,14,21,28", {"year": 48}),
+    "pentads": (in_months(1, 6, 11, 16, 21, 26), "1M on 1,6,11,16,21,26", {"year": 72}),
     "ends of ten days": (in_months(10, 20, 31), "1M on 10,20,31", {"year": 36}),
     "four weeks": (dates("28D"), "28D", {}), "weeks": (dates("7D"), "7D", {}),
     "months": (dates("MS"), "MS", {"year": 12}),
@@ -78,6 +80,8 @@ def test_the_middle_of_months_is_a_month_and_random_times_are_none() -> None:
     [
         ([20240130, 20240131, 20240201], "%Y%m%d", "2024-02-01"), ([202311, 202312, 202401], "%Y%m", "2024-01-01"),
         ([1.7e9, 1.7e9 + 3600, 1.7e9 + 7200], "s since 1970", "2023-11-15 00:13:20"),
+        ([2024013121, 2024013122, 2024013123], "%Y%m%d%H", "2024-01-31 23:00"),
+        ([202401312159, 202401312200], "%Y%m%d%H%M", "2024-01-31 22:00"),
         ([1.7e12, 1.7e12 + 1, 1.7e12 + 2], "ms since 1970", "2023-11-14 22:13:20.002"), ([1990, 1991, 1992], "", ""),
         ([200001, 200050, 200099], "", ""),
     ],
@@ -214,6 +218,18 @@ def test_a_series_too_short_is_named_and_left_out_and_a_huge_one_said(tmp_path: 
     assert not any("times as large" in one for one in lines)  # as 0, which nothing is a multiple of
 
 
+def test_series_of_a_panel_go_on_on_their_own_days(tmp_path: Path) -> None:
+    """Month ends, the first and the third beside the 15th."""
+    times = {"a": in_months(15), "b": dates("ME", 50), "c": dates("MS", 40), "d": in_months(3, n=45)}
+    rows = pd.concat([pd.DataFrame({"time": when, "site": site, "y": 1.0}) for site, when in times.items()])
+    rows["y"] = np.arange(len(rows)) % 7
+    rows.to_csv(tmp_path / "p.csv", index=False)
+    data = Series(str(tmp_path / "p.csv"), id="site", window=4, horizon=1).load(0)
+    made = SeriesPreprocessing.from_json(data.extras["preprocessing.json"])
+    after = [str(time.date()) for _, time in made.predictions(rows, np.zeros((4, 1))).index]
+    assert after == ["2005-01-15", "2014-03-31", "2013-05-01", "2003-10-03"]
+
+
 def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Path) -> None:
     zone = pd.date_range("2023-10-20", periods=500, freq="h", tz="Europe/Berlin").tz_localize(None)
     spring = pd.date_range("2024-03-20", periods=500, freq="h", tz="Europe/Berlin").tz_localize(None)
@@ -223,9 +239,11 @@ def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Pa
         (pd.DataFrame({"time": spring}), r"1 of 501 times are missing .*: an hour of summer time, it seems"),
         (pd.DataFrame({"time": days, "hour": np.tile(np.arange(24) + 1, 20)}),
          r"hour is the hour, it seems; .*\(frame\['time'\]\) \+ pd.to_timedelta\(frame\['hour'\] - 1, unit='h'\)"),
+        (pd.DataFrame({"time": np.repeat(range(2000, 2040), 12), "m": np.tile(range(1, 13), 40)}),
+         r"m is the month, it seems; .*dict\(year=frame\['time'\], month=frame\['m'\], day=1\)"),
         (pd.DataFrame({"time": days, "clock": [f"{k}:00" for k in range(24)] * 20}),
          r"clock is the time of day, it seems; .*\+ pd.to_timedelta\(frame\['clock'\] \+ ':00'\)"),
     ):  # fmt: skip
         frame.assign(y=np.arange(len(frame)) % 7).to_csv(tmp_path / "s.csv", index=False)
         with pytest.raises(InputError, match=said):
-            Series(str(tmp_path / "s.csv"), target="y", window=5, horizon=1).load(0)
+            Series(str(tmp_path / "s.csv"), target="y", time="time", window=5, horizon=1).load(0)

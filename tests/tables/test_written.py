@@ -57,6 +57,10 @@ WRITTEN: dict[str, tuple[list[str], str, list[float]]] = {
     "American with names": (["April 3, 2021", "May 16, 2021"], "%B %d, %Y", days("2021-04-03", "2021-05-16")),
     "weeks": (["2021-W05", "2020-W53-7"], WEEK, days("2021-02-01", "2021-01-03")),
     "a week too many": (["2021-W05", "2021-W53"], "", []),
+    "months by name": (["13-Jan-2010", "14-FEB-2010"], "%d-%b-%Y", days("2010-01-13", "2010-02-14")),
+    "points, year first": (["2010.01.13", "2010.2.14"], "%Y.%m.%d", days("2010-01-13", "2010-02-14")),
+    "months by name, no sign": (["13Jan2010"], "%d%b%Y", days("2010-01-13")),
+    "fractions": (["1\u00bd", "2\u00bd"], "", []),
     "quarters": (["2021Q1", "Q4 2021", "2020-Q2"], QUARTER, days("2021-01-01", "2021-10-01", "2020-04-01")),
     "durations": (["2 days", "1 day 12:00:00"], "duration", [2, 1.5]),
     "ISO durations": (["P1DT12H", "PT6H"], "duration", [1.5, 0.25]),
@@ -107,16 +111,14 @@ def test_times_before_the_first_nanosecond_do_not_stop_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "line"),
-    [
-        (["-"], "read as levels, since '-' is not like 1234.5 %; dataset.missing=[-] takes it for unknown"),
-        (["12", "13.5"], "read as levels, since '13.5' is not like 1234.5 %; give all one unit"),
-        (["5 kg"], "13 of 13 values are no numbers, such as '0.5%', '1.5%', '2.5%'; read as levels: write numbers"),
-        (["a"] * 12, ""),
-    ],
+    ("others", "count", "first"),
+    [(["-"], 1, "-"), (["12", "13.5"], 2, "12"), (["5 kg"], 1, "5 kg"), (["a"] * 12, 0, "")],
 )
-def test_what_keeps_a_column_from_being_read_is_said(others: list[str], line: str) -> None:
-    assert reading_of([*(f"{k}.5%" for k in range(12)), *others])[:2] == ("", line)
+def test_what_keeps_a_column_from_being_read_is_counted_and_shown(others: list[str], count: int, first: str) -> None:
+    words = [*(f"{k}.5%" for k in range(12)), *others]
+    what = f"{count} of {len(words)} values are not like 1234.5 %, such as {first!r}; read as levels: write all alike"
+    line = f"{what}, or dataset.missing=[{first}] takes it for unknown" if count else ""
+    assert reading_of(words)[:2] == ("", line)
 
 
 def write(folder: Path, columns: dict[str, list[Any]], separator: str = ",") -> str:

@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,9 +21,9 @@ OTHERS = {b"\x89HDF": "an HDF5 file", b"SQLite": "an SQLite data base", b"%PDF":
           b"$FL2": "an SPSS file", b"\x93NUMPY": "a NumPy array", b"\x80\x04": "a pickle", b"\x80\x05": "a pickle",
           b"RDX": "an R file", b"Rar!": "an archive", b"7z\xbc\xaf": "an archive", b"\x89PNG": "a picture"}  # fmt: skip
 #: JSON, also one line for each row; old Stata files, by their release and byte order.
-OTHERS |= dict.fromkeys([b"[{", b"[\n", b"[\r", b"[ {", b'{"', b"{\n", b"{\r", b"{ "], "a JSON file")
+OTHERS |= dict.fromkeys([b"[{", b"[[", b"[\n", b"[\r", b"[ {", b'{"', b"{\n", b"{\r", b"{ "], "a JSON file")
 OTHERS |= {b"CDF": "a netCDF file", b"MATLAB": "a MATLAB file", b"\0" * 8: "a SAS file", b"<?xml": "an XML file"}
-OTHERS |= dict.fromkeys([b"<html", b"<HTML", b"<!DOC", b"<!doc"], "an HTML page")
+OTHERS |= dict.fromkeys([b"<html", b"<HTML", b"<!DOC", b"<!doc", b"<table"], "an HTML page")
 OTHERS |= {bytes([release, order, 1, 0]): "a Stata file" for release in range(105, 116) for order in (1, 2)}
 Kind = TypeVar("Kind")
 
@@ -30,7 +31,10 @@ Kind = TypeVar("Kind")
 def by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
     """Return the value whose key begins a file, None if no key does."""
     with path.open("rb") as stream:
-        start = stream.read(8)
+        return _by_bytes(stream.read(8), kinds)
+
+
+def _by_bytes(start: bytes, kinds: Mapping[bytes, Kind]) -> Kind | None:
     return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
 
 
@@ -64,13 +68,22 @@ def open_file(path: Path, codec: str = "", errors: str = "strict") -> Any:
     return io.TextIOWrapper(stream, codec, errors, newline="") if codec else stream
 
 
-def read_binary(path: Path) -> pd.DataFrame | None:
+def read_binary(path: Path, encoding: str) -> pd.DataFrame | None:
     """Return the table of a file that pandas reads, whose columns have types of their own; None of text."""
-    if what := by_start(path, OTHERS):
+    with open_file(path) as stream:
+        start = stream.read(300)
+    kind, what = _by_bytes(start, BINARY), _by_bytes(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
+    if start[257:262] == b"ustar":
+        what = "a tar archive: unpack it"
+    elif packing(path) and (kind or _by_bytes(start, PACKED)):
+        what = f"{kind[1] if kind else 'a packed file'} that is packed: unpack it"
+    elif not kind and b"\0" in start and not re.match(b"\xff\xfe|\xfe\xff", start) and encoding.lower()[:5] == "utf-8":
+        what = what or "no text, or of another encoding, such as encoding=utf-16"
+    if what:
         raise InputError(
             f"path {path} is {what}; what can be read is text (CSV), Parquet, Feather and Excel, which pandas writes"
         )
-    if not (kind := by_start(path, BINARY)):
+    if not kind:
         return None
     reader, what = kind
     try:

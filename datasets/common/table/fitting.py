@@ -109,6 +109,9 @@ def fit_category(values: pd.Series, rare: float) -> Category | Constant | str:
     if len(counts) == 1 and not missing:
         return Constant(str(values.name), words[0])
     if not levels:
-        return f"{len(counts)} levels, all rare"
+        wrong = as_numbers(pd.Series(words, dtype=object))[1]
+        none = [word for word, no in zip(words, wrong, strict=True) if no and any(map(str.isdigit, word))]
+        cure = f"; {len(none)} hold digits, such as {none[:1]}: write numbers or dates if they are some"
+        return f"{len(counts)} levels, all rare{cure if none else ''}"
     rest = tuple(sorted(counts.keys() - set(levels)))
     return Category(str(values.name), levels, bool(rest), missing, rest)

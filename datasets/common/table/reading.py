@@ -91,7 +91,7 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"path {path} is a {'folder' if path.is_dir() else 'pipe or device'}, not a file")
     packed = packing(path)
     try:
-        frame = read_binary(path) if not packed else None
+        frame = read_binary(path, form.encoding)
         frame = _unknown(frame, form.missing, path) if frame is not None else _read_text(path, form, text)
     except UnicodeDecodeError as error:
         raise InputError(_bad_byte(path, form, error)) from None
@@ -105,6 +105,10 @@ def read_table(path: Path, form: Format, text: Sequence[str] = ()) -> pd.DataFra
         raise InputError(f"{path} cannot be unpacked ({packed}): {error}") from None
     if not len(frame):
         raise InputError(f"{path} has a header and no rows")
+    first = str(frame.iloc[0, 0])
+    if frame.shape[1] == 1 and " " in str(frame.columns[0]) and re.search(r"\S +\S", first) and re.search(r"\d", first):
+        cure = f"pandas.read_csv({str(path)!r}, sep=r'\\s+').to_csv('new.csv', index=False) writes commas"
+        raise InputError(f"{path}, header: blanks separate columns, it seems, which nothing else does; {cure}")
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     frame.attrs["dayfirst"] = form.dayfirst
     return frame

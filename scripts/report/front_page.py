@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import held_by_network, outcome_counts
@@ -17,7 +15,7 @@ from scripts.study.ensembles import ENSEMBLE, METHOD
 
 RIVALS = {
     "tabular_catboost": "`TabularRegressor(blend=CatBoost)`", "tabular": "`TabularRegressor`", "catboost": "CatBoost",
-    "catboost_5": "five CatBoosts", "lightgbm": "LightGBM", "realmlp": "RealMLP",
+    "catboost_5": "mean of five CatBoosts", "lightgbm": "LightGBM", "realmlp": "RealMLP",
 }  # fmt: skip
 HEAD = ("question", "answer", "measured on")
 
@@ -35,19 +33,22 @@ def found_table(e: Evidence) -> str:
     mix, five = (lead.effect(one) for one in (METHOD, ENSEMBLE))
     assert mix
     assert five
-    full, small = map(_outcomes, held_by_network())
+    full, small = held_by_network()
+    gains, others = (len({one.published for one in some}) for some in (full, small))
     reserve = [rival_numbers(e, model)[1] for model in ("tabular", "tabular_catboost")]
-    fresh = f"[{reserve[0].n} fresh tables](results/estimators.md#estimators), evaluated once"
+    fresh = f"[{reserve[0].n} other tables](results/estimators.md#estimators), evaluated once"
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
-        ["Does C-Mixup help a tuned network?", _answer(mix.mean), tables],
-        ["Does averaging five networks help?", _answer(five.mean), "the same"],
-        ["Is the regressor better than CatBoost?", _answer(reserve[0]), fresh],
-        ["Do networks beside CatBoost help?", _answer(reserve[1]), "the same"],
-        ["If you mix, is a similar partner better?", _similar_partner(),
+        ["Does C-Mixup lower a tuned network's error?", _answer(mix.mean), tables],
+        ["Does averaging five such networks?", _answer(five.mean), "the same"],
+        ["Is `TabularRegressor`'s error below CatBoost's?", _answer(reserve[0]), fresh],
+        ["Is it, with CatBoost in place of its trees?", _answer(reserve[1]), "the same"],
+        ["In mixup, are similar partners better than random ones?", _similar_partner(),
          "[Tables 1 and 3](results/findings.md#claims)"],
-        ["Do the gains reproduce that the paper establishes?", full, "[Tables 1, 3](results/README.md), its networks"],
-        ["The same, at smaller networks?", small, "[Tables 2 to 4](results/README.md)"],
+        [f"Do the paper's clear gains reproduce? {gains} with its networks", _outcomes(full),
+         "[Tables 1 and 3](results/README.md), two settings each"],
+        [f"{others} with smaller networks, or our images", _outcomes(small),
+         "[Tables 2 to 4](results/README.md)"],
     ]  # fmt: skip
     return markdown_table(HEAD, body, left=3)
 
@@ -55,18 +56,19 @@ def found_table(e: Evidence) -> str:
 def _similar_partner() -> str:
     rows = [row for row in claim_rows() if row["claim"] == "similar_partner"]
     yes, no, unknown = (sum(row[side] for row in rows) for side in ("for", "against", "undecided"))
-    return f"{yes + no + unknown} comparisons: {yes} better, {no} worse, {unknown} undecided"
+    return f"in {yes + no + unknown} comparisons: {yes} better, {no} worse, {unknown} undecided"
 
 
-def _outcomes(some: Sequence[Finding]) -> str:
-    counts = ", ".join(f"{word} {n}" for word, n in outcome_counts(some).items() if n or word == REPRODUCES)
-    return f"{len(some)} comparisons: {counts}"
+def _outcomes(some: list[Finding]) -> str:
+    counts = ", ".join(f"{n} {word}" for word, n in outcome_counts(some).items() if n or word == REPRODUCES)
+    return f"{len(some)} results: {counts}"
 
 
 def _answer(d: Estimate | None) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
-    return f"{word}: test error {interval_text(d, 1 if round(abs(d.low), 1) else 2)} %"
+    mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
+    return f"{word}: {mean} %{space}{ends}"
 
 
 def rivals_table(e: Evidence) -> str:
@@ -75,4 +77,4 @@ def rivals_table(e: Evidence) -> str:
     for model, title in RIVALS.items():
         seconds, behind, _ = rival_numbers(e, model)
         body.append([title, "0" if model == "catboost" else interval_text(behind, 1), f"{seconds:.2g}"])
-    return markdown_table(("default settings", "RMSE minus CatBoost's, %", "median fit, s"), body)
+    return markdown_table(("model", "RMSE against CatBoost's, %", "median seconds of a fit"), body)

@@ -87,9 +87,9 @@ class ResultTable:
     def legend(self) -> str:
         """The text above it, which explains its columns."""
         return (
-            f"Test scores of the weights {self.epoch}: mean ± standard deviation over n seeds, 3 of the paper. Bold: "
-            "our best with the most seeds, or a 95 % interval that excludes 0: of *ours - paper* by Welch, of *minus "
-            "it* paired by seed."
+            f"Mean test score ± standard deviation over n seeds (the paper: 3), with the weights {self.epoch}. Bold: "
+            "our best of most seeds, and differences whose 95 % interval excludes 0 (from the paper by Welch, else "
+            "paired)."
         )
 
 

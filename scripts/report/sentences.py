@@ -25,8 +25,8 @@ def printed_bandwidth(e: Evidence) -> str:
     require(alone > SELF, "the printed bandwidth pairs rows with themselves")
     return (
         f"The bandwidth that the paper prints for SkillCraft ({printed:g}) makes every example its own partner. "
-        "Training with it is training without mixing, unless labels were scaled in another way. The released code "
-        f"has {released:g}, with which an example has {partners:.0%} of the others as partners, on average"
+        "Training with it equals ERM, unless the authors scaled labels in a way that we do not know. With the released "
+        f"code's {released:g} an example has {partners:.0%} of the others as partners, on average"
     )
 
 
@@ -111,15 +111,16 @@ def regressor_reserve(e: Evidence) -> str:
         _, d, below = rival_numbers(e, model)
         word = "higher" if d.low > 0 else "lower" if d.high < 0 else "not shown to differ"
         word = f"the same within {MARGIN:g} %" if -MARGIN < d.low <= 0 <= d.high < MARGIN else word
-        words.append(f"on {below} of {d.n} (over all, {word})")
-    return f"Its RMSE is below CatBoost's {words[0]}. With CatBoost in `blend=` it is so {words[1]}"
+        words.append(f"on {below} of {d.n} tables, and is {word} on average")
+    return f"`TabularRegressor`'s RMSE is below CatBoost's {words[0]}. With CatBoost in `blend=` it is below {words[1]}"
 
 
 @sentence("README.md")
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part=RESERVE, model="tabular").values.values())
-    return f"It chose to mix in {sum(one > 0 for one in mixed)} of its {len(mixed)} fits there, two splits a table"
+    times = sum(one > 0 for one in mixed)
+    return f"`TabularRegressor` chose to mix in {times} of {len(mixed)} fits, two splits a table"
 
 
 @sentence(SCIKIT_LEARN)

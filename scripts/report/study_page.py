@@ -97,6 +97,8 @@ def study_parts() -> dict[str, dict[str, str]]:
     """Return the parts of pages on the study, by page and place."""
     entries, lead = entry_settings(), leading_setting()
     first = next(s.methods[0] for s in entries if any("entry" in shared for shared in s.runs["shared"]))
+    lines = method_summary(lite_runs(), LITE_SETTING, first).splitlines()
+    shown = "\n".join([*lines[:3], "...", *lines[len(lines) - 7 :]])
     return {
         "results/study.md": {
             "helps": short_answer(),
@@ -109,7 +111,7 @@ def study_parts() -> dict[str, dict[str, str]]:
         "results/study_more.md": {
             "likelihood": effect_table(rows_of(LIKELIHOOD)), "entries": effect_table(rows_of(ENTRIES)),
         },
-        "docs/new_method.md": {"entry": f"```text\n{method_summary(lite_runs(), LITE_SETTING, first)}\n```"},
+        "docs/new_method.md": {"entry": f"```text\n{shown}\n```"},
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from scripts.stats.intervals import Interval, interval_text
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
-    "candidates": "partners of C-Mixup-batch", "scaling": "features are scaled by",
+    "candidates": "C-Mixup-batch takes partners from", "scaling": "features are scaled by",
     "shuffle": "rows reshuffled each epoch", "row_order": "order of rows",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
@@ -61,11 +61,12 @@ def difference_parts() -> dict[str, dict[str, str]]:
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
         paper = Interval(f.paper.mean, *f.interval, 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
-        where = f.name if gain else f"{f.name}: {'partners' if f.label else 'C-Mixup minus MAML'}"
-        preset = f", preset {f.preset}" if f.preset else ""
+        other = f"{f.label} with C-Mixup's partners minus {f.label}" if f.label else "C-Mixup minus MAML"
+        where = f.name if gain else f"{f.where}: {other}"
+        preset = f", `{f.preset}`" if f.preset else ""
         shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
         body.append([where + preset, published, theirs, ours, str(f.n), shown, f.outcome])
-    head = ("established difference", "the paper, n = 3", "its code, run by us", "ours", "n", "half-width", "outcome")
+    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours", "n", "half-width", "outcome")
     return {
         "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
@@ -82,18 +83,18 @@ def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
 def airfoil_table(e: Evidence) -> str:
     """Return Airfoil's errors in the paper, in its code and in ours."""
     sources: dict[str, Query] = {
-        "the paper": {"from": "paper", "experiment": "table1"}, "its code, run by us": {"from": "authors"},
-        "ours, preset released": {"experiment": "table1", "preset": "released"},
+        "the paper's": {"from": "paper", "experiment": "table1"}, "its code's, run by us": {"from": "authors"},
+        "our code's, with its settings": {"experiment": "table1", "preset": "released"},
     }  # fmt: skip
     erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
                  for method in ("erm", "cmixup"))  # fmt: skip
-    head = ["Airfoil, test RMSE", *(f"{title}, n = {one.summary.n}" for title, one in zip(sources, erm, strict=True))]
+    seeds = (f"{title}, {one.summary.n} seeds" for title, one in zip(sources, erm, strict=True))
     body = [
         ["ERM", *(f"{one.mean:.3f}" for one in erm)],
         ["C-Mixup", *(f"{one.mean:.3f}" for one in ours)],
         ["C-Mixup minus ERM", *map(interval_text, map(sample_difference, ours, erm))],
     ]
-    return markdown_table(head, body, left=1)
+    return markdown_table(["Airfoil, test RMSE in dB", *seeds], body, left=1)
 
 
 MAIN = ("erm", "mixup", "cmixup")

@@ -68,9 +68,9 @@ def expected_by_chance(e: Evidence) -> str:
         sides += Counter(lower=row.get("for", 0), higher=row.get("against", 0), inconclusive=row.get("undecided", 0))
     n, differ = sides.total(), sides["lower"] + sides["higher"]
     return (
-        f"No interval is corrected for how many there are: [{n} of statements, claims and others](findings.md). "
-        f"Were there no difference anywhere, about {(1 - LEVEL) * n:.0f} would exclude 0 by chance. {differ} do, "
-        f"{sides['lower']} of them in favour of the claim or the method named first"
+        f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n}. Without any true "
+        f"difference about {(1 - LEVEL) * n:.0f} would exclude 0. {differ} do, {sides['lower']} of them in favour of "
+        "the claim or the method named first"
     )
 
 

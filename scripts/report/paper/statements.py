@@ -107,7 +107,7 @@ def statements_part() -> dict[str, dict[str, str]]:
     body = []
     for one in (one for one in published_statements() if not one.established):
         (low, high), n = one.interval, one.decimals
-        body.append([one.title.partition(" (")[0], f"{one.name}, preset {one.preset}" if one.preset else one.name,
+        body.append([one.title.partition(" (")[0], f"{one.name}, `{one.preset}`" if one.preset else one.name,
                      f"{one.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(one.ours, n), str(one.n),
                      one.outcome])  # fmt: skip
     head = ("of", "on", "the paper's", "ours", "n", "outcome")
@@ -128,7 +128,7 @@ def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
 
 
 def held_by_network() -> tuple[list[Finding], list[Finding]]:
-    """Return the statements that the paper's seeds establish: at its networks, then at smaller ones or other data."""
+    """Return the statements that the paper's seeds establish: with its networks, then others."""
     held = [one for one in published_statements() if one.established and one.direction != IDLE]
     at_paper, others = ([one for one in held if (one.network == PAPER) == own] for own in (True, False))
     return at_paper, others
@@ -140,12 +140,12 @@ def count_parts() -> dict[str, dict[str, str]]:
     at_paper, others = held_by_network()
     open_ones = [one for one in published_statements() if not one.established and one.direction != IDLE]
     body = []
-    for title, some in (("established, at the paper's networks", at_paper),
-                        ("established, at smaller networks or on rendered objects", others),
-                        ("not established", open_ones)):  # fmt: skip
+    for title, some in (("clear, with the paper's networks", at_paper),
+                        ("clear, with smaller networks or our images", others),
+                        ("not clear", open_ones)):  # fmt: skip
         numbers = len({one.published for one in some}), len(some), *outcome_counts(some).values()
         body.append([title, *map(str, numbers)])
-    head = ("the paper's differences", "number", "comparisons", *outcome_counts(()))
+    head = ("differences in the paper", "number", "our results", *outcome_counts(()))
     seeds = []
     for name in dict.fromkeys(one.name for one in at_paper):
         shares = [all_shares()[one.key] for one in at_paper if one.name == name]

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from cmixup.errors import InputError
+from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence
 from scripts.report.paper.statements import count_parts, published_statements
@@ -116,6 +117,11 @@ def test_a_key_that_is_none_is_refused(tmp_path) -> None:
     (tmp_path / FILE).write_text("x: {paper: a, decides: b, colour: red}")
     with pytest.raises(InputError, match="colour"):
         load_artefacts(tmp_path)
+
+
+def test_the_power_at_half_widths_is_what_the_page_says() -> None:
+    power = [stats.norm.cdf(stats.norm.ppf(0.975) * (k - 1)) for k in (1, 1.4)]
+    assert all(f"{round(share, 1):.0%}".replace("%", " %") in (RESULTS / "README.md").read_text() for share in power)
 
 
 def test_every_difference_is_counted_once() -> None:

@@ -32,9 +32,6 @@ class PairDataset(Dataset[Any]):
         pairs = PairDataset(train, labels, bandwidth="auto", alpha=2.0, seed=0)
         loader = DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, batch_size=64, seed=0), num_workers=4)
 
-    A loader that hands whole batches out, `DataLoader(pairs, sampler=PairBatchSampler(...), batch_size=None)`, gives
-    the same batches and puts rows together once, not twice.
-
     With `PairBatchSampler` everything random is drawn in the main process: the same for any number of workers. With a
     plain `DataLoader(pairs, batch_size=64, shuffle=True)` each worker draws from its own `WorkerStreams`.
 
@@ -75,23 +72,20 @@ class PairDataset(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.sampler)
 
-    def __getitem__(self, index: int | Pair | list[int | Pair]) -> Any:
-        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now; of a list a batch."""
-        if not isinstance(index, list):
-            return self.__getitems__([index])[0]
-        if self.keep:
-            return collated(self.__getitems__(index))
-        rows, partners, lam = self._drawn(index)
-        mixed = self._mixed(self._read(rows, partners)[0], lam)
-        return [mixed, Mix(torch.tensor(partners), torch.tensor(lam))] if self.return_mix else mixed
+    def __getitem__(self, index: int | Pair) -> Any:
+        """Return a mixed row: of a `Pair`, or of an index with a partner and lambda drawn now."""
+        return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int | Pair]) -> list[Any]:
         """Return the mixed rows of a batch, as `DataLoader` asks for them."""
         if not indices:
             return []
         rows, partners, lam = self._drawn(indices)
-        batch, read = self._read(rows, partners)
-        mixed_rows = unbind(self._mixed(batch, lam), read[: len(rows)], keep=self.keep)
+        n, (both, read) = len(rows), self._read(rows, partners)
+        second_half = Mix(torch.arange(n) + n, torch.tensor(lam))
+        labels = find_labels(both, self.labels_getter, self.keep)
+        mixed = mix_rows(both, labels, second_half, keep=self.keep, path="row", rows=2 * n)
+        mixed_rows = unbind(mixed, read[:n], keep=self.keep)
         if not self.return_mix:
             return mixed_rows
         drawn = zip(mixed_rows, partners, lam, strict=True)
@@ -116,12 +110,6 @@ class PairDataset(Dataset[Any]):
         read = getattr(self.dataset, "__getitems__", lambda all_of_them: [self.dataset[k] for k in all_of_them])(order)
         read = [*read[::2], *read[1::2]]
         return collated(read), read
-
-    def _mixed(self, batch: Any, lam: list[float]) -> Any:
-        """Return the first half of a batch `(2 B, ...)` mixed with the second."""
-        n, labels = len(lam), find_labels(batch, self.labels_getter, self.keep)
-        mixed = Mix(torch.arange(n) + n, torch.tensor(lam))
-        return mix_rows(batch, labels, mixed, keep=self.keep, path="row", rows=2 * n)
 
 
 class PairBatchSampler(Sampler[list[Pair]]):

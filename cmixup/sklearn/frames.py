@@ -1,4 +1,4 @@
-"""Frames of any library, with times as days and text refused; others than pandas' are read by narwhals, if it is there.
+"""Frames of any library, with times as days and text refused; others than pandas' are read by narwhals.
 
 scikit-learn's ecosystem reads frames the same way. What comes back is a frame of pandas, whose columns are of floats,
 whole numbers, booleans, categories or objects.
@@ -32,12 +32,9 @@ def as_frame(X: Any) -> Any:
         hasattr(X, name) for name in ("columns", "__dataframe__", "__narwhals_dataframe__")
     ):
         return X
-    try:
-        import narwhals
-        import pandas as pd
-    except ImportError as error:
-        kind = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
-        raise InputError(f"X is a frame of {kind}, which needs {error.name}: pip install narwhals pandas") from None
+    import narwhals
+    import pandas as pd
+
     frame = narwhals.from_native(X, eager_only=True)
     columns = {}
     for name in frame.columns:

@@ -88,8 +88,6 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
     """
     if cv is None:
         return None, codes
-    if isinstance(cv, str | bool) or not (isinstance(cv, int) or hasattr(cv, "split") or hasattr(cv, "__iter__")):
-        raise InputError(f"cv must be a splitter of scikit-learn, a number of folds or splits, got {format_value(cv)}")
     n = _num_samples(x)
     columns = []
     try:

@@ -111,10 +111,7 @@ class Settings:
 
 def settings_of(estimator: Any) -> Settings:
     """Return the checked arguments of the estimator, or raise `InputError`."""
-    given = estimator.hidden_layer_sizes
-    sizes: Any = [given] if isinstance(given, int | np.integer) else given
-    if isinstance(sizes, str) or not hasattr(sizes, "__iter__"):
-        raise InputError(f"hidden_layer_sizes must be whole numbers, got {given!r}")
+    sizes = np.atleast_1d(estimator.hidden_layer_sizes).tolist()
     hidden = tuple(check_count("hidden_layer_sizes", size, 1, "whole numbers") for size in sizes)
     check_transform(estimator.target_transform)
     if not 0 < (share := as_number("validation_fraction", estimator.validation_fraction)) < 1:

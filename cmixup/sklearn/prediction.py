@@ -175,29 +175,33 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     def _outputs(self, inputs: Inputs, member: int | None = None) -> list[Tensor]:
         """Return predictions of all members, or one, for inputs, in deviations: `(M, n, d_y q)` float64, in parts."""
-        device, places = device_of(self.device), slice(None) if member is None else slice(member, member + 1)
-        coefs, intercepts = ([layer[places] for layer in layers] for layers in (self.coefs_, self.intercepts_))
-        outputs, others = [], None
-        if self.blended_:
-            models = [self.blended_[m % len(self.blended_)] for m in range(len(self.coefs_[0]))[places]]
-            others = self._table.deviations(predict_models(models, inputs.given))
+        members = list(range(len(self.coefs_[0]))) if member is None else [member]
+        coefs, intercepts = ([layer[members] for layer in layers] for layers in (self.coefs_, self.intercepts_))
+        device, others, outputs = device_of(self.device), self._beside(inputs, members), []
         with threads(self.n_threads), torch.inference_mode():
             for start in range(0, max(1, len(inputs.z)), PREDICTED_AT_ONCE):
                 part = slice(start, start + PREDICTED_AT_ONCE)
-                effects = inputs.effects[places, part]
-                z = torch.from_numpy(joined(inputs.z[part], effects)).to(device)
+                z = torch.from_numpy(joined(inputs.z[part], inputs.effects[members, part])).to(device)
                 nets = predict_networks(coefs, intercepts, self._table.pieces, z).cpu()
-                other = None if others is None else others[:, part]
-                if self._trees is not None:
-                    members = range(len(self.coefs_[0]))[places]
-                    x, levels = joined(inputs.x[part], effects), tree_levels(self._table.levels, effects.shape[2])
-                    other = predict_trees(self._trees, x, levels, members, self.n_threads or 1)
-                if other is not None:
-                    nets += (torch.from_numpy(other) - nets) * torch.from_numpy(self.blend_weight_)
+                if others is not None:
+                    nets += (torch.from_numpy(others[:, part]) - nets) * torch.from_numpy(self.blend_weight_)
                 if self.quantiles_:  # none crosses another, and the loss is no higher (Chernozhukov et al. 2010)
                     nets = self._table.by_label(nets).sort(dim=-1).values.reshape(nets.shape)
                 outputs.append(nets)
         return outputs
+
+    def _beside(self, inputs: Inputs, members: Sequence[int]) -> Any:
+        """Return the predictions of members' trees or models, in deviations: `(M, n, d_y q)`; None without any."""
+        if self.blended_:
+            models = [self.blended_[member % len(self.blended_)] for member in members]
+            return self._table.deviations(predict_models(models, inputs.given))
+        if self._trees is None:
+            return None
+        predicted, levels = [], tree_levels(self._table.levels, inputs.effects.shape[2])
+        for member in members:
+            x = joined(inputs.x, inputs.effects[[member]])
+            predicted.append(predict_trees(self._trees, x, levels, [member], self.n_threads or 1)[0])
+        return np.stack(predicted)
 
     def _of_member(self, inputs: Inputs, member: int) -> Floats:
         """Return the predictions of one member for inputs, in deviations: `(n, d_y q)`."""

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Floats
-from cmixup.sklearn.blend import FITTED_BY, fit_models, fit_options, predict_models
-from cmixup.sklearn.effects import fit_effects, joined
+from cmixup.sklearn.blend import FITTED_BY, fit_models, fit_options
+from cmixup.sklearn.effects import fit_effects
 from cmixup.sklearn.fitting import Trained, bandwidths_for, fit_networks
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import Part, group_codes, held_out_means, parts_of, sides_by_splitter
@@ -28,7 +28,7 @@ from cmixup.sklearn.persistence import read_estimator, write_estimator
 from cmixup.sklearn.prediction import MemberMean
 from cmixup.sklearn.rows import Rows
 from cmixup.sklearn.table import Inputs, fit_table
-from cmixup.sklearn.trees import fit_trees, predict_trees, tree_levels, weigh_trees
+from cmixup.sklearn.trees import fit_trees, tree_levels, weigh_trees
 
 
 class TabularRegressor(MemberMean):
@@ -181,11 +181,9 @@ class TabularRegressor(MemberMean):
             chosen = [np.flatnonzero(np.isin(place, part.train)) for part in parts]
             further = as_array("sample_weight", sample_weight), as_array("groups", groups)
             models = fit_models(self.blend, X, raw.y[place], chosen, fit_options(self.blend, *further))
-        held = [table.inputs_of(rows.x[part.held]) for part in parts]
-        if models:
-            first = np.unique(place, return_index=True)[1][-len(rows) :]
-            given = [_safe_indexing(X, first[part.held]) for part in parts]
-            held = [inputs._replace(given=of_member) for inputs, of_member in zip(held, given, strict=True)]
+        first = np.unique(place, return_index=True)[1][-len(rows) :]
+        given = [_safe_indexing(X, first[part.held]) if models else None for part in parts]
+        held = [table.inputs_of(rows.x[part.held], one) for part, one in zip(parts, given, strict=True)]
         self._fit_blend(rows, parts, held, effects=effects, settings=settings, models=models)
         self._held_out = settings.loss, [rows.take(part.held) for part in parts], [inputs.given for inputs in held]
         self._importances = None
@@ -235,21 +233,15 @@ class TabularRegressor(MemberMean):
         if not settings.blend or len(rows) == 1:
             return
         nets = [self._of_member(inputs, member) for member, inputs in enumerate(held)]
-        if models:
-            beside = [
-                table.deviations(predict_models([of], one.given)[0]) for of, one in zip(models, held, strict=True)
-            ]
-        else:
+        self.blended_ = models
+        if not models:
             levels, x = tree_levels(table.levels, effects.shape[2]), table.for_trees(rows.x)
-            trees, beside = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options), []
-            for member, inputs in enumerate(held):
-                x = joined(inputs.x, inputs.effects[[member]])
-                beside.append(predict_trees(trees, x, levels, [member], settings.threads or 1)[0])
+            self._trees = fit_trees(replace(rows, x=x), levels, parts, settings.threads, effects, options=options)
+        beside = [self._beside(inputs, [member])[0] for member, inputs in enumerate(held)]
         weight = rows.weight[np.concatenate([part.held for part in parts])]
         self.blend_weight_ = weigh_trees(nets, beside, [rows.y[part.held] for part in parts], weight, settings.loss)
-        self.blended_ = models
-        if not models and self.blend_weight_.any():
-            self._trees = trees
+        if not self.blend_weight_.any():
+            self._trees = None
 
 
 class CMixupRegressor(TabularRegressor):

@@ -12,11 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cmixup import InputError
 from cmixup.sklearn.held_out import parts_by_chance, parts_by_group
-from tests.sklearn.test_contract import CHECKS
 from tests.sklearn.test_regressor import X, Y, quick
 
 FRAME = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 1, np.nan, X[:, 1]), "c": pd.Categorical(X[:, 0] > 0)})
@@ -134,8 +132,3 @@ def test_its_parameters_are_searched() -> None:
     search = GridSearchCV(quick(blend=RandomForestRegressor(5, random_state=0), epochs=1), grid, cv=2).fit(X, Y)
     assert search.best_estimator_.blended_[0][0].max_depth == search.best_params_["blend__max_depth"]
     assert clone(search.best_estimator_).blend.max_depth == search.best_params_["blend__max_depth"]
-
-
-@pytest.mark.parametrize("check", [c for _, c in estimator_checks_generator(quick()) if c.func.__name__ in CHECKS])
-def test_checks_of_scikit_learn(check: Any) -> None:
-    check(quick(blend=Ridge()))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from cmixup import InputError
@@ -25,16 +26,10 @@ CHECKS = (
 )  # fmt: skip
 
 
-QUICK_CHECKS = [
-    (estimator, check)
-    for estimator, check in estimator_checks_generator(quick())
-    if getattr(check, "func", check).__name__ in CHECKS
-]
-
-
-@pytest.mark.parametrize(("estimator", "check"), QUICK_CHECKS, ids=lambda v: getattr(v, "func", v).__class__.__name__)
-def test_checks_of_scikit_learn(estimator: TabularRegressor, check: Any) -> None:
-    check(estimator)
+@pytest.mark.parametrize("blend", [None, Ridge()])
+@pytest.mark.parametrize("check", [c for _, c in estimator_checks_generator(quick()) if c.func.__name__ in CHECKS])
+def test_checks_of_scikit_learn(check: Any, blend: Any) -> None:
+    check(quick(blend=blend))
 
 
 def test_the_class_of_the_paper_has_its_defaults_and_is_the_same_otherwise(tmp_path: Path) -> None:
@@ -79,7 +74,7 @@ def test_all_checks_of_scikit_learn(loss: str, kind: str) -> None:
 
 BAD = [
     ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be whole numbers, 1 or more, got 0"),
-    ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, got '8'"),
+    ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, 1 or more, got '8'"),
     ({"blend": "tree"}, 'blend must be "trees", None or a regressor of scikit-learn'),
     ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
     ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),

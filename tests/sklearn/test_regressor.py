@@ -5,13 +5,8 @@ import random
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from cmixup import InputError
 from cmixup.sklearn import TabularRegressor, fitting, options
@@ -281,15 +276,16 @@ def test_one_thread_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(seen[len(seen) // 2 :]) == {2}
 
 
-def test_weights_count_rows() -> None:
+@pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
+def test_weights_count_rows(loss: str) -> None:
     """0 is no row, 2 is the row twice, and only ratios and no order matter: to the last bit."""
     weight = np.random.default_rng(0).integers(0, 4, len(X))
-    expected = quick().fit(X, Y, sample_weight=weight).predict(X)
+    expected = quick(loss=loss).fit(X, Y, sample_weight=weight).predict(X)
     order = np.random.default_rng(1).permutation(weight.sum())
     rows = np.repeat(np.arange(len(X)), weight)[order]
-    assert np.array_equal(quick().fit(X[rows], Y[rows]).predict(X), expected)
-    assert np.array_equal(quick().fit(X, Y, sample_weight=4.0 * weight).predict(X), expected)
-    assert not np.allclose(quick().fit(X, Y, sample_weight=weight > 0).predict(X), expected)
+    assert np.array_equal(quick(loss=loss).fit(X[rows], Y[rows]).predict(X), expected)
+    assert np.array_equal(quick(loss=loss).fit(X, Y, sample_weight=4.0 * weight).predict(X), expected)
+    assert not np.allclose(quick(loss=loss).fit(X, Y, sample_weight=weight > 0).predict(X), expected)
 
 
 def test_several_outputs() -> None:
@@ -300,20 +296,6 @@ def test_several_outputs() -> None:
     stretched = quick(bandwidth=0.3).fit(x, y * [1.0, 1024.0]).predict(x)  # each output in its own units
     assert np.array_equal(stretched, model.predict(x) * [1.0, 1024.0])
     assert quick().fit(X, Y[:, None]).predict(X).shape == (len(X), 1)
-
-
-def test_pipeline_search_clone_and_names() -> None:
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    grid = {"tabularregressor__bandwidth": [("std", 0.3), ("fraction", 0.2)]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), quick(epochs=2)), grid, cv=2, error_score="raise")
-    search.fit(frame, Y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    model = quick(epochs=2).fit(frame, Y)
-    assert model.feature_names_in_.tolist() == list("abcd")
-    assert model.n_features_in_ == 4
-    assert clone(model).get_params() == model.get_params()
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["b", "a", "c", "d"]])
 
 
 @pytest.mark.gpu

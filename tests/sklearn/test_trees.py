@@ -12,9 +12,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from cmixup import InputError
 from cmixup.sklearn import TabularRegressor, fitting, persistence, regressor, trees
 from cmixup.sklearn.held_out import Part, parts_by_chance
-from cmixup.sklearn.losses import Loss
 from cmixup.sklearn.rows import Rows
-from cmixup.sklearn.trees import check_trees, fit_trees, predict_trees, weigh_trees
+from cmixup.sklearn.trees import check_trees, fit_trees, predict_trees
 from tests.sklearn.test_regressor import X, Y, quick
 
 N = 200
@@ -71,22 +70,6 @@ def test_equal_parts_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = predict_trees(fitted, COLUMNS, LEVELS, range(3), 1)
     np.testing.assert_array_equal(first, second)
     assert not np.allclose(first, third)
-
-
-def test_the_weight_is_that_of_least_squares_for_each_output() -> None:
-    rng = np.random.default_rng(0)
-    nets, grown, weight = rng.normal(size=(40, 4)), rng.normal(size=(40, 4)), rng.uniform(1, 3, 40)
-    y = nets + (grown - nets) * [0.3, 0.8, 1.7, -0.4] + 0.1 * rng.normal(size=(40, 4))
-    y[:9, 1] = np.nan
-    weights = weigh_trees([nets[:15], nets[15:]], [grown[:15], grown[15:]], [y[:15], y[15:]], weight, Loss())
-    for output in range(4):
-        known = ~np.isnan(y[:, output])
-        gap, rest = (values[known, output] for values in (grown - nets, y - nets))
-        root = np.sqrt(weight[known])
-        slope = np.linalg.lstsq((root * gap)[:, None], root * rest, rcond=None)[0][0]
-        assert weights[output] == pytest.approx(np.clip(slope, 0, 1))
-    assert weights[2:].tolist() == [1.0, 0.0]
-    np.testing.assert_array_equal(weigh_trees([nets], [nets], [y], weight, Loss()), np.zeros(4))
 
 
 def test_a_prediction_is_the_weighed_mean_of_networks_and_trees() -> None:
@@ -183,11 +166,3 @@ def test_trees_that_fit_never_leaves_are_refused(
     np.savez(tmp_path / "spoilt.npz", digest=np.array(persistence._digest(arrays)), **arrays)
     with pytest.raises(InputError, match="path must be a file that TabularRegressor"):
         TabularRegressor.load(tmp_path / "spoilt.npz")
-
-
-def test_few_rows() -> None:
-    model = quick(blend="trees", epochs=1).fit(X[:2], Y[:2])
-    assert np.isfinite(model.predict(X)).all()
-    model = quick(blend="trees", epochs=1).fit(X[[0, 0]], Y[[0, 0]])  # one row that is different
-    np.testing.assert_allclose(model.predict(X[:1]), Y[:1])
-    assert model._trees is None

@@ -72,7 +72,7 @@ class ArrayPreprocessing(Preprocessing):
                 return (new.float() if new.dtype == torch.bfloat16 else new).numpy()
             if isinstance(new, np.ma.MaskedArray):
                 new = np.ma.filled(new.astype(np.float64), np.nan)  # which is refused
-            as_it_is = hasattr(new, "shape") and not hasattr(new, "iloc")  # it may lie in a file
+            as_it_is = hasattr(new, "shape") and hasattr(new, "__array__") and not hasattr(new, "iloc")  # or in a file
             given = new if as_it_is else np.asarray(new)
         except (TypeError, ValueError, RuntimeError):
             given = None

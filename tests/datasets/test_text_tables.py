@@ -100,7 +100,7 @@ def tarred(content: bytes) -> bytes:
         (b"\x72\x02\x01\x00" + bytes(80), "is a Stata file"), (b"<stata_dta><header>", "is a Stata file"),
         (b"CDF\x01" + bytes(4), "is a netCDF file; what can be read is text .CSV., Parquet, Feather and Excel"),
         (gzip.compress(b' [\n{"a":1}]', mtime=0), "is a JSON file"), (b"\xef\xbb\xbf[[1, 2]]", "is a JSON file"),
-        (gzip.compress(tarred(b"a,b\n1,2\n"), mtime=0), "is a tar archive: unpack it"), (tarred(b""), "is a tar archive"),
+        (gzip.compress(tarred(b"a\n1\n"), mtime=0), "is a tar archive: unpack it"), (tarred(b""), "is a tar archive"),
         (gzip.compress(gzip.compress(b"a,b\n1,2\n", mtime=0), mtime=0), "is a packed file that is packed: unpack it"),
         (gzip.compress(b"PAR1\xe0", mtime=0), "is a Parquet file that is packed: unpack it"),
         (b"Obj\x01\0\x02", "is no text, or of another encoding, such as encoding=utf-16"),

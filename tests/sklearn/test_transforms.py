@@ -90,7 +90,7 @@ def test_a_transform_that_turns_is_refused(function: Any) -> None:
         KBinsDiscretizer(4, encode="ordinal"),
         FunctionTransformer(lambda y: np.minimum(y, 30), lambda y: y),
         FunctionTransformer(lambda y: y, lambda y: np.where(y > 10, y, np.nan)),
-    ],  # fmt: skip
+    ],
 )
 def test_a_transform_that_does_not_come_back_is_refused(transform: Any) -> None:
     with pytest.raises(InputError, match="target_transform must have an inverse, got "):

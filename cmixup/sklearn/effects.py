@@ -1,7 +1,7 @@
 """Columns of many levels as statistics of the labels, which each member takes from the rows that it is trained on.
 
-A level has two numbers for each output: the mean of its labels, and the mean of what a linear model of the columns and
-the other levels leave of them. Both are shrunken towards 0, that of all rows, as random effects are (best linear
+A level has two numbers for each output: the mean of its labels, and their mean residual from a linear model of the
+columns and the other levels. Both are shrunken towards 0, that of all rows, as random effects are (best linear
 unbiased prediction, Robinson 1991, Statistical Science 6(1)). Rows that a member is trained on have the statistics of
 rows in other folds (target encoding, Micci-Barreca 2001, by cross-fitting): no row has its label among its inputs.
 """

@@ -94,12 +94,12 @@ def blended_with(e: Evidence) -> str:
     fits = frame.pivot_table("log_error", ["part", "model", "table"], "fits")
     changes = (fits["3"] - fits["alone"]).dropna()
     chosen, held = changes.loc["chosen_on"], changes.loc["reserved", "catboost"]
-    names = {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "a ridge regression"}
-    beside = [f"Beside {name} on {len(chosen[m])}: {percent(over_tables(chosen[m]))}" for m, name in names.items()]
+    names = {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "Ridge regression"}
+    beside = [f"{name}'s changes by {percent(over_tables(chosen[m]))} on {len(chosen[m])}" for m, name in names.items()]
     return (
-        f"On tables that the defaults were chosen on, one split each, RMSE changes. {'. '.join(beside)}. On "
-        f"{len(held)} held-out ones it changes by {percent(over_tables(held))} beside CatBoost, and is lower on "
-        f"{(held < 0).sum()}"
+        "How networks change the RMSE of a model, on tables that the defaults were chosen on, one split each: "
+        f"{'. '.join(beside)}. On {len(held)} held-out tables CatBoost's changes by {percent(over_tables(held))}, and "
+        f"is lower on {(held < 0).sum()}"
     )
 
 
@@ -131,7 +131,7 @@ def regressor_intervals(e: Evidence) -> str:
     low, high = min(fifth.mean for fifth in fifths), max(fifth.mean for fifth in fifths)
     require(0.88 < cover.mean < 0.92 and low > 0.84 and high < 0.96, "coverage is near nine tenths in every fifth")
     return (f"Its 90 % prediction intervals cover {cover.mean:.1%} of new labels, the mean over {cover.summary.n} "
-            f"datasets. In each fifth of its predictions they cover {low:.1%} to {high:.1%}")  # fmt: skip
+            f"datasets. In each fifth of rows, by prediction, they cover {low:.1%} to {high:.1%}")  # fmt: skip
 
 
 @sentence(SCIKIT_LEARN)
@@ -145,7 +145,7 @@ def regressor_many_rows(e: Evidence) -> str:
     require(below > len(ours) / 2, "lower on most tables")
     return (
         f"At {ours['rows'].min():,} to {ours['rows'].max():,} training rows, on the {len(ours)} largest tables of the "
-        f"study, its error is below CatBoost's on {below}. A fit takes {ours['seconds'].min():.0f} to "
+        f"study, `TabularRegressor`'s RMSE is below CatBoost's on {below}. A fit takes {ours['seconds'].min():.0f} to "
         f"{ours['seconds'].max():.0f} s, {ratio:.1f} times CatBoost's in the median"
     )
 

@@ -18,7 +18,6 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
-from datasets.common.table.text_file import file_labels
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train
 from scripts.config.parts import check_part, resolve_config
@@ -35,8 +34,6 @@ GRID = np.logspace(-3, 2, 16)  # multiples of the labels' pooled standard deviat
 KEYS = {
     "dataset": "whose training labels; or",
     **{word: one.what for word, one in OWN.items()},
-    "table": "a file of labels, .npy or .csv",
-    "target": "their column; default a table's only one",
     "dataset.": "options of the dataset",
     "bandwidth": "numbers between commas, added to the grid; default none",
     "out": f"{OUT}; the plot goes into its bandwidth/",
@@ -137,25 +134,17 @@ def published_page() -> dict[str, dict[str, str]]:
 
 def look_at(given: Args) -> None:
     """Print and draw the pairs of bandwidths on the labels that the arguments name."""
-    if given.get("dataset") == "csv" and "table" in given:
-        del given["dataset"]
     choosing = ["dataset", *(word for word, one in OWN.items() if one.dataset)]
-    data = [word for word in choosing if word in given]
-    if len(data) != 1 and data != ["x", "y"]:
-        raise InputError("give either dataset=<name>, table=<file.npy or file.csv>, images=, series= or arrays=")
-    title, wanted = given["dataset"] if "dataset" in given else str(given.path(data[-1])), []
-    if "table" in given:
-        labels = file_labels(Path(title), given.get("target", ""))
-    else:
-        words = [f"{key}={value}" for key, value in given.items() if key in OWN or key.startswith("dataset")]
-        labels, wanted = dataset_labels(*words), published_bandwidths().get(title, [])
-    if labels.min() == labels.max():
-        raise InputError(f"labels of {title} must differ, got {labels.min():g} in all {len(labels)} rows")
+    if not (data := [word for word in choosing if word in given]):
+        raise InputError("give either dataset=<name>, table=, images=, series= or arrays=")
+    title = given["dataset"] if data[-1] == "dataset" else str(given.path(data[-1]))
+    words = [f"{key}={value}" for key, value in given.items() if key in OWN or key.startswith("dataset")]
+    labels, wanted = dataset_labels(*words), published_bandwidths().get(title, [])
     wished = [(b, "asked for") for b in given.numbers("bandwidth")]
     looked_at = sorted([*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
     rows = [(diagnose(labels, b), source) for b, source in looked_at]
     low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
-    heading = f"{Path(title).name}: {len(labels)} labels, standard deviation {spread_of(labels):.4g}"
+    heading = f"{Path(title).name}: {len(labels)} training labels, standard deviation {spread_of(labels):.4g}"
     body = [
         [
             f"{r.bandwidth:.4g}" if source == "grid" else f"**{r.bandwidth:.4g}**",

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,29 +112,10 @@ def mirror_folders() -> list[Path]:
     return [] if not mirror or "://" in mirror else [Path(mirror)]
 
 
-def present(file: RawFile, root: Path | None = None) -> bool:
+def present(file: RawFile) -> bool:
     """Return whether a file is in the data root, whole by its size."""
-    path = (root or data_root()) / file.path
+    path = data_root() / file.path
     return path.is_file() and (not file.size or path.stat().st_size == file.size)
-
-
-def lacking(files: Sequence[Sequence[RawFile]], folders: Sequence[RawFolder], *, fetching: bool) -> str:
-    """Return what of a dataset's raw files is not here and how it comes here, or nothing; no address is asked.
-
-    With `fetching` a file that an address may give counts as here.
-    """
-    for folder in folders:
-        if not folder.present():
-            return f"{folder.path} is not here: by hand, {folder.page}"
-    anywhere = "://" in os.environ.get("CMIXUP_MIRROR", "")
-    for alternatives in files:
-        if any(present(file, root) for file in alternatives for root in (data_root(), *mirror_folders())):
-            continue
-        if not (anywhere or any(file.urls for file in alternatives)):
-            return f"{alternatives[0].path} is not here: by hand, {alternatives[0].page}"
-        if not fetching:
-            return f"{alternatives[0].path} is not here, and can be fetched ({_megabytes(alternatives[0].size)})"
-    return ""
 
 
 def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:

@@ -13,7 +13,7 @@ import pytest
 from cmixup.errors import InputError
 from datasets.common import fetch as module
 from datasets.common.damaged import LONGEST_REASON, naming
-from datasets.common.fetch import FetchError, RawFile, RawFolder, fetch, lacking
+from datasets.common.fetch import FetchError, RawFile, fetch
 
 CONTENT = b"frequency\tangle\n" * 500
 OTHER = b"other bytes\n" * 500
@@ -194,33 +194,6 @@ def test_alternatives_at_hand_come_first_then_the_mirrors_then_canonical(
     path.unlink()
     assert fetch(preferred, second) == (preferred, root / "toy/a.csv")
     assert server.hits == ["/preferred"]
-
-
-def test_what_is_lacking_is_named_without_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard of the tests fails on whoever asks: a mirror that is a folder counts, an address may give it."""
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("CMIXUP_MIRROR", str(tmp_path / "mirror"))
-    first, second = raw("https://example.org/a", path="toy/a.dat"), raw(path="toy/b.dat")
-    folder = RawFolder("videos", "raw_videos", ("list.csv",), "https://example.org/videos", "an agreement")
-    can_be = "toy/a.dat is not here, and can be fetched (8 kB)"
-    by_hand = "toy/b.dat is not here: by hand, https://example.org/toy"
-    assert lacking([[first, second]], [], fetching=False) == can_be
-    assert lacking([[first, second]], [], fetching=True) == ""
-    for fetching in (False, True):
-        assert lacking([[second]], [], fetching=fetching) == by_hand
-        assert lacking([], [folder], fetching=fetching) == "videos is not here: by hand, https://example.org/videos"
-    for root in ("data", "mirror"):
-        path = tmp_path / root / "toy/b.dat"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(CONTENT[1:])
-        assert lacking([[second]], [], fetching=False) == by_hand  # by its size
-        path.write_bytes(CONTENT)
-        assert lacking([[second]], [], fetching=False) == lacking([[first, second]], [], fetching=False) == ""
-        assert lacking([[second], [first]], [], fetching=False) == can_be
-        path.unlink()
-    monkeypatch.setenv("CMIXUP_MIRROR", "https://example.org/mirror")
-    assert lacking([[second]], [], fetching=True) == ""
-    assert lacking([[second]], [], fetching=False) == "toy/b.dat is not here, and can be fetched (8 kB)"
 
 
 def test_a_reason_is_one_short_line() -> None:

@@ -209,7 +209,7 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
     )
     for command in (bandwidth, collect):
         monkeypatch.setattr(command, "to_png", lambda _: b"")
-    assert "wave: 200 labels" in in_a_new_process(bandwidth, "dataset=wave")
+    assert "wave: 200 training labels" in in_a_new_process(bandwidth, "dataset=wave")
     assert "own: wave halving default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
     assert "halving" in in_a_new_process(collect, "over=method")
     in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")

@@ -3,9 +3,8 @@
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
-trials stand in results/tuned.jsonl. A table of your own takes its options along, `dataset=csv dataset.path=my.csv
-dataset.target=price`; what is found is written below `out`, a file a table, which `preset=tuned_default` (or `tuned`)
-reads, and the command that trains with it is printed. A dataset or method of `--config-dir` goes below `out`, too.
+trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, they stand below `out`, and the
+command that trains with the winner is printed. What a dataset or method of `--config-dir` gets goes below `out`, too.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -35,6 +34,7 @@ from scripts.config.compose import (
     base_preset,
     compose_train,
     is_own,
+    of_own_data,
     option_names,
     override_words,
     part_file,
@@ -165,10 +165,11 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         best = choose_trial(scores, metric)
         winner, values = reports[best], values_of(trials[best])
         assert winner is not None
-        own = is_own(config)
-        place = Path(config["out"]) if own else folder
-        path = place / preset / f"{dataset}.yaml" if place and not own else tuned_path(dataset, preset, config)
-        write_values(path, method, values)
+        place = Path(config["out"]) if is_own(config) else folder
+        file = (place or RESULTS) / FILE
+        path = place / preset / f"{dataset}.yaml" if place else tuned_path(dataset, preset)
+        if not of_own_data(dataset):
+            write_values(path, method, values)
         record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
@@ -176,14 +177,13 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             "budget": budget, "metric": metric, "best": best,
             "trials": [{"options": values_of(t), "val": score} for t, score in zip(trials, scores, strict=True)],
         })  # fmt: skip
-        file = (place or RESULTS) / FILE
         with holding_locks(file.parent, [FILE], wait=True):  # others may write it, too
             lines = file.read_text().splitlines() if file.is_file() else []
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
-        start = f"preset {config['preset']}"
+        start, made = f"preset {config['preset']}", file if of_own_data(dataset) else path
         tried = f"best validation {metric} {last}, {start} {first}"
-        print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {path}")
+        print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
         if options:
             words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
             print("python -m scripts.train", shlex.join(words))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
 import os
 import pickle
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,6 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, Interpolation
 from cmixup.errors import InputError, format_value
 from scripts.config.arguments import near_hint
 from scripts.config.words import (
-    FILES,
     FOLDERS,
     OWN,
     TYPED,
@@ -169,38 +165,30 @@ def search_word(folders: Sequence[Path]) -> str:
     return f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"
 
 
-def own_options(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that name the user's data (`own` of the dataset's file); none of other datasets."""
-    options = config["dataset"]
-    named = {key: options[key] for key in part_file("dataset", options["name"]).get("own", ()) if key in options}
-    files = {key: os.path.realpath(typed_path(named[key])) for key in named if f"dataset.{key}" in FILES and named[key]}
-    return named | files
+def of_own_data(dataset: str) -> bool:
+    """Return whether a dataset reads data of the user's, which its options name."""
+    return bool(part_file("dataset", dataset).get("own"))
 
 
 def is_own(config: Mapping[str, Any]) -> bool:
     """Return whether the data, or the files of dataset or method, are the user's: what is found goes below `out`."""
     parts = [(group, config[group]["name"]) for group in ("dataset", "method") if group in config]
-    return bool(own_options(config)) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
+    return of_own_data(config["dataset"]["name"]) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
 
 
 def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
     """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
 
-    Where data or a part are the user's, that is below `out`, and data have a file of their own.
+    Where a part is the user's, it is below `out`.
     """
-    if config is None or not is_own(config):
-        return CONFIG_DIR / preset / f"{dataset}.yaml"
-    if not (named := own_options(config)):
-        return Path(config["out"]) / preset / f"{dataset}.yaml"
-    name = re.sub(r"\W+", "_", Path(next((str(value) for value in named.values() if value), "")).stem)[:40]
-    digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=list).encode()).hexdigest()[:8]
-    return Path(config["out"]) / preset / f"{dataset}-{name}-{digest}.yaml"
+    place = CONFIG_DIR if config is None or not is_own(config) else Path(config["out"])
+    return place / preset / f"{dataset}.yaml"
 
 
 def tuned_values(
     dataset: str, method: str, preset: str = TUNED, config: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
-    """Return a method's tuned values, or None where it has not been tuned on a dataset, or on that table."""
+    """Return a method's tuned values, or None where it has not been tuned on a dataset."""
     path = tuned_path(dataset, preset, config)
     return read_part(path).get(method) if path.is_file() else None
 
@@ -224,22 +212,18 @@ def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
 
 
 def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
-    """Return the words of a command line under the values of a tuned preset, over which the words win.
-
-    They are those of the preset that it starts from; for data of the user's they name that preset, so that a run is
-    the one that `scripts.tune` printed.
-    """
+    """Return the words of a command line under the values of a tuned preset, over which the words win."""
     groups = {group: OmegaConf.to_container(cfg[group], resolve=False) for group in ("dataset", "method")}
-    config: Any = {"out": cfg.out, **groups}
-    dataset, method, named = cfg.dataset.name, cfg.method.name, own_options(config)
-    base = base_preset(dataset, preset)
-    values = tuned_values(dataset, method, preset, config)
+    dataset, method = cfg.dataset.name, cfg.method.name
+    if of_own_data(dataset):
+        raise InputError(
+            f"preset {preset}: data of your own have none; scripts.tune prints the command with what it has found"
+        )
+    values = tuned_values(dataset, method, preset, {"out": cfg.out, **groups})
     if values is None:
-        data = [f"dataset.{key}={value}" for key, value in named.items() if value]
-        command = " ".join([tune_command(dataset, method, preset), *map(shlex.quote, data)])
+        command = tune_command(dataset, method, preset)
         raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {command} does it")
-    if named:
-        return [f"preset={base}", *override_words(values), *(word for word in words if not word.startswith("preset="))]
+    base = base_preset(dataset, preset)
     return [f"+dataset.presets.{preset}=${{dataset.presets.{base}}}", *override_words(values), *words]
 
 

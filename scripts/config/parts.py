@@ -32,7 +32,7 @@ ROOT_KEYS: dict[str, type] = {
     "preset": str, "seed": int, "experiment": str, "device": str, "threads": int, "logger": str, "out": str,
     "rerun": bool, "checkpoint_every": int, "resume": str, "weights": bool,
 }  # fmt: skip
-# Keys of a group's config that are no arguments: how tables print it; of a dataset which options name the user's data
+# Keys of a group's config that are no arguments: how tables print it; of a dataset whether the data are the user's
 # (`own`), its presets, how long a run takes on one CPU core, how long a method may search before it trains, how many
 # domains a batch has, how often long runs are saved, why nothing of it is published, and options of methods that the
 # paper does not have (`published`); of a method what scripts.tune tries, how many times as long as ERM's a run of it

@@ -13,8 +13,8 @@ import torch
 from omegaconf import DictConfig
 
 from cmixup.errors import InputError
-from scripts import bandwidth, predict, tune
-from scripts.config.compose import compose_train, tuned_path
+from scripts import bandwidth, predict
+from scripts.config.compose import compose_train
 from scripts.driver.job import Job, plan_job
 from scripts.driver.logger import pictures
 from scripts.driver.runs import RunFolder
@@ -249,18 +249,6 @@ def test_mixing_of_images_takes_the_partners_of_cmixup(method: str, place: Path,
 def test_a_batch_of_one_image_that_the_network_cannot_take_is_named(place: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the last batch has one row, .*: give another batch_size, or drop_last"):
         execute_job(job_of(tmp_path, *words_of(place), *SMALL, "train.batch_size=13"))  # of 14 rows
-
-
-def test_own_data_have_tuned_values_of_their_own(place: Path, tmp_path: Path) -> None:
-    """They are found by the folder, the table and the target, however these are spelt."""
-    words = [*words_of(place), "method=erm"]
-    job = job_of(tmp_path, *words)
-    tune.write_values(tuned_path("images", "tuned_default", job.config), "erm", {"train.lr": 0.25})
-    assert job_of(tmp_path, *words, "preset=tuned_default").settings.lr == 0.25
-    spelt = [f"images={place}/../{place.name}/photos", *words[1:], "preset=tuned_default"]
-    assert job_of(tmp_path, *spelt).settings.lr == 0.25
-    with pytest.raises(InputError, match=r"erm has not been tuned on images; python -m scripts.tune dataset=images"):
-        job_of(tmp_path, *words, "target=patient", "preset=tuned_default")
 
 
 def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,8 @@ from cmixup.errors import InputError
 from scripts import publish, tune
 from scripts.config import compose
 from scripts.config import parts as config
-from scripts.config.compose import TUNE_SEED, compose_train
+from scripts.config.compose import TUNE_SEED
 from scripts.driver.execute import execute_together
-from scripts.driver.job import plan_job
 from scripts.driver.runs import load_reports
 from scripts.plan.schedule import Item
 from scripts.tune import choose_trial
@@ -73,29 +72,11 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     assert record["command"] == f"python -m scripts.tune dataset=csv method=erm {' '.join(words)} epochs=1"
     last = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert last[:7] == ["python", "-m", "scripts.train", "dataset=csv", "method=erm", *words]
-    (file,) = tmp_path.glob("tuned/csv-my_table-*.yaml")
-    values = yaml.safe_load(file.read_text())["erm"]
+    values = record["trials"][record["best"]]["options"]
     assert values.items() <= job_of(*last[3:]).options.items()
-
-
-def test_each_table_of_ones_own_has_a_preset_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The preset trains the very run that the printed command trains, however the table is spelt."""
-    monkeypatch.chdir(tmp_path)
-    for name, rate in (("a", 0.1), ("b", 0.2)):
-        Path(f"{name}.csv").write_text("x,y\n" + "".join(f"{k},{k}\n" for k in range(30)))
-        file = compose.tuned_path("csv", "tuned_default", {
-            "dataset": {"name": "csv", "path": f"{name}.csv", "target": "y"}, "out": "outputs"})  # fmt: skip
-        tune.write_values(file, "erm", {"train.lr": rate})
-    assert len(list(tmp_path.glob("outputs/tuned_default/csv-*.yaml"))) == 2
-    for path, rate in (("a.csv", 0.1), (f"{tmp_path}/a.csv", 0.1), ("./b.csv", 0.2)):
-        words = ["dataset=csv", "method=erm", f"dataset.path={path}", "dataset.target=y", "out=outputs"]
-        job, printed = (
-            plan_job(compose_train([*words, word])) for word in ("preset=tuned_default", f"train.lr={rate}")
-        )
-        assert (job.settings.lr, job.folder, job.config) == (rate, printed.folder, printed.config)
-    with pytest.raises(InputError, match=r"has not been tuned on csv; python -m scripts.tune dataset=csv method=cmixup "
-                                         r"preset=default dataset.path=.*/a.csv dataset.target=y does it"):  # fmt: skip
-        compose_train([*words, "method=cmixup", "dataset.path=a.csv", "preset=tuned_default"])
+    assert not (tmp_path / "tuned").exists()
+    with pytest.raises(InputError, match="preset tuned: data of your own have none"):
+        job_of(*last[3:], "preset=tuned")
 
 
 # ---- the winner

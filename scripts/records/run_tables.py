@@ -16,9 +16,7 @@ Everything that shows runs reads them as a frame of such rows, published ones an
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import lzma
 import math
@@ -33,6 +31,7 @@ from cmixup.errors import InputError
 from cmixup.files import write_atomically
 from cmixup.metrics import metric_of
 from datasets.common.damaged import naming
+from scripts.records.csv_rows import to_csv
 
 Report = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -166,9 +165,8 @@ def read_pairs(path: Path) -> Pairs:
         return []
     with naming(path, f"a table of runs with {shared_file(path).name} beside it"):
         cells = json.loads(shared_file(path).read_text())["cells"]
-        with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as stream:
-            return [(cells[row["cell"]], {key: value for key, value in row.items() if value or key in BEGIN})
-                    for row in csv.DictReader(stream)]  # fmt: skip
+        rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+        return [(cells[r["cell"]], {key: value for key, value in r.items() if value or key in BEGIN}) for r in rows]
 
 
 def write_pairs(path: Path, experiment: str, dataset: str, pairs: Pairs) -> None:
@@ -188,12 +186,8 @@ def write_pairs(path: Path, experiment: str, dataset: str, pairs: Pairs) -> None
     scores = [name for name in names if name not in (*BEGIN, *END)]
     scores.sort(key=lambda name: order[name.partition("_")[0]])
     columns = [*(name for name in BEGIN if name in names), *scores, *(name for name in END if name in names)]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     about = json.dumps({"experiment": experiment, "dataset": dataset})
     lines = ",\n".join(f'"{name}": {entry}' for name, entry in entries.items())
     write_atomically(shared_file(path), f'{about[:-1]},\n"cells": {{\n{lines}\n}}}}\n')
-    packed = lzma.compress(text.getvalue().encode(), preset=9) if path.suffix == ".xz" else text.getvalue()
-    write_atomically(path, packed)
+    text = to_csv(rows, columns)
+    write_atomically(path, lzma.compress(text.encode(), preset=9) if path.suffix == ".xz" else text)

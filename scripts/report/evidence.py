@@ -140,10 +140,6 @@ class Evidence:
                 found += [({**cell, "layer": layer}, sample) for _, layer in kinds if sample]
         return found
 
-    def presets(self, experiment: str, dataset: str) -> set[str]:
-        """Return the presets that an experiment has records of on a dataset."""
-        return {key[2] for key in self._cells if key[:2] == (experiment, dataset)}
-
     def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
              options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
         """Return a method minus another one under the same preset and options; see `minus`."""

@@ -127,6 +127,12 @@ class Difference:
         return self.mean - half, self.mean + half
 
     @property
+    def side(self) -> int:
+        """1 where the whole 95 % interval lies above 0, -1 below, and 0 where it holds 0."""
+        low, high = self.ends()
+        return int(low > 0) - int(high < 0)
+
+    @property
     def freedom(self) -> float:
         """The degrees of freedom of Welch and Satterthwaite."""
         return self.error**4 / math.fsum(v**2 / df for v, df in self.parts)

@@ -59,7 +59,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
             continue
         gain = "minus ERM" in f.comparison
         theirs = _authors_gain(f.dataset, f.metric, e) if f.preset == "released" else "—"
-        paper = Interval(f.paper.mean, *f.interval, 3)
+        paper = Interval(f.paper.mean, *f.paper.ends(), 3)
         ours, published = (interval_text(d, enough_decimals(d, f.decimals)) for d in (f.ours, paper))
         other = f"{f.label} with C-Mixup's partners minus {f.label}" if f.label else "C-Mixup minus MAML"
         where = f.name if gain else f"{f.where}: {other}"

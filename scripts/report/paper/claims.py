@@ -111,8 +111,9 @@ def _margin(dataset: str, e: Evidence) -> float:
 
 def _preset(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
     """Return the preset, or `cpu` where an experiment has nothing, or no C-Mixup, under others on a dataset."""
-    mixed = {cell["preset"] for cell, _ in e.cells(experiment=experiment, dataset=dataset, method="cmixup")}
-    return "cpu" if {"cpu"} in (mixed, e.presets(experiment, dataset)) else preset
+    there = [cell for cell, _ in e.cells(experiment=experiment, dataset=dataset)]
+    mixed = {cell["preset"] for cell in there if cell["method"] == "cmixup"}
+    return "cpu" if {"cpu"} in (mixed, {cell["preset"] for cell in there}) else preset
 
 
 def _sample(claim: Claim, place: tuple[str, str, str], metric: str, method: str, e: Evidence) -> Sample:

@@ -34,14 +34,14 @@ def order_sample(dataset: str, order: str, method: str, metric: str, code: str =
 
 def gains(dataset: str, metric: str, code: str = OURS) -> list[Interval]:
     """Return C-Mixup minus ERM in one order and reshuffled, and the interaction; empty without these runs."""
-    by_order = []
+    by_order, found = list[dict[int, float]](), list[Interval | None]()
     for order in ORDERS:
         ours, erm = (order_sample(dataset, order, method, metric, code) for method in ("cmixup", "erm"))
         if not (ours and erm):
             return []
         by_order.append({s: ours.values[s] - erm.values[s] for s in ours.values if s in erm.values})
-    zero = dict.fromkeys(by_order[0] | by_order[1], 0.0)
-    found = [paired_or_none(by_order[0], zero), paired_or_none(by_order[1], zero), paired_or_none(*by_order[::-1])]
+        found.append(paired_or_none(ours.values, erm.values))
+    found.append(paired_or_none(*by_order[::-1]))
     return [one for one in found if one] if all(found) else []
 
 

@@ -89,7 +89,7 @@ def all_shares() -> dict[tuple[str, str, str], dict[str, float]]:
 
 def statement_row(one: Finding) -> dict[str, Any]:
     """Return a statement as a row of the CSV file."""
-    (low, high), half = one.interval, (one.ours.high - one.ours.low) / 2 if one.ours else None
+    (low, high), half = one.paper.ends(), (one.ours.high - one.ours.low) / 2 if one.ours else None
     varies = "split and initialisation" if one.dataset in SPLIT_BY_SEED else "initialisation"
     numbers = {"ours": one.ours.mean, "low": one.ours.low, "high": one.ours.high} if one.ours else {}
     rounded = {
@@ -106,7 +106,7 @@ def statements_part() -> dict[str, dict[str, str]]:
     """Return the table of the statements that the paper's seeds do not establish; results/README.md has the others."""
     body = []
     for one in (one for one in published_statements() if not one.established):
-        (low, high), n = one.interval, one.decimals
+        (low, high), n = one.paper.ends(), one.decimals
         body.append([one.title.partition(" (")[0], f"{one.name}, `{one.preset}`" if one.preset else one.name,
                      f"{one.paper.mean:+.{n}f} [{low:+.{n}f}, {high:+.{n}f}]", interval_text(one.ours, n), str(one.n),
                      one.outcome])  # fmt: skip

@@ -58,18 +58,12 @@ def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str
     ours minus the paper's excludes 0, and inconclusive where it holds both 0 and what no effect would give.
     """
     better = -1 if lower else 1
-    direction = (UNKNOWN, SAME, OPPOSITE)[better * _side_of_zero(ours)]
+    direction = (UNKNOWN, SAME, OPPOSITE)[better * ours.side]
     apart = ours.minus(paper)
     low, high = apart.ends()
-    if side := better * _side_of_zero(apart):
+    if side := better * apart.side:
         return direction, LARGER if side > 0 else SMALLER
     return direction, UNKNOWN if low <= -paper.mean <= high else COMPATIBLE
-
-
-def _side_of_zero(effect: Difference) -> int:
-    """Return 1 where the whole 95 % interval lies above 0, -1 below, and 0 where it contains it."""
-    low, high = effect.ends()
-    return int(low > 0) - int(high < 0)
 
 
 NO_DIFFERENCE = Difference(0.0)
@@ -105,15 +99,9 @@ class Finding:
         return self.title.partition(" (")[0], self.where, self.label
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Welch's 95 % interval of the published difference, whose seeds are not paired."""
-        return self.paper.ends()
-
-    @property
     def established(self) -> bool:
-        """Whether that interval excludes 0."""
-        low, high = self.interval
-        return low > 0 or high < 0
+        """Whether Welch's 95 % interval of the published difference, whose seeds are not paired, excludes 0."""
+        return self.paper.side != 0
 
     @property
     def name(self) -> str:
@@ -140,23 +128,14 @@ class Finding:
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     """Return what our runs say: a finding for every comparison, dataset and preset with runs."""
     about = Finding(artefact.paper, artefact.decides, "")
-    findings = [_of_comparison(about, evidence, **artefact.compare)] if artefact.compare else []
+    findings = list[Finding | None]()
+    if at := artefact.compare:
+        sides, plan = [{**at["of"], **at[side]} for side in ("first", "second")], at["runs"]["experiment"]
+        findings = [_judge(replace(about, where=at["where"]), evidence, sides, [at["runs"]], at["paper"], plan=plan)]
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
         findings += _of_methods(artefact, dataset, replace(about, preset=preset), evidence)
     return [one for one in findings if one]
-
-
-def _of_comparison(
-    about: Finding, evidence: Evidence, *, where: str, of: Query, first: Query, second: Query, paper: Sequence[Query],
-    runs: Query,
-) -> Finding | None:  # fmt: skip
-    """Return the finding of an entry of `compare`, whose keys these arguments are; lower is better.
-
-    `first` and `second` change the query `of`; the seeds of `runs` are held to the experiment's plan.
-    """
-    return _judge(replace(about, where=where), evidence, [{**of, **first}, {**of, **second}], [runs], paper,
-                  plan=runs["experiment"])  # fmt: skip
 
 
 def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evidence) -> Iterator[Finding | None]:

@@ -1,8 +1,8 @@
 """Simulate the models of C-Mixup's Theorems 1, 2 and 3 over a grid of settings and seeds.
 
 results/theory.csv holds a number a row. `bandwidth` is that of C-Mixup's kernel (Theorem 3: in units of the median
-distance from the nearest label that is not the partner's) and empty for other methods. The page results/theory.md and
-its figures come from that file (`scripts.report.paper.theory`).
+distance from the nearest label that is not the partner's) and empty for other methods. The table that is printed, which
+results/theory.md has too, and the figures come from that file (`scripts.report.paper.theory`).
 
 Example: python -m scripts.analysis theory seeds=2 results=/tmp/theory
 """
@@ -21,7 +21,7 @@ from scripts.analysis.runs import RESULTS_KEY, results_of, write_analysis
 from scripts.analysis.simulations import Theorem1, Theorem2, Theorem3
 from scripts.config.arguments import Args
 from scripts.records.csv_rows import to_csv
-from scripts.report.paper.theory import COLUMNS, FILE, render_theory, theory_figures
+from scripts.report.paper.theory import COLUMNS, FILE, answer_table, read_numbers, theory_figures
 
 KEYS = {"seeds": "a count, list or range; default 20", "results": RESULTS_KEY}
 Simulation = Theorem1 | Theorem2 | Theorem3
@@ -80,4 +80,5 @@ def run(given: Args) -> None:
         where = f"Theorem {setting.theorem}, {setting.name}: {setting.simulation}"
         print(f"{time.monotonic() - start:4.0f} s  {where}", file=sys.stderr)
     write_analysis(given, {FILE: to_csv(rows, COLUMNS)})
-    write_analysis(given, render_theory(results), theory_figures(results))
+    print(answer_table(read_numbers(results)))
+    write_analysis(given, figures=theory_figures(results))

@@ -19,7 +19,7 @@ from scripts.plan.selection import (
     swept_option,
 )
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment, all_experiments, paper_rows
+from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.rescored import table_runs
 from scripts.records.run_tables import by_seed, option_words, options_text
 from scripts.report.rendering import writes
@@ -101,13 +101,7 @@ def ablation_table(experiment: Experiment, dataset: str, every: pd.DataFrame, pr
         return ""
     metrics = list(rows[0]["scores"])
     decimals = decimals_for(v for row in rows for v in row["scores"][metrics[0]].values())
-    paper = [r for r in paper_rows(experiment) if r["dataset"] == dataset]
-    printed = {(r["method"], r["metric"]): f"{r['mean']} ± {r['std']}" for r in paper}
     body = [
-        [names.method_title(m), "the paper", "3", *(printed[m, name] for name in metrics), *["—"] * (2 + len(rivals))]
-        for m in experiment.methods if (m, metrics[0]) in printed
-    ]  # fmt: skip
-    body += [
         [
             names.method_title(row["method"]), f"**{row['changed']}**" if row["alone"] else row["changed"],
             str(row["n"]), *(mean_text(of_metric, decimals) for of_metric in row["scores"].values()),

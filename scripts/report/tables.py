@@ -74,17 +74,16 @@ def experiment_runs(experiment: Experiment, runs: pd.DataFrame, preset: str) -> 
     return mine[mine["experiment"] == [where[pair] for pair in pairs]]
 
 
-def list_tables(runs: pd.DataFrame, metrics: Sequence[str] = ()) -> Iterator[tuple[Experiment, str, ResultTable]]:
+def list_tables(runs: pd.DataFrame) -> Iterator[tuple[Experiment, str, ResultTable]]:
     """Yield every table of the paper, or of the same with options changed, that has records among all published ones.
 
-    Its columns are `metrics`, by default the experiment's; its CSV has the metrics that every run has, too.
+    Its CSV has the metrics that every run has beside the experiment's.
     """
     for experiment in all_experiments():
         changed = experiment.overrides and not experiment.figure
         if not (experiment.paper_table or changed) or experiment.points:
             continue
         shown = with_batch_row(experiment)
-        shown = replace(shown, metrics=list(metrics), metrics_of={}) if metrics else shown
         presets = runs.loc[runs["experiment"] == experiment.name, "preset"].unique()
         for preset in sorted(presets, key=lambda p: ({"paper": 0, "released": 1}.get(p, 2), p)):
             mine = experiment_runs(shown, standard_runs(runs, experiment), preset)

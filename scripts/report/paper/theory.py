@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 
 from scripts.records.experiment import RESULTS
 from scripts.report.figures import COLOURS, GREEN, GREY, SKY, legend_below
-from scripts.report.rendering import draws, splice_page, writes
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sweep import seed_interval
 from scripts.stats.intervals import Interval, interval_text, paired_or_none
 
-FILE, PAGE = "theory.csv", "theory.md"
+FILE = "theory.csv"
 COLUMNS = ("theorem", "setting", "N", "p", "bandwidth", "method", "theta", "seed", "metric", "value")
 COMPARED = ("mixup", "feature_1", "feature_0.1")  # the theorems order C-Mixup below these
 TITLES = {
@@ -29,7 +29,7 @@ TITLES = {
     "cmixup": "C-Mixup", "erm_one_domain": "ERM, first domain", "exact": "exact pairing",
 }  # fmt: skip
 RENAMED = {(2, "mixup"): "MetaMix", (3, "erm"): "ERM, both domains"}
-AXES = {"N": 2, "p": 3, "bandwidth": 4}  # of figures: the place of each in `Place`
+AXES = ("N", "p", "bandwidth")  # of figures
 AXIS_LABELS = {
     (1, "bandwidth"): "C-Mixup's bandwidth (label units)", (2, "bandwidth"): "C-Mixup's bandwidth (label units)",
     (3, "bandwidth"): "C-Mixup's bandwidth / median nearest other label", (2, "N"): "rows of all training tasks",
@@ -76,6 +76,10 @@ class Place(NamedTuple):
     p: int
     bandwidth: str
 
+    def on(self, axis: str) -> float:
+        """Return its value on one of `AXES`."""
+        return float(getattr(self, axis.lower()))
+
 
 class Numbers:
     """The numbers of results/theory.csv, from its rows with bandwidth and theta as text, by place and method."""
@@ -92,7 +96,7 @@ class Numbers:
     def along(self, theorem: int, axis: str) -> list[Place]:
         """Return the base and the places where "N", "p" or "bandwidth" is changed, in ascending order."""
         places = [at for at in self.places if at.theorem == theorem and at.setting in ("base", axis)]
-        return sorted(places, key=lambda at: float(at[AXES[axis]]))
+        return sorted(places, key=lambda at: at.on(axis))
 
     def values(self, at: Place, method: str, metric: str, theta: str = "") -> dict[int, float]:
         """Return the values by seed, {} if there are none; at another bandwidth other methods are those of the base."""
@@ -109,11 +113,6 @@ class Numbers:
             return []
         ours = self.values(at, "cmixup", *q[:2])
         return [d for method in methods if (d := paired_or_none(ours, self.values(at, method, *q[:2])))]
-
-
-def method_title(theorem: int, method: str) -> str:
-    """Return the name of a method in a theorem."""
-    return RENAMED.get((theorem, method), TITLES[method])
 
 
 def answer_table(numbers: Numbers) -> str:
@@ -137,14 +136,10 @@ def read_numbers(results: Path = RESULTS) -> Numbers:
     return Numbers(pd.read_csv(results / FILE, dtype={"bandwidth": str, "theta": str}, keep_default_na=False))
 
 
-@writes
-def render_theory(results: Path = RESULTS) -> dict[str, str]:
-    """Return the page with the numbers of `results/theory.csv`, by its path below results/.
-
-    Where `results` has no page yet, the prose is that of the project's own.
-    """
-    page = results / PAGE if (results / PAGE).is_file() else RESULTS / PAGE
-    return {PAGE: splice_page(page.read_text(), {"answers": answer_table(read_numbers(results))})}
+@fills
+def answers() -> dict[str, dict[str, str]]:
+    """Return the table of results/theory.md."""
+    return {"results/theory.md": {"answers": answer_table(read_numbers())}}
 
 
 @draws
@@ -181,12 +176,12 @@ def theorem_figure(numbers: Numbers, theorem: int) -> Figure:
 def _draw_line(axis: Axes, numbers: Numbers, where: tuple[int, str], method: str, q: Quantity) -> None:
     """Draw a method's line; over the bandwidth, whose values stand side by side, all but C-Mixup are constant."""
     theorem, name = where
-    (colour, marker), title = LOOKS[method], method_title(theorem, method)
+    (colour, marker), title = LOOKS[method], RENAMED.get((theorem, method), TITLES[method])
     if name == "bandwidth" and method != "cmixup":
         if base := numbers.values(numbers.base(theorem), method, *q[:2]):
             axis.axhline(seed_interval(base).mean, color=colour, linestyle="--", linewidth=1.2, label=title)
         return
-    places = {float(at[AXES[name]]): numbers.values(at, method, *q[:2]) for at in numbers.along(theorem, name)}
+    places = {at.on(name): numbers.values(at, method, *q[:2]) for at in numbers.along(theorem, name)}
     means = {place: seed_interval(values) for place, values in places.items() if values}
     if not means:
         return

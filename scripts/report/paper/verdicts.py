@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cmixup.metrics import metric_of
-from scripts.config.arguments import parse_seeds
 from scripts.config.compose import read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import recorded_under, selected_seeds
+from scripts.plan.selection import recorded_under
 from scripts.records import names
 from scripts.records.experiment import RESULTS, stands_for
 from scripts.report.evidence import Evidence, Query, Sample, experiment_of, sample_difference
@@ -25,7 +24,6 @@ FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
 SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the last is a magnitude, too
 COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
-OPEN = "incomplete"  # fewer seeds than the experiment plans
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
 REPRODUCES, SMALL, UNDECIDED = "reproduces", "no clear gain", "undecided"  # outcomes
@@ -78,7 +76,7 @@ class Finding:
     where: str  # a dataset's title, or what the statement is about
     label: str = ""  # which comparison, where there are several of one `where`
     preset: str = ""  # whose runs; empty where no preset decides
-    direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `OPEN` or `IDLE` where nothing is judged
+    direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `IDLE` where nothing is judged
     magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
     n: int = 0  # seeds or clusters
     ours: Interval | None = None  # None of fewer than two seeds
@@ -130,8 +128,8 @@ def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
     about = Finding(artefact.paper, artefact.decides, "")
     findings = list[Finding | None]()
     if at := artefact.compare:
-        sides, plan = [{**at["of"], **at[side]} for side in ("first", "second")], at["runs"]["experiment"]
-        findings = [_judge(replace(about, where=at["where"]), evidence, sides, [at["runs"]], at["paper"], plan=plan)]
+        sides = [{**at["of"], **at[side]} for side in ("first", "second")]
+        findings = [_judge(replace(about, where=at["where"]), evidence, sides, [at["runs"]], at["paper"])]
     datasets = experiment_of(artefact.experiment).datasets if artefact.gain else ()
     for dataset, preset in itertools.product(datasets, artefact.presets):
         findings += _of_methods(artefact, dataset, replace(about, preset=preset), evidence)
@@ -148,37 +146,32 @@ def _of_methods(artefact: Artefact, dataset: str, about: Finding, evidence: Evid
         paper = [{**query, "experiment": experiment.name, "from": "paper"} for query in ours]
         where = "worst domain of " * (metric != score) + names.dataset_title(dataset)
         label = names.method_title(second) if len(artefact.gain) > 1 else ""
-        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper, plan=artefact.experiment)
+        yield _judge(replace(about, where=where, label=label), evidence, ours, ours, paper)
 
 
 def _judge(
-    about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], paper: Sequence[Query], *,
-    plan: str,
-) -> Finding | None:  # fmt: skip
+    about: Finding, evidence: Evidence, sides: Sequence[Query], runs: Sequence[Query], paper: Sequence[Query]
+) -> Finding | None:
     """Return `about` with what is judged, or None where a side has no runs or the paper no number.
 
-    `sides`, `runs` (which gave them) and `paper` are queries; the experiment `plan` says how many seeds there must be.
+    `sides`, `runs` (which gave them) and `paper` are queries.
     """
     one, other, printed, beside = map(evidence.find, (*sides, *paper))
     if not (one and other and printed and beside):
         return None
     theirs = unpaired_difference(printed.summary, beside.summary)
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
-    experiment, dataset = experiment_of(plan), runs[0]["dataset"]
-    planned = len(selected_seeds(experiment, dataset, parse_seeds(experiment.seeds)))
     idle = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in runs)
     judged: tuple[str, str] = UNKNOWN, ""
     if any(sample.mean > SELF for sample in idle if sample):
         judged = IDLE, ""
-    elif min([shared, *(len(sample.values) for query in runs if (sample := evidence.find(query)))]) < planned:
-        judged = OPEN, ""
     elif ours:
         # What is no score is better if lower.
         lower = "metric" not in sides[0] or metric_of(sides[0]["metric"]).lower_is_better
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
     return replace(
         about, direction=judged[0], magnitude=judged[1], n=ours.n if ours else shared, ours=ours, paper=theirs,
-        decimals=printed.decimals, dataset=dataset, metric=sides[0].get("metric", ""), samples=(one, other),
+        decimals=printed.decimals, dataset=runs[0]["dataset"], metric=sides[0].get("metric", ""), samples=(one, other),
     )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_the_error_in_the_test_domain_is_that_of_drawn_rows() -> None:
 
 def test_the_command_writes_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(theory, "all_settings", lambda: (Setting("base", 1, SMALL1),))
-    monkeypatch.setattr(theory, "render_theory", lambda _: {})
+    monkeypatch.setattr(theory, "answer_table", lambda _: "")
     monkeypatch.setattr(theory, "theory_figures", lambda _: {})
     main(["theory", "seeds=3", f"results={tmp_path}"])
     rows = read_csv(tmp_path / FILE)

@@ -17,7 +17,6 @@ from scripts.report.paper.verdicts import (
     FILE,
     IDLE,
     LARGER,
-    OPEN,
     OPPOSITE,
     SAME,
     SMALLER,
@@ -91,7 +90,7 @@ def found(cmixup: list[float], erm: list[float], artefact: Artefact = ARTEFACT, 
 @pytest.mark.parametrize(
     ("first", "second", "word"),
     [(LOWER, NEAR, "reproduces"), (LOWER, HIGHER, "same direction, larger"), (HIGHER, LOWER, "opposite"),
-     (LOWER[:1], HIGHER[:1], OPEN), (LOWER[:9], HIGHER[:9], OPEN)],
+     (LOWER[:1], HIGHER[:1], "undecided")],
 )  # fmt: skip
 def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], second: list[float], word: str) -> None:
     (finding,) = found(first, second)

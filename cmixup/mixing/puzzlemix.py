@@ -18,7 +18,6 @@ deviation. A block that no block is moved to keeps its content instead of turnin
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -247,47 +246,27 @@ def min_cut(unary: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarra
         raise InputError("graph cuts need SciPy, which is not installed: pip install scipy") from None
     if not all(np.isfinite(costs).all() for costs in (unary, down, right)):
         raise InputError("costs of a graph cut must be finite numbers")
-    n, h, w, m = unary.shape
     rises = np.diff(unary.astype(np.float64), axis=-1)  # the cost of a node on the source's side
     total = np.abs(rises).sum(axis=(1, 2, 3))
-    scale = (CAPACITY / np.where(total > 0, total, 1)).reshape(n, 1, 1, 1)
-    rises = np.rint(rises * scale).ravel()
-    # A weight above all of `CAPACITY` is never cut, whatever it is.
-    weights = [np.minimum(np.rint(pairs[..., None] * scale), CAPACITY) for pairs in (down, right)]
-    within = [np.repeat(part, m - 1) for part in weights]
-    between = [np.repeat(2 * part, (m - 1) * (m - 2) // 2) for part in weights]
-    one_way = [np.maximum(-rises, 0), np.maximum(rises, 0), np.full(n * h * w * (m - 2), FORBIDDEN), *between, *between]
-    forth = np.concatenate([*one_way, *within])
-    back = np.concatenate([np.zeros(sum(map(len, one_way))), *within])
-    indptr, indices, place = _edges(n, h, w, m)
-    capacity = np.concatenate([forth, back]).astype(np.int32)[place]
-    size = len(indptr) - 1
-    graph = csr_array((capacity, indices, indptr), shape=(size, size))
-    residual = graph - maximum_flow(graph, size - 2, size - 1).flow
-    residual.eliminate_zeros()
-    above = np.zeros(size, dtype=bool)
-    above[breadth_first_order(residual, size - 2, return_predecessors=False)] = True
-    return above[:-2].reshape(n, h, w, m - 1).sum(axis=-1)
-
-
-@lru_cache(maxsize=16)
-def _edges(n: int, h: int, w: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the graph's rows as CSR, `(indptr, indices)`, and which of the capacities each of its edges has.
-
-    Capacities are those of all edges in the order of `min_cut`, and then of their reverses. Source and sink are last.
-    """
-    node = np.arange(n * h * w * (m - 1), dtype=np.int32).reshape(n, h, w, m - 1)
-    source, sink = np.full(node.size, node.size), np.full(node.size, node.size + 1)
-    pairs = [(node[:, :-1], node[:, 1:]), (node[:, :, :-1], node[:, :, 1:])]
-    low, high = np.triu_indices(m - 1, 1)
-    tails = [source, node, node[..., 1:], *(a[..., high] for a, _ in pairs), *(b[..., high] for _, b in pairs)]
-    heads = [node, sink, node[..., :-1], *(b[..., low] for _, b in pairs), *(a[..., low] for a, _ in pairs)]
-    tail = np.concatenate([np.ravel(part) for part in (*tails, *(a for a, _ in pairs))])
-    head = np.concatenate([np.ravel(part) for part in (*heads, *(b for _, b in pairs))])
-    both, other = np.concatenate([tail, head]), np.concatenate([head, tail])
-    place = np.lexsort((other, both))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(both, minlength=node.size + 2))])
-    return indptr.astype(np.int32), other[place].astype(np.int32), place
+    scale = (CAPACITY / np.where(total > 0, total, 1)).reshape(-1, 1, 1, 1)
+    rises = np.rint(rises * scale)
+    node = np.arange(rises.size, dtype=np.int32).reshape(rises.shape)
+    source, sink = np.int32(node.size), np.int32(node.size + 1)
+    low, high = np.triu_indices(unary.shape[-1] - 1, 1)
+    # Edges are a tail, a head and a capacity, which broadcast.
+    edges: list[tuple[Any, Any, Any]] = [(source, node, np.maximum(-rises, 0)), (node, sink, np.maximum(rises, 0))]
+    edges.append((node[..., 1:], node[..., :-1], FORBIDDEN))
+    for one, other, pairs in ((node[:, :-1], node[:, 1:], down), (node[:, :, :-1], node[:, :, 1:], right)):
+        weight = np.minimum(np.rint(pairs[..., None] * scale), CAPACITY)  # one above all of it is never cut
+        for a, b in ((one, other), (other, one)):
+            edges += [(a, b, weight), (a[..., high], b[..., low], 2 * weight)]
+    columns = zip(*(map(np.ravel, np.broadcast_arrays(*edge)) for edge in edges), strict=True)
+    tail, head, capacity = map(np.concatenate, columns)
+    graph = csr_array((capacity.astype(np.int32), (tail, head)), shape=(node.size + 2, node.size + 2))
+    residual = graph - maximum_flow(graph, source, sink).flow  # without the edges that are full
+    above = np.zeros(node.size + 2, dtype=bool)
+    above[breadth_first_order(residual, source, return_predecessors=False)] = True
+    return above[:-2].reshape(node.shape).sum(axis=-1)
 
 
 def _divisor(number: int, most: int) -> int:

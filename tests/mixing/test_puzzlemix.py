@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from cmixup.methods.mix import Mix
 from cmixup.mixing.lam import Beta, Constant
 from cmixup.mixing.linear import mix
-from cmixup.mixing.puzzlemix import PuzzleMix, move, saliency
+from cmixup.mixing.puzzlemix import PuzzleMix, min_cut, move, saliency
 from cmixup.networks.fcn3 import FCN3
 from cmixup.pairing.uniform import Permutation, Uniform
 from cmixup.training.batch import Batch, EpochBatches
@@ -133,6 +133,18 @@ def test_levels_share_lambda_by_the_binomial_and_fractions_cost_squares() -> Non
     torch.testing.assert_close(unary[0, 1, 2], torch.tensor(expected), atol=1e-6, rtol=1e-5)
     assert down.unique().item() == pytest.approx(1.2 / 64 / 4)
     assert right.shape == (1, 4, 3)
+
+
+def test_the_minimum_cut_has_the_least_energy_of_all_labels() -> None:
+    rng = np.random.default_rng(0)
+    for m in (2, 4):
+        unary, down, right = rng.random((20, 2, 3, m)), rng.random((20, 1, 3)) ** 4, rng.random((20, 2, 2)) ** 4
+        every = np.array(list(itertools.product(range(m), repeat=6))).reshape(-1, 2, 3)
+        for k, labels in enumerate(min_cut(unary, down, right)):
+            energy = np.take_along_axis(unary[k][None], every[..., None], axis=-1).sum(axis=(1, 2, 3))
+            energy += (down[k] * np.diff(every, axis=1) ** 2).sum(axis=(1, 2))
+            energy += (right[k] * np.diff(every, axis=2) ** 2).sum(axis=(1, 2))
+            assert labels.tolist() == every[energy.argmin()].tolist()
 
 
 # ---- transport

@@ -14,6 +14,7 @@ from cmixup.training.batch import Batch, EpochBatches
 from cmixup.training.model_stack import ModelStack
 from cmixup.training.optim import descend
 from cmixup.training.training import Training
+from cmixup.tree import leaves
 
 Loss = Callable[[nn.Module, Batch], Tensor]
 
@@ -34,17 +35,10 @@ class Transform(nn.Module, ABC):
     def of(self, state: Any, rows: Batch, rng: StepRandom | None) -> Any:
         """Return the changed state, or raise `InputError` if its shapes are others than before."""
         changed = self(state, rows, rng)
-        before, after = (_shapes(one) for one in (state, changed))
+        before, after = ([tuple(getattr(leaf, "shape", ())) for leaf in leaves(tree)] for tree in (state, changed))
         if before != after:
             raise InputError(f"transform {type(self).__name__} must return a state of shape {before}, got {after}")
         return changed
-
-
-def _shapes(state: Any) -> str:
-    """Return the shape of a state, or the shapes of a tuple of them, in words."""
-    if isinstance(state, tuple):
-        return " and ".join(map(_shapes, state))
-    return str(tuple(state.shape)) if isinstance(state, Tensor) else type(state).__name__
 
 
 class Mixing(nn.Module, ABC):

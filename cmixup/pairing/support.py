@@ -82,16 +82,6 @@ class SupportLabels(SupportPairing):
         return {"bandwidth": self.bandwidth, "effective_fraction": self._effective}
 
 
-class SupportUniform(SupportLabels):
-    """Draws any support example with equal probability, with replacement."""
-
-    def __init__(self) -> None:
-        super().__init__(float("inf"))
-
-    def diagnostics(self) -> dict[str, float | str]:
-        return {}
-
-
 class SupportBlocks(SupportPermutation):
     """Matches blocks of k query examples with blocks of a permuted support at the least cost (k-Mixup).
 

@@ -18,7 +18,7 @@ from cmixup.errors import InputError
 from cmixup.sampling.cells import Cells, KDCells, bytes_needed, n_leaves
 from cmixup.sampling.distance import Kernel, pair_distance
 from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
-from cmixup.sampling.stored_rows import SparseRows, sparse_acceptance
+from cmixup.sampling.stored_rows import SparseRows, n_stored
 from cmixup.sampling.stream import Rejection, Round, SamplingAlgorithm, StreamedSampler, UniformRejection, round_limit
 
 ALGORITHMS = ("auto", "cells", "uniform", "kd", "sparse", "rows")
@@ -72,30 +72,32 @@ def _build(labels: Labels, kernel: Kernel, name: str, budget: int) -> SamplingAl
 
 
 def _cheapest(labels: Labels, kernel: Kernel, budget: int) -> tuple[SamplingAlgorithm, str]:
-    """Return the algorithm that is expected to cost least; leaves are built only where their set-up is cheaper."""
+    """Return the algorithm that is expected to cost least.
+
+    Tables are built and tried only where they would be cheaper if no proposal were refused.
+    """
     n, d = labels.shape
-    an_epoch = EPOCHS * n
     a_row = n * (23e-9 if d <= 3 else 12e-9 + 0.1e-9 * d)  # reading all labels: differences, or a matrix product
     coordinates = SECONDS_A_COORDINATE * d
     uniform = UniformRejection(labels, kernel)
     costs = {
-        "rows": an_epoch * a_row,
+        "rows": EPOCHS * n * a_row,
         "uniform": expected_seconds(labels, uniform.propose, SECONDS_A_PROPOSAL + coordinates, a_row),
     }
-    if SPARSE_SECONDS_A_PAIR * n * n < min(costs.values()):
-        accepted = max(sparse_acceptance(labels, kernel, budget), 1e-9)
-        draw = min(SPARSE_SECONDS_A_DRAW / accepted, a_row)
-        costs["sparse"] = PREFERRED * (SPARSE_SECONDS_A_PAIR * n * n + an_epoch * draw)
-    leaves: SamplingAlgorithm | None = None
-    setup = KD_SECONDS_A_SLOT * n_leaves(n) ** 2 + KD_SECONDS_A_ROW * n
-    a_proposal = KD_SECONDS_A_PROPOSAL + coordinates
-    fits = d <= MAX_KD_DIMENSIONS and bytes_needed(labels) <= budget and not has_gaps(labels)
-    if fits and setup + an_epoch * a_proposal < min(costs.values()):
-        leaves = KDCells(labels, kernel, budget)
-        costs["kd"] = setup + expected_seconds(labels, leaves.propose, a_proposal, a_row)
+    tables: list[tuple[type[KDCells | SparseRows], float, float]] = []  # and the seconds of set-up and proposal
+    if d <= MAX_KD_DIMENSIONS and bytes_needed(labels) <= budget and not has_gaps(labels):
+        setup = KD_SECONDS_A_SLOT * n_leaves(n) ** 2 + KD_SECONDS_A_ROW * n
+        tables.append((KDCells, setup, KD_SECONDS_A_PROPOSAL + coordinates))
+    if n_stored(n, budget) > 0:
+        tables.append((SparseRows, PREFERRED * SPARSE_SECONDS_A_PAIR * n * n, PREFERRED * SPARSE_SECONDS_A_DRAW))
+    built: dict[str, SamplingAlgorithm] = {"uniform": uniform}
+    for kind, setup, a_proposal in tables:
+        if setup + EPOCHS * n * a_proposal < min(costs.values()):
+            table = built[kind.name] = kind(labels, kernel, budget)
+            costs[kind.name] = setup + expected_seconds(labels, table.propose, a_proposal, a_row)
     name = min(costs, key=costs.__getitem__)
-    built = leaves if name == "kd" and leaves else _build(labels, kernel, name, budget)
-    return built, f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
+    reason = f"{EPOCHS} epochs are expected to take {costs[name]:.2g} s, the least of {', '.join(sorted(costs))}"
+    return built.get(name) or _build(labels, kernel, name, budget), reason
 
 
 def expected_seconds(

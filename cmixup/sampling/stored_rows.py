@@ -1,6 +1,5 @@
 """Rows of P in memory: cumulative weights of all partners, or of the heaviest that the budget holds."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from cmixup.errors import InputError
 from cmixup.sampling.distance import Kernel
 from cmixup.sampling.inputs import Floats, Ints, Labels
-from cmixup.sampling.stream import Rejection, Round, StreamedSampler
+from cmixup.sampling.stream import Rejection, Round
 
 ROWS_PER_CHUNK = 64
 BYTES_PER_ENTRY = 12  # of a part of a row; a whole row needs no indices
@@ -26,15 +25,17 @@ class SparseRows(Rejection):
     name = "sparse"
 
     def __init__(self, labels: Labels, kernel: Kernel, memory_budget: int) -> None:
-        n, m = len(labels), _n_stored(len(labels), memory_budget)
+        n, m = len(labels), n_stored(len(labels), memory_budget)
         if m < 1:
             raise InputError(f"method sparse needs {n * (BYTES_PER_ENTRY + 8)} bytes, above {memory_budget=}")
         super().__init__(labels, kernel)
         self._index = np.empty((n, m if m < n else 0), dtype=np.int32)
         self._cumulative = np.empty((n, m))
         self._tau = np.zeros(n)
-        for part, weight in _weights(self._streamed, np.arange(n)):
-            stored = weight
+        step = max(1, min(ROWS_PER_CHUNK, PAIRS_PER_CHUNK // n))
+        for s in range(0, n, step):
+            part = slice(s, min(s + step, n))
+            stored = weight = self._streamed.weights(np.arange(part.start, part.stop))
             if m < n:
                 self._index[part], self._tau[part] = _heaviest(weight, m)
                 stored = np.take_along_axis(weight, self._index[part], axis=1)
@@ -60,31 +61,10 @@ class SparseRows(Rejection):
         return proposal, refused
 
 
-def sparse_acceptance(labels: Labels, kernel: Kernel, memory_budget: int) -> float:
-    """Return the mean acceptance of one round of `SparseRows` over 64 rows, 0 where none can be stored."""
-    n, m = len(labels), _n_stored(len(labels), memory_budget)
-    if m in (0, n):
-        return m / n
-    rng = np.random.default_rng(0)  # fixed: the algorithm chosen must not vary
-    accepted, chosen = [], np.sort(rng.choice(n, size=min(64, n), replace=False))
-    for _, weight in _weights(StreamedSampler(labels, kernel), chosen):
-        index, tau = _heaviest(weight, m)
-        stored = np.take_along_axis(weight, index, axis=1).sum(axis=1)
-        accepted.append(weight.sum(axis=1) / (stored + n * tau))
-    return float(np.concatenate(accepted).mean())
-
-
-def _n_stored(n: int, memory_budget: int) -> int:
+def n_stored(n: int, memory_budget: int) -> int:
     """Return how many partners of each row fit the budget (bytes): all, or the number m, or 0."""
     each = memory_budget // n - 8
     return n if each >= 8 * n else max(0, min(n - 1, each // BYTES_PER_ENTRY))
-
-
-def _weights(streamed: StreamedSampler, rows: Ints) -> Iterator[tuple[slice, Floats]]:
-    """Yield places among the `rows` and their weights (B, N), a chunk at a time."""
-    step = max(1, min(ROWS_PER_CHUNK, PAIRS_PER_CHUNK // len(streamed.labels)))
-    for s in range(0, len(rows), step):
-        yield slice(s, s + step), streamed.weights(rows[s : s + step])
 
 
 def _heaviest(weight: Floats, m: int) -> tuple[Ints, Floats]:

@@ -17,7 +17,7 @@ from cmixup.methods.maml import MAML, InnerLoop, Mixed, adapt
 from cmixup.methods.meta_aug import MetaAug
 from cmixup.methods.mr_maml import MRMAML, gaussian_divergence
 from cmixup.mixing.linear import mix
-from cmixup.pairing.support import SupportLabels, SupportUniform
+from cmixup.pairing.support import SupportLabels
 from cmixup.training.settings import TrainSettings
 from cmixup.training.trainer import train
 from tests.helpers import assert_states_equal, composed, make_data, refuses
@@ -347,7 +347,7 @@ def test_an_infinite_bandwidth_is_metamix_with_uniform_partners() -> None:
     one = make_fitted(composed("cmixup_meta", bandwidth=float("inf")))
     other = make_fitted(composed("metamix", pairing="support_uniform"))
     assert torch.equal(one.method.loss(one.model, one_batch(one)), other.method.loss(other.model, one_batch(other)))
-    uniform = SupportUniform()
+    uniform = SupportLabels(np.inf)
     uniform.fit(make_split(3000))
     drawn = uniform.draw(np.arange(3000), np.random.default_rng(0))
     assert np.abs(np.bincount(drawn.ravel(), minlength=SHOTS) - 3000).max() < 5 * np.sqrt(3000)

@@ -80,6 +80,6 @@ def test_a_transformation_that_returns_another_shape_is_named(layer: str) -> Non
 
     for method in (ERM(Narrow(0.1), layer), Mix(LabelDistance(0.3), Beta(0.5), layer, transform=Narrow(0.1))):
         with pytest.raises(
-            InputError, match=r"transform Narrow must return a state of shape \(\d+, \d+\), got \(\d+, 1\)"
+            InputError, match=r"transform Narrow must return a state of shape \[\(\d+, \d+\)\], got \[\(\d+, 1\)\]"
         ):
             train_one(method, 0)

@@ -138,7 +138,7 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         folder = Path(folder)
     except TypeError:
         raise InputError(f"folder must be a path, got {format_value(folder)}") from None
-    place = _device(device)
+    place = usable_device(device)
     if not os.path.isfile(folder / DONE):  # noqa: PTH113, a name that is too long is none
         raise InputError(f"run {folder} is not a finished run's folder{_inside(folder)}")
     if not (folder / MODEL).is_file():
@@ -219,7 +219,7 @@ def _read_json(path: Path, *formats: str) -> dict[str, Any]:
     return given
 
 
-def _device(device: Any) -> torch.device:
+def usable_device(device: Any) -> torch.device:
     """Return a device that can hold a model, or raise `InputError`."""
     try:
         place = torch.device(device)

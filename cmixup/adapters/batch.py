@@ -194,7 +194,7 @@ class CMixup(nn.Module):
     def set_extra_state(self, state: Any) -> None:
         """Go on from `get_extra_state`, draw for draw; a rank other than the one that saved gets streams of its own.
 
-        What several states were averaged to is none, with a warning: the mixing goes on as it is.
+        An average of several states is none: a warning says so, and the mixing goes on as it is.
         """
         try:
             archive = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")

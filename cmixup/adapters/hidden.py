@@ -23,9 +23,9 @@ def mixing_at(
         with mixing_at(model, "layer3", mixing, y) as mixed_y:
             loss = loss_fn(model(x), mixed_y)
 
-    The block is given the labels mixed with the same partners and lambda. A model that is handed the very tensors of
-    `labels` under a keyword for labels (as a Hugging Face model that computes its loss: labels=, target=, y=), or that
-    of `mask` under any keyword, sees the mixed ones.
+    The block is given the labels mixed with the same partners and lambda. A model sees the mixed ones, too, if it is
+    given the very tensors of `labels` under a keyword for labels (labels=, target=, y=, as Hugging Face's models), or
+    that of `mask` under any keyword.
 
     Nothing is mixed where the model or the mixing is in evaluation; then the block is given the labels as they are.
 

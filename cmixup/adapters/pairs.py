@@ -118,8 +118,8 @@ class PairBatchSampler(Sampler[list[Pair]]):
     An epoch is a permutation of the rows, a partner for each and a lambda for each, all seeded by the seed and the
     number of the epoch. The number goes up by itself; `set_epoch` sets it, as a run does that goes on. `state_dict`
     holds the place within an epoch, too: torchdata's `StatefulDataLoader` saves and loads it by itself. In distributed
-    training each rank takes every world-th row of the same epoch, so that k ranks with batches of b see in each step
-    what one process with batches of k b does; where the rows do not divide, the first ones are taken again with their
+    training each rank takes every world-th row of the same epoch: k ranks with batches of b see in each step the rows
+    of one process with batches of k b. Where the rows do not divide, the first ones are taken again with their
     partners, as `DistributedSampler` takes them again.
 
     Args:

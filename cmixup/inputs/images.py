@@ -163,7 +163,7 @@ class ImagePreprocessing(Preprocessing):
         return listed
 
     def apply(self, new: Any, source: str = "images") -> ImageRows:
-        """Return the images of a folder, in order of their names, or of files, all of which must be there."""
+        """Return the images of a folder, in order of their names, or of files, which must all be there."""
         files = self.files(new)
         if missing := [str(path) for path in files if not path.is_file()]:
             raise InputError(f"{source}: {len(missing)} of {len(files)} files are not there: {shortened(missing, 3)}")

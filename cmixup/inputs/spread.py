@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: What is divided by it is 0 in float32.
+#: Numbers divided by it are 0 in float32.
 VANISH = 1e300
 #: Units in the last place of float64, times the root of the number of rows, that rounding may amount to.
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -22,7 +22,7 @@ MOST_NAMED = 3  # columns in a warning
 
 
 def varies(low: Any, high: Any, rows: int) -> Any:
-    """Return whether columns vary of which `rows` known values lie between `low` and `high`.
+    """Return whether columns vary whose `rows` known values lie between `low` and `high`.
 
     These are numbers, or arrays or tensors of float64; values of float32 count as float64. NaN varies not.
     """

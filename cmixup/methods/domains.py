@@ -84,7 +84,7 @@ class DomainBatchMethod(DomainMethod):
 class Means:
     """Takes means over the rows of a domain and over the domains of a batch, whatever their ids, sizes and order.
 
-    The domain of each row is `(..., B)`, of which leading axes are models of a stack; `same_domain: (..., B, B)` is 1
+    The domain of each row is `(..., B)`, whose leading axes are models of a stack; `same_domain: (..., B, B)` is 1
     where two rows are of one domain, and `domain_size: (..., B)` counts the rows of a row's domain. With
     `weight: (..., B)`, 1 / (n_domains * domain_size), `sum_i weight_i v_i` is the mean of the domain means.
     """

@@ -61,8 +61,8 @@ def many_levels(levels: Sequence[Levels]) -> list[int]:
 def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     """Return the table with the number of its level for each category, NaN for a missing one, -1 for one not known.
 
-    A warning names a column with more than half of its rows unknown. For times, text and the other
-    results see `in_numbers`.
+    A warning names a column with more than half of its rows unknown. `in_numbers` says what becomes of times and text,
+    and returns the kinds.
     """
     X = X.toarray() if issparse(X) else as_frame(X)
     categories = {place: known for place, known in enumerate(levels) if known is not None}
@@ -102,8 +102,8 @@ def widened(x: Floats, levels: Sequence[Levels], indicators: Floats) -> Floats:
 def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
     """Return the pieces of a piecewise-linear encoding (Gorishniy et al. 2022, section 3.2), see `Pieces`.
 
-    A column is cut at its quantiles, into `most` pieces, or fewer such that a piece has 48 rows, and that all pieces
-    together are at most 500 and half as many as rows.
+    A column is cut at its quantiles, into `most` pieces or fewer: a piece has 48 rows or more, and all pieces together
+    are at most 500, and half as many as rows.
 
     Columns `x: (N, d)` are standardised, NaN where a number is missing. Of the m pieces (m, 5) are returned: column,
     lower end, width, and the piece's mean and standard deviation over the rows by their weight (N,).

@@ -29,7 +29,7 @@ from cmixup.training.method import Method
 from cmixup.training.model_stack import ModelStack, stack_modules
 
 EVAL_BATCH = 4096
-#: What the learning rate of a network is multiplied by that has waited, where it goes on with its best weights.
+#: A network that has waited goes on with its best weights, and this share of its learning rate.
 FALL = 0.3
 #: The fewest and most epochs that such a network waits before the first fall.
 WAITS = 2, 10
@@ -111,8 +111,8 @@ class Networks:
         parts: the rows that each member is trained on, and those that it holds out: they choose the epoch, or score the
             last one where it is not chosen. Where members train on different numbers of rows, an epoch of each is as
             long as that of the largest.
-        nets: bandwidth, in units of the standardised labels, and member of each network. What mixes is given up if it
-            is not better by the time that the same member has stopped without mixing.
+        nets: bandwidth, in units of the standardised labels, and member of each network. One that mixes is given up
+            unless it is better once the same member has stopped without mixing.
         settings: how to train.
         pieces: the table of `Pieces`.
         effects: (M, N, E) further columns of each member.
@@ -126,7 +126,10 @@ class Networks:
         self.rows, self.nets, self.settings = rows, nets, settings
         self.mixed = any(bandwidth > 0 for bandwidth, _ in nets)
         inputs = joined(rows.x, effects)
-        data = [_data(x, rows.y) for x in inputs.reshape(-1, *inputs.shape[-2:])]  # one for all without effects
+        y, domain = torch.from_numpy(rows.y.astype(np.float32)), torch.zeros(len(rows), dtype=torch.int64)
+        tables = torch.from_numpy(inputs.reshape(-1, *inputs.shape[-2:]).astype(np.float32))  # one without effects
+        splits = [Split(x, y, domain, "X") for x in tables]
+        data = [RegressionData("X", split, split, split, unit="standard deviations") for split in splits]
         self.data = [data[member % len(data)] for _, member in nets]
         self.streams = [Streams(int(np.random.default_rng([seed, member]).integers(2**62))) for _, member in nets]
         self.trained_on = [parts[member].train for _, member in nets]
@@ -264,10 +267,3 @@ def threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _data(inputs: Floats, labels: Floats) -> RegressionData:
-    x, y = (torch.from_numpy(values.astype(np.float32)) for values in (inputs, labels))
-    split = Split(x, y.nan_to_num(), torch.zeros(len(x), dtype=torch.int64), "X")
-    split.y.copy_(y)  # a data set has no gaps, so the missing labels come back after its check
-    return RegressionData("X", split, split, split, unit="standard deviations")

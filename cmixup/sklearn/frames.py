@@ -1,7 +1,7 @@
 """Frames of any library, with times as days and text refused; others than pandas' are read by narwhals.
 
-scikit-learn's ecosystem reads frames the same way. What comes back is a frame of pandas, whose columns are of floats,
-whole numbers, booleans, categories or objects.
+scikit-learn's ecosystem reads frames the same way. The result is a frame of pandas with columns of floats, whole
+numbers, booleans, categories or objects.
 """
 
 import warnings
@@ -167,7 +167,7 @@ def _is_number(value: Any) -> bool:
 
 
 def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
-    """Return labels (n,) or (n, d_y) as they came, durations as days, of which `warn` warns.
+    """Return labels (n,) or (n, d_y) as they came, durations as days; with `warn` a warning says so.
 
     Dates are refused, and text, even if it reads as numbers.
     """

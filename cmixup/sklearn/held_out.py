@@ -83,8 +83,7 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
     """Return which rows the splits of a scikit-learn splitter train on and hold out, for groups of `group_codes`.
 
     These are the different patterns of sides (P, splits), `TRAIN`, `HELD` or 0 for neither, and the pattern of each row
-    (n,): rows on the same sides of all splits are alike, so that equal ones of them may be taken as one. Without a
-    splitter rows of one group are alike.
+    (n,). Equal rows on the same sides of all splits may be taken as one; without a splitter those of one group may.
     """
     if cv is None:
         return None, codes

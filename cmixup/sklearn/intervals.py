@@ -4,8 +4,8 @@ An interval ends where the prediction lies a quantile of held-out residuals away
 Ramdas and Tibshirani 2021, Annals of Statistics 49(1), section 2). The residual of a row is that of the mean of the
 members that held it out. It is divided by a spread which trees predict from the row (locally weighted conformal
 inference, Lei et al. 2018, JASA 113, section 5.2), shrunken towards one width for all rows as far as makes intervals of
-held-out rows better. Of fitted quantiles the residual is how far the label lies outside the lowest and the highest,
-below 0 inside, and the spread is how far these lie apart (conformalised quantile regression, Romano, Patterson and
+held-out rows better. Of fitted quantiles the residual is the label's distance from the lowest or the highest, below 0
+between them. Their distance from each other is the spread (conformalised quantile regression, Romano, Patterson and
 Candes 2019, NeurIPS).
 """
 
@@ -94,7 +94,7 @@ def fit_spread(rows: Rows, levels: Sequence[Levels], threads: int | None, seed: 
 
 
 def _spread(relative: Floats, shares: Floats) -> Floats:
-    """Return the spread (n, d_y) of rows, about 1 in the mean, of which shares (d_y,) are relative residuals."""
+    """Return the spread (n, d_y) of rows, about 1 in the mean: shares (d_y,) of it are relative residuals."""
     return 1 - shares + shares * relative.clip(min=0)
 
 
@@ -115,7 +115,7 @@ def check_coverage(coverage: float, residuals: Floats) -> float:
 def residual_quantile(residuals: Floats, weights: Floats, share: float) -> Floats:
     """Return the smallest residuals (d_y,) at or below which lies a share of `share (k + 1) / k` of the weights (k,).
 
-    Residuals (k, d_y) are NaN where the label is missing; so is the quantile where all are.
+    Residuals (k, d_y) are NaN where the label is missing. Where all are, the quantile is NaN.
     """
     quantiles = []
     for column in residuals.T:

@@ -18,6 +18,7 @@ from cmixup.errors import (
 )
 from cmixup.sampling.bandwidth import parse_bandwidth
 from cmixup.sampling.inputs import MAX_LABEL, Floats
+from cmixup.saved_run import usable_device
 from cmixup.sklearn.losses import Loss, check_loss
 from cmixup.sklearn.transforms import check_transform
 
@@ -42,14 +43,8 @@ def device_of(device: Any) -> torch.device:
     """Return a device of this machine: "auto" is the GPU where there is one."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        place = torch.device(device)
-    except (RuntimeError, TypeError):
-        place = torch.device("meta")
-    if place.type not in ("cpu", "cuda"):
+    if (place := usable_device(device)).type not in ("cpu", "cuda"):
         raise InputError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
-    if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device must be one of this machine's {torch.cuda.device_count()} GPUs, got {device!r}")
     return place
 
 

@@ -75,7 +75,7 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
 def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return an argument or attribute as JSON holds it; arrays of numbers are added to `arrays` by their names.
 
-    What JSON has no form for is {kind: content}.
+    JSON has no form for arrays, tuples and parts with fields: they become {kind: content}.
     """
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value  # names
@@ -97,7 +97,7 @@ def _plain(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _given(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the value that `_plain` was given."""
     if isinstance(value, list):
-        return [_given(f"{name}.{k}", entry, arrays) for k, entry in enumerate(value)]
+        return [_given(name, entry, arrays) for entry in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()

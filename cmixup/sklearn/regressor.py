@@ -40,14 +40,14 @@ class TabularRegressor(MemberMean):
     with ReLU, trained by Adam, and gradient-boosted trees of the same rows; all networks are trained as one stack. The
     rows that members hold out choose epochs, the weight of the trees, and whether the networks mix (C-Mixup). Then a
     row is mixed with one of all rows that its network is trained on, drawn with `P(j|i) ~ w_j exp(-|y_i - y_j|^2 / 2
-    bandwidth^2)` exactly (Yao et al. 2022, Eq. 6), and the mixed label is fitted. Inputs and labels are standardised; a
-    column that is constant in training is ignored, a missing number is the mean and has a column that says so, and a
+    bandwidth^2)` exactly (Yao et al. 2022, Eq. 6), and the mixed label is fitted. Inputs and labels are standardised.
+    Columns that are constant in training are ignored. A missing number is the mean, and has a column that says so. A
     category is a column for each level, or statistics of the labels where it has more than 255
     (`cmixup.sklearn.effects`). Predictions are in label units. Two fits with the same `random_state` are equal on the
     same kind of processor, in threads at a time, too; global random generators are not touched.
 
     A row of `sample_weight` 2 is the same as the row given twice, one of 0 as no row, and the order of rows does not
-    matter: equal rows are one with their weights' sum, an epoch is as many rows as there are different ones, and row i
+    matter. Equal rows are one with their weights' sum. An epoch is as many rows as there are different ones, and row i
     comes in it in proportion to its weight. So only the ratios of the weights matter.
 
     Args:
@@ -58,14 +58,14 @@ class TabularRegressor(MemberMean):
         quantiles: levels between 0 and 1, rising, that `loss="quantile"` fits (by the pinball loss) and
             `predict_quantiles` returns. They never cross: each member's are sorted.
         target_transform: the scale of fitted labels: None for their own units, "log", "auto" for logarithms where
-            all labels are above 0 and these are less than half as skewed, or a transformer of scikit-learn, which is
+            all labels are above 0 and these are less than half as skewed, or a transformer of scikit-learn. It is
             fitted to the different labels (N, d_y) without weights, and must rise or fall over those of each output.
             Predictions, quantiles and intervals are in label units. `predict` goes back from the fitted mean, so that
             of logarithms it is nearer to the median.
         bandwidth: s of the kernel. "validated" compares 0, 0.3 standard deviations and infinity on the rows that the
-            first member holds out, and takes another one than 0 only if it is better by a standard error; one that is
-            not better when the training with 0 has stopped is given up. With
-            `blend=None` it compares 0, 0.1, 0.3, 1 and infinity on the rows of all members, up to 1,000 different rows.
+            first member holds out. Another one than 0 is taken if it is better by a standard error, and given up
+            unless it is better once the training with 0 has stopped. With `blend=None` it compares 0, 0.1, 0.3, 1 and
+            infinity on the rows of all members, up to 1,000 different rows.
             Else what `parse_bandwidth` takes: a number in label units (transformed ones, with `target_transform`),
             "auto", ("std", c), ("fraction", f) or ("median", c). 0 mixes nothing (ERM), infinity mixes any two rows
             (mixup). Several outputs are compared each in its standard deviations, and a number is in these.
@@ -74,14 +74,14 @@ class TabularRegressor(MemberMean):
         batch_size: rows a step.
         lr: learning rate of Adam.
         weight_decay: L2 penalty on weights and biases.
-        early_stopping: whether to hold out rows, keep the epoch that predicts them best, and stop after `patience`
-            epochs without a better one, or after `(patience + best epoch) / 2` where that is less. Otherwise the last
-            epoch is kept, and rows are held out for "validated" and `blend` alone.
+        early_stopping: whether to hold out rows and keep the epoch that predicts them best. Training stops after
+            `patience` epochs without a better one, or `(patience + best epoch) / 2` where that is less. Otherwise the
+            last epoch is kept, and rows are held out for "validated" and `blend` alone.
         validation_fraction: share of different rows that a member holds out, between 0 and 1; one row at least.
         patience: see `early_stopping`. None is 20 below 20,000 rows of weight above 0, equal ones counted, too. From
-            there on it is half the best epoch, from 2 to 10, with four times `batch_size` and twice `lr`, and a
-            network that has waited goes on with its best weights, at 0.3 of its learning rate and with a quarter of
-            its patience; twice.
+            there on it is half the best epoch, from 2 to 10, with four times `batch_size` and twice `lr`. A network
+            that has waited goes on twice: with its best weights, 0.3 of its learning rate and a quarter of its
+            patience.
         n_pieces: each column of numbers is also given to the networks as so many pieces between its quantiles
             (piecewise-linear encoding, Gorishniy et al. 2022), of mixed rows where networks mix; fewer for small or
             wide tables, see `pieces_of`; 0 for none.
@@ -89,10 +89,10 @@ class TabularRegressor(MemberMean):
             pandas' category columns, None, or names, positions or a mask. A level that training has not seen is none.
         blend: the models of each member beside its network, trained on the same rows and without mixing: "trees" are
             scikit-learn's `HistGradientBoostingRegressor`. A regressor of its interface, as CatBoost, a pipeline or a
-            search, is cloned for three members, and fitted on X as it is given, with `sample_weight` and `groups` where
-            it takes them, to labels in fitted units; its own loss should be `loss`. Of several outputs it has all, or
-            one each. Held-out rows say by the loss what weight in [0, 1] it has, one for each output (stacking, Wolpert
-            1992). None is the networks alone.
+            search, is cloned for three members. It is fitted on X as it is given, with `sample_weight` and `groups`
+            where it takes them, to labels in fitted units; its own loss should be `loss`. Of several outputs it has
+            all, or one each. Its weight in [0, 1], one for each output, has the least loss on held-out rows (stacking,
+            Wolpert 1992). None is the networks alone.
         cv: which rows the members hold out, in turn: a splitter of scikit-learn, a number of folds, or splits. A member
             is trained on the rows that its split trains on. None takes a share of the rows by chance, or whole groups
             (`fit(groups=)`).
@@ -100,7 +100,7 @@ class TabularRegressor(MemberMean):
         random_state: a whole number, a NumPy generator, or None for a seed from the operating system.
         device: "cpu", "cuda" (or "cuda:1"), or "auto" for the GPU where there is one.
         n_threads: PyTorch's threads in `fit` and `predict`; None leaves their number. One is the default since a step
-            of a small network is too short to be shared: threads mostly wait for each other, and gain little for
+            of a small network is too short to be shared: threads mostly wait for each other. They gain little for
             several times the processor's time, or lose beside other processes, as in a search with `n_jobs`. The
             number is put back afterwards. With more than one, `predict` hangs in a process that was forked after `fit`,
             as scikit-learn's trees do: load the model in that process. The regressor itself has no `n_jobs`: all

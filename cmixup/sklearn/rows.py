@@ -1,7 +1,7 @@
 """Weighted rows: equal ones as one, standardised, in batches and with partners by weight.
 
-All that `TabularRegressor` draws and computes goes through these functions, so that a row of weight 2 is the same as
-the row given twice, a row of weight 0 the same as no row, and the order of the rows changes nothing.
+All that `TabularRegressor` draws and computes goes through these functions. So a row of weight 2 is the same as the row
+given twice, and a row of weight 0 the same as no row. The order of the rows changes nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ def merged(
     kept, d = weight > 0, x.shape[1]
     more = [] if apart is None else [apart[kept, None]]
     both = np.concatenate([x[kept], y[kept], *more], axis=1) + 0.0  # -0.0 becomes 0.0
-    both[np.isnan(both)] = np.nan  # of which there are many
+    both[np.isnan(both)] = np.nan  # there are many kinds of NaN
     rows = both.view(np.dtype((np.void, both.itemsize * both.shape[1])))[:, 0]  # compared byte by byte
     _, first, place = np.unique(rows, return_index=True, return_inverse=True)
     sums = np.bincount(place, weights=weight[kept]).astype(np.float64)

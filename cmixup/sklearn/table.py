@@ -1,6 +1,6 @@
 """Tables as the rows that networks and trees take: columns checked, categories as numbers, everything standardised.
 
-What a table may hide is said as warnings: leaking columns, row numbers and labels far outside.
+Warnings name the problems of a table: leaking columns, row numbers and labels far outside.
 """
 
 import warnings

@@ -50,9 +50,9 @@ def far_rows(labels: Floats, names: Any) -> str:
 def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float:
     """Return how well one column alone predicts a label: 0 not at all, 1 perfectly.
 
-    This is the larger of two rank correlations (Spearman's, in absolute value): of the column with the label, and of a
-    tree of 64 leaves that half of the rows are fitted with, with the labels of the other half. Codes of categories have
-    no order: each is a leaf. Rows with a gap are left out.
+    This is the larger of two rank correlations (Spearman's, in absolute value): of the column with the label, and, in
+    one half of the rows, of the label with a tree of 64 leaves that is fitted to the other half. Codes of categories
+    have no order: each is a leaf. Rows with a gap are left out.
     """
     rows = np.flatnonzero(~(np.isnan(values) | np.isnan(labels)))
     if len(rows) < MIN_ROWS:
@@ -82,8 +82,8 @@ def rank_correlation(first: Floats, second: Floats) -> float:
 def looks_like_id(values: Floats, *, named: bool = False, rows: int = MIN_ROWS, different: float = DIFFERENT) -> bool:
     """Return whether a column of numbers looks as if it numbered the rows, though some rows may be given twice.
 
-    It holds so many `rows` or more of whole numbers, a share of which is `different`, which rise or fall from row to
-    row or fill their range at least by half; any such numbers where the column is `named` like an ID.
+    It holds whole numbers in so many `rows` or more, and a share `different` of them differs. They rise or fall from
+    row to row, or fill their range at least by half; in a column `named` like an ID any such numbers do.
     """
     known = values[~np.isnan(values)]
     if len(known) < rows or not (known == np.floor(known)).all():

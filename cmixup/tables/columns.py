@@ -206,7 +206,7 @@ def checked_numbers(values: pd.Series, source: str, form: str = "") -> np.ndarra
 
 
 def checked_columns(frame: pd.DataFrame, names: Sequence[str], source: str) -> pd.DataFrame:
-    """Return a table with texts as names of columns, after looking for those that are read, each of which is one."""
+    """Return a table with texts as names of columns; each column that is read must be there once."""
     known = [str(name) for name in frame]
     wanted = {alike(name, known): name for name in names if name not in known}
     known = [wanted.get(name, name) for name in known]

@@ -228,7 +228,7 @@ def test_a_list_of_categories_and_numbers_is_mixed_in_its_numbers() -> None:
 
 
 @pytest.mark.parametrize("batch", [((0, 1, 2),), (0, 1, 2)], ids=["one argument", "three"])
-def test_weights_behind_the_labels_are_kept_by_their_place(batch: Any) -> None:
+def test_weights_after_the_labels_are_kept_by_their_place(batch: Any) -> None:
     x, y, w = torch.eye(6), torch.arange(6.0), torch.arange(6)
     given = ((x, y, w),) if len(batch) == 1 else (x, y, w)
     mixed_x, mixed_y, same = CMixup(10.0, seed=0, keep=(2,))(*given)
@@ -288,7 +288,7 @@ def test_mixing_stops_after_epochs() -> None:
 
 
 class Nested(Dataset):
-    """Rows of which each is a dictionary with tuples and lists in it."""
+    """Each row is a dictionary with tuples and lists in it."""
 
     def __len__(self) -> int:
         return 8

@@ -1,4 +1,4 @@
-"""A regressor of the user beside the networks: what it is fitted on, its weight, and what is refused."""
+"""A regressor of the user beside the networks: the rows that it is fitted on, its weight, and bad ones."""
 
 from pathlib import Path
 from typing import Any

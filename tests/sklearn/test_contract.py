@@ -76,14 +76,14 @@ BAD = [
     ({"hidden_layer_sizes": (8, 0)}, "hidden_layer_sizes must be whole numbers, 1 or more, got 0"),
     ({"hidden_layer_sizes": "8"}, "hidden_layer_sizes must be whole numbers, 1 or more, got '8'"),
     ({"blend": "tree"}, 'blend must be "trees", None or a regressor of scikit-learn'),
-    ({"device": "cuda:99"}, "device must be one of this machine's . GPUs, got 'cuda:99'"),
+    ({"device": "cuda:99"}, "device must be one that this machine has, such as cpu or cuda:0, got 'cuda:99'"),
     ({"bandwidth": -1.0}, "bandwidth must be 0 or more"),
     ({"alpha": 0}, "alpha must be a finite number above 0, got 0"),
     ({"lr": "0.1"}, "lr must be a number, got '0.1'"),
     ({"early_stopping": "yes"}, "early_stopping must be True or False, got 'yes'"),
     ({"validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1, got 1.0"),
     ({"random_state": "zero"}, "random_state must be None, a NumPy generator or a whole number, 0 or more, got 'zero'"),
-    ({"device": "tpu"}, 'device must be "cpu", "cuda" or "auto", got \'tpu\''),
+    ({"device": "tpu"}, "device must be one that this machine has, such as cpu or cuda:0, got 'tpu'"),
 ]
 
 

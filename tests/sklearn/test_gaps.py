@@ -1,4 +1,4 @@
-"""`TabularRegressor` on labels with gaps: what is missing is left out of moments, loss, partners, trees and scores."""
+"""`TabularRegressor` on labels with gaps: moments, loss, partners, trees and scores leave them out."""
 
 from typing import Any
 

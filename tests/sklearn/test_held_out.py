@@ -1,4 +1,4 @@
-"""Rows that members hold out, of which none stands on both sides, and the intervals that they make."""
+"""Rows that members hold out: none stands on both sides; and the intervals that they make."""
 
 import math
 from pathlib import Path
@@ -19,7 +19,7 @@ from cmixup import InputError
 from cmixup.sklearn import TabularRegressor, fitting
 from cmixup.sklearn.held_out import Part, held_out_means, parts_by_group
 from cmixup.sklearn.intervals import residual_quantile
-from tests.sklearn.test_regressor import X, Y, quick, table
+from tests.sklearn.test_regressor import X, Y, quick
 
 GROUPS = np.random.default_rng(3).integers(0, 9, len(X))
 
@@ -180,9 +180,6 @@ def test_the_spread_of_members() -> None:
     by_member = outputs[..., 0] * model.y_scale_ + model.y_mean_
     np.testing.assert_allclose(predicted, by_member.mean(axis=0))
     np.testing.assert_allclose(deviation, by_member.std(axis=0))
-    x, y = table(outputs=2)
-    predicted, deviation = quick(bandwidth=0).fit(x, y).predict(x, return_std=True)
-    assert predicted.shape == deviation.shape == (60, 2)
 
 
 def test_too_few_rows_and_none() -> None:

@@ -115,6 +115,8 @@ def test_quantiles_never_cross_and_the_middle_one_is_predicted() -> None:
     assert model.blend_weight_.shape == (10,)
     np.testing.assert_allclose(model.predict(x, return_std=True)[0], model.predict_quantiles(x)[..., 2])
     assert quick(loss="quantile", quantiles=[0.9], epochs=1).fit(X, Y).predict_quantiles(X).shape == (60, 1)
+    with pytest.raises(InputError, match="loss must be \"quantile\" for predict_quantiles, got 'squared'"):
+        quick(epochs=1).fit(X, Y).predict_quantiles(X)
 
 
 def test_intervals_of_quantiles_are_conformalised() -> None:
@@ -161,7 +163,7 @@ def test_auto_takes_logarithms_of_skewed_labels_above_0() -> None:
     assert model.target_transform_ == "log"
 
 
-def test_intervals_behind_a_pipeline_and_with_frames() -> None:
+def test_intervals_after_a_pipeline_and_with_frames() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
     pipe = make_pipeline(StandardScaler(), quick(members=10)).set_output(transform="pandas").fit(frame, Y)
     ends = pipe[-1].predict_interval(pipe[:-1].transform(frame))
@@ -185,8 +187,3 @@ def test_intervals_behind_a_pipeline_and_with_frames() -> None:
 def test_bad_arguments(options: dict[str, Any], y: Any, message: str) -> None:
     with pytest.raises(InputError, match=message), np.errstate(invalid="ignore"):
         quick(**options).fit(X if y is not None else None, y)
-
-
-def test_quantiles_need_their_loss() -> None:
-    with pytest.raises(InputError, match="loss must be \"quantile\" for predict_quantiles, got 'squared'"):
-        quick(epochs=1).fit(X, Y).predict_quantiles(X)

@@ -205,7 +205,7 @@ def test_of_many_rows_networks_that_wait_go_on_with_their_best_weights_at_a_lowe
     assert [torch.equal(begun, after_first) for begun, _ in epochs] == [False, True, False, True, True]
 
 
-def test_mixing_that_is_behind_when_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixing_that_is_worse_once_training_without_has_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors are scripted: without mixing 1 from epoch 2 on, with 0.3 from 4.5 down, with inf below 1."""
     seen: list[list[int]] = []
     original, epoch = fitting.Networks.train, itertools.count(1)

@@ -14,7 +14,7 @@ from cmixup.files import checked, write_atomically
 from scripts.driver.runs import HISTORY
 from scripts.plan.selection import recorded_under, selected_methods
 from scripts.records import names
-from scripts.records.experiment import RESULTS, Experiment, all_experiments
+from scripts.records.experiment import RESULTS, Experiment, load_experiment
 from scripts.records.run_tables import Report, options_text
 from scripts.report.figures import method_looks, new_subplots
 from scripts.report.rendering import draws
@@ -59,13 +59,10 @@ def keep_curves(results: Path, histories: Iterable[tuple[Report, Path]]) -> None
 
 @draws
 def overfitting_figures() -> dict[str, Figure]:
-    """Return the figure of every experiment and preset whose curves are published."""
-    curves, figures = published_curves(), {}
-    for experiment in all_experiments():
-        mine = curves[(curves["experiment"] == experiment.name) & bool(experiment.figure)]
-        for preset in sorted(set(mine["preset"])):
-            figures[f"figures/{experiment.name}_{preset}.png"] = overfitting_figure(experiment, curves, preset)
-    return figures
+    """Return the figure of every preset whose curves are published."""
+    experiment, curves = load_experiment("figure_overfitting"), published_curves()
+    presets = sorted(set(curves.loc[curves["experiment"] == experiment.name, "preset"]))
+    return {f"figures/{experiment.name}_{p}.png": overfitting_figure(experiment, curves, p) for p in presets}
 
 
 def overfitting_figure(experiment: Experiment, curves: pd.DataFrame, preset: str) -> Figure:

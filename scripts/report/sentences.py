@@ -8,37 +8,11 @@ import numpy as np
 import pandas as pd
 
 from scripts.report.evidence import Evidence, require, sentence
-from scripts.report.paper.verdicts import SELF
 from scripts.stats.intervals import INCONCLUSIVE, Interval, clustered_interval, interval_text
 
 ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
 #: The tables that were opened once, when the defaults were decided; and below how many percent no difference is one.
 RESERVE, MARGIN = "fresh", 1.0
-
-
-@sentence("results/README.md")
-def printed_bandwidth(e: Evidence) -> str:
-    """What the bandwidth does that the paper prints for SkillCraft, and that of the released code."""
-    printed, released = 0.0005, 1.0
-    alone = e.rows("bandwidth.csv", "self_probability", dataset="skillcraft", bandwidth=printed).mean
-    partners = e.rows("bandwidth.csv", "effective_fraction", dataset="skillcraft", bandwidth=released).mean
-    require(alone > SELF, "the printed bandwidth pairs rows with themselves")
-    return (
-        f"The bandwidth that the paper prints for SkillCraft ({printed:g}) makes every example its own partner. "
-        "Training with it equals ERM, unless the authors scaled labels in a way that we do not know. With the released "
-        f"code's {released:g} an example has {partners:.0%} of the others as partners, on average"
-    )
-
-
-@sentence("docs/reproducing.md")
-def default_airfoil(e: Evidence) -> str:
-    """Airfoil with standardised labels and features."""
-    ours, paper = e.runs("table1", "airfoil", "default", "erm"), e.paper("table1", "airfoil", "cmixup").mean
-    require(ours.mean < 0.6 * paper, "ERM is far better with standardised labels")
-    return (
-        f"With labels and features standardised (preset default, {ours.summary.n} seeds) ERM has {ours.mean:.3f} on "
-        f"Airfoil, where the paper gives {paper:.3f} for C-Mixup, its best"
-    )
 
 
 def rival_numbers(e: Evidence, model: str) -> tuple[float, Interval, int]:
@@ -148,18 +122,6 @@ def regressor_many_rows(e: Evidence) -> str:
         f"study, `TabularRegressor`'s RMSE is below CatBoost's on {below}. A fit takes {ours['seconds'].min():.0f} to "
         f"{ours['seconds'].max():.0f} s, {ratio:.1f} times CatBoost's in the median"
     )
-
-
-@sentence("results/estimators.md")
-def many_rows_before(e: Evidence) -> str:
-    """Seconds and errors of the largest tables before networks learned in fewer passes there."""
-    before, now = (
-        frame[frame["model"] == "tabular"].set_index("name")
-        for frame in (e.frame(e.results / f"benchmarks/{name}.csv") for name in ("scale_before", "scale"))
-    )
-    changes = 100 * (now["log_error"] - before["log_error"]).dropna()
-    parts = [f"{name} {before.loc[name, 'seconds']:.0f} s and {change:+.2f}" for name, change in changes.items()]
-    return f"Seconds before that rule, and the change of log error x 100 since: {', '.join(parts)}"
 
 
 @sentence("results/speed.md")

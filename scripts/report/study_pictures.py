@@ -12,7 +12,6 @@ from scripts.report.rendering import draws
 from scripts.report.study_evidence import leading_setting
 from scripts.report.study_page import study_rows
 from scripts.stats.effects import Effect
-from scripts.stats.intervals import Estimate
 from scripts.study.ensembles import ENSEMBLE, METHOD
 
 #: Methods of the picture of settings, by their titles: the name in the legend and how each is drawn.
@@ -51,11 +50,12 @@ def draw_effects(axis: Axes, effect: Effect, equal: float, splits: int) -> None:
     axis.axvline(0, color=COLOURS["erm"], linewidth=1)
     rows = sorted(effect.tables.items(), key=lambda pair: pair[1].mean)
     for place, (_, one) in enumerate(rows):
-        draw_interval(axis, one, place, markersize=3, fmt="o", color="0.5", linewidth=1)
+        axis.errorbar(one.mean, place, xerr=one.bar, markersize=3, fmt="o", color="0.5", linewidth=1)
     assert effect.mean
-    draw_interval(axis, effect.mean, len(rows) + 1, markersize=5, fmt="D", color=COLOURS[METHOD], linewidth=2.2)
+    mean, last = effect.mean, len(rows) + 1
+    axis.errorbar(mean.mean, last, xerr=mean.bar, markersize=5, fmt="D", color=COLOURS[METHOD], linewidth=2.2)
     names = [*(name.replace("_", " ") for name, _ in rows), "mean of the datasets"]
-    axis.set_yticks([*range(len(rows)), len(rows) + 1], names, fontsize=7.5)
+    axis.set_yticks([*range(len(rows)), last], names, fontsize=7.5)
     axis.set_ylim(len(rows) + 2, -1)
     axis.set_xlabel(f"{AWAY}C-Mixup's error against training without mixing, %")
     about = f"{len(rows)} datasets, {splits} splits, a tuned network"
@@ -73,15 +73,11 @@ def draw_settings(axis: Axes) -> dict[str, Any]:
         place += 1 if where == last else 2
         ticks[where] = place if where != last else ticks[where]
         last = where
-        handles.setdefault(name, draw_interval(axis, row.effect.mean, place, markersize=5, linewidth=1.2, **look))
+        mean = row.effect.mean
+        handles.setdefault(name, axis.errorbar(mean.mean, place, xerr=mean.bar, markersize=5, linewidth=1.2, **look))
     axis.axvline(0, color=COLOURS["erm"], linewidth=1, zorder=0)
     axis.set_yticks(list(ticks.values()), list(ticks), fontsize=8)
     axis.set_ylim(place + 1, 1)
     axis.grid(axis="x", alpha=0.3)
     axis.set_xlabel(f"{AWAY}mean change of the test error over datasets, %; bars: 95 % intervals")
     return handles
-
-
-def draw_interval(axis: Axes, one: Estimate, place: float, **look: Any) -> Any:
-    """Draw a mean with its interval at a height; returns the handle."""
-    return axis.errorbar(one.mean, place, xerr=one.bar, **look)

@@ -20,6 +20,7 @@ from scripts.stats.scored import Parts, Scored, error_scores, normal_scores
 from scripts.study.rules import WEIGHTS
 
 METHOD, ENSEMBLE = "cmixup", "ERM x 5"
+FILE = "study/ensembles.csv"  # in a store
 #: Whose predictions are averaged: methods, and the numbers of their initial weights. No number is there twice: where
 #: validation selected ERM for C-Mixup, runs of the same number are the same run.
 ENSEMBLES: Mapping[str, Mapping[str, tuple[int, ...]]] = {
@@ -33,7 +34,7 @@ KEY = ["experiment", "table", "condition", "method", "split"]  # columns that na
 
 def read_ensembles(store: Path, experiment: str) -> pd.DataFrame:
     """Return the rows of an experiment of the study; none where it has no ensembles."""
-    path = ensembles_file(store)
+    path = store / FILE
     rows = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=KEY)
     mine = rows[rows["experiment"] == experiment].drop(columns="experiment")
     return mine.assign(seed=mine["split"]).dropna(axis="columns", how="all")
@@ -43,18 +44,13 @@ def keep_ensembles(store: Path, results: Path) -> None:
     """Score the ensembles whose networks' predictions a store has, and write them beside those that `results` has."""
     if (new := pd.DataFrame(ensemble_rows(store))).empty:
         return
-    path = ensembles_file(results)
+    path = results / FILE
     old = [pd.read_csv(path)] if path.is_file() else []
     rows = pd.concat([*old, new]).drop_duplicates(KEY, keep="last")
     order = [name for name in ENSEMBLES if name in set(rows["method"])]
     rows["method"] = pd.Categorical(rows["method"], order)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, rows.sort_values(KEY).to_csv(index=False, lineterminator="\n"))
-
-
-def ensembles_file(store: Path) -> Path:
-    """Return where a store has the scores of its ensembles."""
-    return store / "study" / "ensembles.csv"
 
 
 def ensemble_rows(store: Path) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,11 +57,8 @@ class Claim:
     percent: float = 0.0
 
 
-class Comparison(NamedTuple):
-    """A method minus another of a claim: 1 where it is decided for the claim, -1 against it, 0 where it is open."""
-
-    method: str
-    side: int
+#: A method minus another of a claim: the method, and 1 where that is decided for the claim, -1 against it, 0 if open.
+Comparison = tuple[str, int]
 
 
 def load_claims() -> dict[str, Claim]:
@@ -87,7 +84,7 @@ def comparisons(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
         if difference:
             margin = _margin(dataset, e) if claim.experiment.startswith("table_batch") else 0.0
             side = _within(difference, margin) if margin else _side(difference, lower=metric not in ("r", "worst_r"))
-            yield Comparison(first, side)
+            yield first, side
 
 
 def _side(difference: Interval, *, lower: bool = True) -> int:
@@ -162,17 +159,17 @@ def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
             difference = sample_difference(ours, base) if ours and base and ours is not base else None
             if difference:
                 side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
-                yield Comparison(f"{first} {value:g}", side)
+                yield f"{first} {value:g}", side
 
 
 def judge(rule: str, every: Sequence[Comparison]) -> str:
     """Return the verdict of a rule on comparisons."""
-    sides = [one.side for one in every]
+    sides = [side for _, side in every]
     if rule == "every":
         return FAILS if -1 in sides else HOLDS if sides and min(sides) > 0 else OPEN
     if rule == "most":
         return HOLDS if 2 * sides.count(1) > len(sides) else FAILS if 2 * sides.count(-1) > len(sides) else OPEN
-    methods = {one.method: [other.side for other in every if other.method == one.method] for one in every}
+    methods = {method: [side for other, side in every if other == method] for method, _ in every}
     if any(min(mine) > 0 for mine in methods.values()):
         return FAILS
     return HOLDS if methods and all(-1 in mine for mine in methods.values()) else OPEN
@@ -246,7 +243,7 @@ def claim_rows() -> list[dict[str, Any]]:
                 continue
             every = list(comparisons(claim, preset, e))
             if every:
-                sides = [one.side for one in every]
+                sides = [side for _, side in every]
                 counts = {"for": sides.count(1), "against": sides.count(-1), "undecided": sides.count(0)}
                 rows.append({**row, **counts, "verdict": judge(claim.rule, every)})
     return rows
@@ -283,25 +280,6 @@ def _verdict_text(row: Mapping[str, Any]) -> str:
         return f"**{row['verdict']}**: {row['gain']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}] %"
     counted = ", ".join(f"{row[side]} {side}" for side in ("for", "against", "undecided") if row[side])
     return f"**{row['verdict']}**: {counted}"
-
-
-@sentence("results/findings.md")
-def abstract_gains(e: Evidence) -> str:
-    """Whether the gains of the abstract follow from the paper's own tables."""
-    frame, parts = e.frame(e.results / "paper/results.csv"), []
-    for table, printed, about in (("tab:results_id", 6.56, "In distribution:"),
-                                  ("tab:meta_regression_results", 4.76, "On new tasks:"),
-                                  ("tab:results_ood", 5.82, "Out of distribution:")):  # fmt: skip
-        gains: dict[str, list[float]] = {}
-        for (_, setting, metric), rows in frame[frame["table"] == table].groupby(["dataset", "setting", "metric"]):
-            ours = rows["method"].str.contains("C-Mixup")
-            sign = -1 if (rows["direction"] == "lower").all() else 1
-            best = (sign * rows.loc[~ours, "mean"]).max()
-            kind = "worst domains" if setting.endswith("worst") else "MAPE" if "MAPE" in metric else "main scores"
-            gains.setdefault(kind, []).extend(100 * (sign * rows.loc[ours, "mean"] - best) / abs(best))
-        means = ", ".join(f"{np.mean(some):.1f} % over {kind}" for kind, some in gains.items())
-        parts.append(f"{about} {means} (printed: {printed} %)")
-    return f"Mean gains over the best prior method by the paper's own tables. {'. '.join(parts)}"
 
 
 @sentence("results/README.md")

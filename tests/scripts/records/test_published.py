@@ -75,15 +75,6 @@ def test_one_line_of_pandas_answers_for_a_table_and_for_the_study() -> None:
     assert (study.trial.notna()).any()
 
 
-def test_the_same_runs_in_another_order_give_the_same_bytes(tmp_path: Path) -> None:
-    (path,) = write_reports(tmp_path, [one(0), one(1, "hidden")])
-    before = path.read_bytes()
-    path.unlink()
-    for report_of_one in (one(1, "hidden"), one(0)):
-        write_reports(tmp_path, [report_of_one])
-    assert path.read_bytes() == before
-
-
 def parts(value: float) -> dict[str, Scored]:
     target = np.arange(4, dtype=np.float32)[:, None]
     return {"test": Scored({"": np.full((4, 1), value, np.float32)}, target, np.zeros(4, int))}

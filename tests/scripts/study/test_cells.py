@@ -147,20 +147,6 @@ def test_likelihood_chooses_among_trials_and_its_scores_follow_from_what_is_kept
     assert scores == n * 2 * 8  # nrmse, balanced, and three of likelihood as they are and rescaled
 
 
-def test_where_erm_alone_is_tuned_a_method_takes_its_rates_and_the_first_values_of_its_space(tmp_path: Path) -> None:
-    short = replace(load_rules(), search="erm", splits=1, n_trials=3, network={"model": "fcn3", "model.width": 16})
-    erm, mixup = short.cells(["penguin_mass"], ["random"], ["erm", "mixup"])
-    dataset = dataset_of(short, erm)
-    std = dataset.table.y.std(axis=0)
-    runs = train_cell(erm, short, dataset.load, std)
-    write_cells(tmp_path, runs)
-    known = known_runs(tmp_path, short, *erm.key[:2], dataset.load)
-    (_, first), (second, trials) = parted(runs), parted(train_cell(mixup, short, dataset.load, std, known))
-    assert [(r["words"], r["scores"]) for r in trials] == [(r["words"], r["scores"]) for r in first]
-    rates = [word for word in best_trial(first, 0) if word.startswith("train.")]
-    assert chosen(second, 0) == {("method=mixup", "method.alpha=0.1", 'method.layer="input"', *rates)}
-
-
 def test_a_published_cell_is_trained_again_to_the_same_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = replace(load_rules(), **SHORT)
     monkeypatch.setattr(cells, "load_rules", lambda _: short)

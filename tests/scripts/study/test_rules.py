@@ -8,8 +8,6 @@ from scripts.driver.job import plan_job
 from scripts.study.cells import read_store
 from scripts.study.rules import Rules, load_rules
 
-METHODS = ["cmixup", "resample", "group_dro"]
-
 
 @pytest.fixture(scope="module")
 def rules() -> Rules:
@@ -34,20 +32,6 @@ def test_cells_are_by_name_where_the_table_has_rows_enough(rules: Rules) -> None
     largest = max(table.rows for table in rules.tables if table.name in lite)
     assert len(lite) == 10
     assert largest <= min(table.rows for table in rules.tables if table.name not in lite)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_rates_and_decays_are_those_of_erm_and_the_first_trials_are_erms(method: str, rules: Rules) -> None:
-    for split in range(rules.splits):
-        ours, erm = rules.trials(method, split, "t"), rules.trials("erm", split, "t")
-        assert [rates(words) for words in ours] == [rates(words) for words in erm]
-        assert ours[:2] == erm[:2]
-        assert len(ours) == 8
-        assert all(words[0] == f"method={method}" for words in ours[2:])
-        drawn = [float(rates(words)[0].partition("=")[2]) for words in ours]
-        assert 0.0003 <= min(drawn) <= max(drawn) <= 0.01
-    assert rules.trials("erm", 0, "t") != rules.trials("erm", 1, "t")
-    assert rules.trials("cmixup", 0, "t") == rules.trials("cmixup", 0, "another table")
 
 
 @pytest.mark.parametrize("table", ["penguin_mass", "us_wages_1988"])

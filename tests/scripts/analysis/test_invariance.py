@@ -153,14 +153,11 @@ def test_runs_are_those_of_the_experiment_that_follow_the_preset(monkeypatch: py
         divergence.run(Args(out="outputs", results="elsewhere", datasets="skillcraft", device="cpu"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"dirty": True}, "uncommitted"), ({"commit": ""}, "uncommitted"), ({"synthetic": True}, "synthetic data")],
-)
+@pytest.mark.parametrize(("commit", "message"), [("", "uncommitted"), ("c0ffee", "synthetic data")])
 def test_numbers_of_uncommitted_code_or_synthetic_data_are_refused(
-    changes: dict, message: str, monkeypatch: pytest.MonkeyPatch
+    commit: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = report(config={"dataset": {"synthetic": changes.pop("synthetic", False)}}, **changes)
+    made = report(config={"dataset": {"synthetic": True}}, commit=commit)
     monkeypatch.setattr(runs, "load_reports", lambda _: [made])
     with pytest.raises(InputError, match=message):
         runs_of(Args(out="outputs"), ["table1"], lambda _: True, "")

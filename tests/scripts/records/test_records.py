@@ -35,12 +35,9 @@ def test_scores_are_found_by_seed_and_a_seed_is_there_once() -> None:
 
 
 def layer_report(layer: str, seed: int, val: float, metric: str = "rmse", **changes: Any) -> dict[str, Any]:
-    return {
-        "experiment": "table1", "dataset": "airfoil", "model": "fcn3", "method": "k_mixup", "preset": "paper",
-        "layer": layer, "options": {"method.layer": layer} if layer == "input" else {}, "seed": seed,
-        "selection": metric, "facts": {}, "scores": {"val": {metric: val}, "test": {metric: -val}},
-        "run": f"{layer}/seed={seed}",
-    } | changes  # fmt: skip
+    options = {"method.layer": layer} if layer == "input" else {}
+    about = {"options": options, "selection": metric, "run": f"{layer}/seed={seed}", **changes}
+    return report(layer=layer, seed=seed, scores={"val": {metric: val}, "test": {metric: -val}}, **about)
 
 
 def chosen(reports: list[dict[str, Any]]) -> dict[str, str]:

@@ -117,7 +117,7 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     ]  # fmt: skip
 
 
-def test_every_look_is_of_a_method_and_no_two_of_the_same_table_are_alike() -> None:
+def test_no_two_methods_of_a_table_look_alike_and_c_mixup_s_forms_share_its_colour() -> None:
     assert LOOKS.keys() <= set(option_names("method"))
     of_tasks = {name for name in LOOKS if "meta" in name or "maml" in name}
     for together in (of_tasks, LOOKS.keys() - of_tasks):
@@ -126,8 +126,6 @@ def test_every_look_is_of_a_method_and_no_two_of_the_same_table_are_alike() -> N
     assert family == {"cmixup", "cmixup_meta"}
     assert {VERMILION, COLOURS["erm"]}.isdisjoint(SERIES)
 
-
-def test_methods_without_a_look_differ_and_c_mixup_s_forms_share_its_colour() -> None:
     looks = method_looks(["erm", "cmixup_batch", "mixup", "k_mixup", "local_mixup", "mixrl"])
     assert [looks[name]["color"] for name in ("erm", "cmixup_batch")] == [COLOURS["erm"], VERMILION]
     assert len({look["color"] for look in looks.values()}) == len(looks)

@@ -11,7 +11,6 @@ import torch
 
 from cmixup.data import RegressionData
 from cmixup.errors import InputError, check_choice, check_nonnegative
-from cmixup.files import sha256_of
 from cmixup.inputs.arrays import ArrayPreprocessing, chunks
 from cmixup.inputs.spread import VANISH, varies
 from datasets.common.base import SPLITS, Dataset, smooth_labels
@@ -51,15 +50,10 @@ class Arrays(Dataset):
         synthetic: bool = False,
     ):  # fmt: skip
         super().__init__(synthetic)
+        self.path, self.x, self.y = path, x, y
         self.places = {word: Path(file) for word, file in (("arrays", path), ("x", x), ("y", y)) if file}
         self.scaling = check_choice("scaling", scaling, ("standard", "none"))
         self.memory = check_nonnegative("memory", memory)
-
-    @cached_property
-    def checksums(self) -> dict[str, str]:
-        """SHA-256 of the files."""
-        places = self.places.values()
-        return {file.name: sha256_of(file) for file in places} if all(file.is_file() for file in places) else {}
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
@@ -134,33 +128,21 @@ class Arrays(Dataset):
 
     def _moments(self, train: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return mean and standard deviation over the training rows, of each column of a table, else of all entries."""
-        x = self.arrays["x"]
+        from sklearn.preprocessing import StandardScaler
+
+        x, scaler = self.arrays["x"], StandardScaler()
         trains = np.isin(np.arange(len(x)), train)
         width = x.shape[1] if x.ndim == 2 else 1
-        count = len(train) * math.prod(x.shape[1:]) // width
-
-        def sums(far: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-            total, low, high = np.zeros((2, width)), np.full(width, np.inf), np.full(width, -np.inf)
-            for start, block in chunks(x, f"{self._source}: x"):
-                mine = block[trains[start : start + len(block)]].reshape(-1, width)
-                if far is None:
-                    far = block[:1].reshape(-1, width)[0]  # squares of large numbers lose what they differ by
-                if len(mine):
-                    low, high = np.minimum(low, mine.min(axis=0)), np.maximum(high, mine.max(axis=0))
-                mine = mine - far
-                total += [mine.sum(axis=0), np.square(mine).sum(axis=0)]
-            mean, square = total / count
-            return mean + far, square, square - mean**2, low, high
-
-        mean, square, variance, low, high = sums()
+        low, high = np.full(width, np.inf), np.full(width, -np.inf)
+        for start, block in chunks(x, f"{self._source}: x"):
+            if len(mine := block[trains[start : start + len(block)]].reshape(-1, width)):
+                low, high = np.minimum(low, mine.min(axis=0)), np.maximum(high, mine.max(axis=0))
+                scaler.partial_fit(mine)
         if self.scaling == "none":
             return (0.0,), (1.0,)
-        vary, lost = varies(low, high, count), variance <= 1e-12 * square
-        if (vary & lost).any():  # the first row is no training row, and far from them
-            near, _, exact, *_ = sums(low)
-            mean, variance = np.where(lost, near, mean), np.where(lost, exact, variance)
-        std = np.where(vary, np.sqrt(np.maximum(variance, 0)), VANISH)
-        return tuple(np.where(vary, mean, low).tolist()), tuple(std.tolist())
+        vary = varies(low, high, int(scaler.n_samples_seen_))
+        std = np.where(vary, np.sqrt(scaler.var_), VANISH)
+        return tuple(np.where(vary, scaler.mean_, low).tolist()), tuple(std.tolist())
 
 
 def label_names(y: np.ndarray) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from cmixup.data import RegressionData
 from cmixup.errors import MAX_TEXT, InputError, format_value
 from datasets.common.base import SPLITS, Dataset
 from datasets.common.damaged import naming
-from datasets.common.fetch import FetchError, raw_folder, sha256_of
+from datasets.common.fetch import raw_folder, sha256_of
 from datasets.common.video.clips import Clips, ClipSpec, EveryClip, Pulse, RandomClips, measure_channels, pulses
 
 FOLDER = raw_folder("echo")
@@ -31,14 +31,14 @@ class Echo(Dataset):
     random clip a video, fixed by the seed, and testing every clip, whose predictions are averaged.
     Shapes: x (N, 3, 32, 112, 112), y (N, 1); 10024 rows, split 7460 / 1288 / 1276 by its FileList.csv, the same for
     every run seed. No domains.
-    Nobody has published checksums of it: a record carries that of FileList.csv only.
+    Nobody has published checksums of it: a record carries that of FileList.csv only. A part of it, or other videos in
+    its layout, are taken, and results say so.
     Licence: Stanford University School of Medicine EchoNet-Dynamic Dataset Research Use Agreement; every user has to
     accept it, and no part may be passed on. Citation: Ouyang et al., "Video-based AI for beat-to-beat assessment of
     cardiac function", Nature 580, 2020.
 
     Args:
         frames, period, size, pad: see `datasets.common.video.clips.ClipSpec`.
-        original: insist on the original's number of videos; false takes any, and results are noted as of other videos.
         synthetic: use synthetic data, generated videos in memory.
     """
 
@@ -49,17 +49,9 @@ class Echo(Dataset):
     rows = 10_024
     split_sizes = (7460, 1288, 1276)
 
-    def __init__(
-        self, frames: int = 32, period: int = 2, size: int = 112, pad: int = 12, *, original: bool = True,
-        synthetic: bool = False,
-    ):  # fmt: skip
+    def __init__(self, frames: int = 32, period: int = 2, size: int = 112, pad: int = 12, *, synthetic: bool = False):
         super().__init__(synthetic)
-        self.spec, self.original = ClipSpec(frames, period, size, pad), original
-
-    def fetch(self) -> list:
-        """Look whether the original's videos are here; there is nothing that could be fetched."""
-        self._list()
-        return []
+        self.spec = ClipSpec(frames, period, size, pad)
 
     def load(self, seed: int) -> RegressionData:
         videos: dict[str, list[Path]] | dict[str, list[Pulse]]
@@ -69,11 +61,15 @@ class Echo(Dataset):
             labels = {part: [pulse.fraction for pulse in made] for part, made in videos.items()}
             checksums, notes = dict[str, str](), list[str]()
         else:
-            listing, root = self._list()
+            root = FOLDER.find()
+            listing = read_listing(root)
             videos = {part: list(listing[part]) for part in SPLITS}
             labels = {part: list(listing[part].values()) for part in SPLITS}
             checksums = {f"{FOLDER.path}/FileList.csv": sha256_of(root / "FileList.csv")}
-            notes = ["the checksum is of FileList.csv only: none is public of the videos", *self._other(listing)]
+            notes = ["the checksum is of FileList.csv only: none is public of the videos"]
+            if (counts := tuple(len(listing[part]) for part in SPLITS)) != self.split_sizes:
+                listed, expected = (" / ".join(map(str, sizes)) for sizes in (counts, self.split_sizes))
+                notes.append(f"not EchoNet-Dynamic as published: {listed} videos, expected {expected}")
         rng = np.random.default_rng([seed, 0])
         where = {part: rng.random(len(videos[part])) for part in SPLITS}
         sample = rng.permutation(len(videos["train"]))[:STATS_SAMPLE]
@@ -84,23 +80,6 @@ class Echo(Dataset):
             for part in SPLITS
         )
         return self.assemble(seed, splits, checksums, notes)
-
-    def _list(self) -> tuple[Listing, Path]:
-        """Return the videos of every split, and their folder."""
-        root = FOLDER.find()
-        listing = read_listing(root)
-        if self.original and self._other(listing):
-            raise FetchError(
-                f"{root / 'FileList.csv'}: {self._other(listing)[0]}. dataset.original=false takes them as they are"
-            )
-        return listing, root
-
-    def _other(self, listing: Listing) -> list[str]:
-        counts = tuple(len(listing[part]) for part in SPLITS)
-        if counts == self.split_sizes:
-            return []
-        listed, expected = (" / ".join(map(str, sizes)) for sizes in (counts, self.split_sizes))
-        return [f"not EchoNet-Dynamic as published: {listed} videos, expected {expected}"]
 
 
 def read_listing(root: Path) -> Listing:

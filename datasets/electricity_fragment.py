@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from datasets.common.fetch import raw_files
-from datasets.common.windows import WINDOW, SeriesDataset
+from datasets.electricity import Electricity
 
 
-class ElectricityFragment(SeriesDataset):
+class ElectricityFragment(Electricity):
     """The first 1000 hours of 203 of Electricity's 321 clients.
 
     Origin: a copy in suncy998/MELLM-DW-Suppression-Evaluation of the hourly series that Electricity also uses. Not in
@@ -21,16 +21,12 @@ class ElectricityFragment(SeriesDataset):
 
     name = "electricity_fragment"
     files = raw_files("electricity_fragment")
-    unit = "kWh / its largest value"
     rows = 1000
     series = 203
     x_shape = (168, 203)
     y_width = 203
     split_sizes = (409, 200, 200)
     layout: ClassVar[Mapping[str, Any]] = {"skiprows": 1, "usecols": range(1, 204)}  # without the dates
-
-    def __init__(self, window: int = WINDOW, horizon: int = 24, scaling: str = "all", synthetic: bool = False):
-        super().__init__(window, horizon, scaling, synthetic)
 
     def notes(self) -> tuple[str, ...]:
         return (*super().notes(), "the first 1000 hours of 203 of 321 clients: not the paper's Electricity")

@@ -4,7 +4,6 @@ Pairs come from a table (DTI), or from a drug x protein matrix, with groups of p
 """
 
 import json
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from cmixup.data import RegressionData
 from cmixup.errors import check_count, check_seed
-from datasets.common.base import SPLITS, Dataset, Indices
+from datasets.common.base import SPLITS, Indices, StoredDataset
 
 # The symbols that DeepDTA's encoders know (mims-harvard/TDC examples/multi_pred/dti_dg), '?' for all others and for
 # places after the end of a string. Their order is ours: any will do when training from scratch.
@@ -74,7 +73,7 @@ class DrugProteinInputs:
         return x
 
 
-class DrugTarget(Dataset):
+class DrugTarget(StoredDataset):
     """Pairs of a drug and a protein; scored by correlation.
 
     Args:
@@ -92,22 +91,10 @@ class DrugTarget(Dataset):
         self.drug_length = check_count("drug_length", drug_length, 1)
         self.protein_length = check_count("protein_length", protein_length, 1)
 
-    @abstractmethod
-    def read(self) -> PairTable:
-        """Return the pairs of the real files."""
-
-    @abstractmethod
-    def synthetic_rows(self, rng: np.random.Generator) -> PairTable:
-        """Return the stand-in's few pairs, which have similar labels."""
-
-    @abstractmethod
-    def split(self, table: PairTable, seed: int) -> Indices:
-        """Return the rows of "train", "val" and "test"."""
-
     @cached_property
     def _encoded(self) -> tuple[PairTable, Tensor, Tensor]:
         """The pairs, and the symbols of their strings."""
-        table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
+        table: PairTable = self.stored_rows()
         drugs = encode(table.drugs, DRUG_SYMBOLS, self.drug_length)
         return table, drugs, encode([p.upper() for p in table.proteins], PROTEIN_SYMBOLS, self.protein_length)
 

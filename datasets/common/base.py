@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ import torch
 from cmixup.data import RegressionData, Split
 from cmixup.errors import InputError, check_choice
 from cmixup.files import PREPROCESSING
-from datasets.common.fetch import Files, RawFile, RawFolder, fetch
+from datasets.common.fetch import Files, RawFile, RawFolder, fetch, sha256_of
 from datasets.common.label_noise import LabelNoise
 from datasets.common.naive import simple_predictions
 from datasets.common.scaling import Scaling
@@ -61,10 +62,11 @@ class Dataset(ABC):
             folder.find()
         return [fetch(*alternatives) for alternatives in self.files]
 
-    @property
+    @cached_property
     def checksums(self) -> dict[str, str]:
         """SHA-256 of the user's files, by their names; nothing where one is not there."""
-        return {}
+        paths = [Path(name) for name in (getattr(self, option, "") for option in self.user_files) if name]
+        return {path.name: sha256_of(path) for path in paths} if all(path.is_file() for path in paths) else {}
 
     def changed(self, checksums: Mapping[str, str]) -> bool:
         """Return whether the user's files are other ones than those that a run was trained on, by their SHA-256."""
@@ -128,7 +130,27 @@ class RawTable:
     checksums: dict[str, str]  # SHA-256 of each file they were read from
 
 
-class TabularDataset(Dataset):
+class StoredDataset(Dataset):
+    """A dataset whose files hold rows, as a `RawTable` or in a form of its own."""
+
+    @abstractmethod
+    def read(self) -> Any:
+        """Return the rows of the real files."""
+
+    @abstractmethod
+    def synthetic_rows(self, rng: np.random.Generator) -> Any:
+        """Return the stand-in's rows, which have the same shapes and similar ranges."""
+
+    @abstractmethod
+    def split(self, table: Any, seed: int) -> Indices:
+        """Return the rows of "train", "val" and "test"."""
+
+    def stored_rows(self) -> Any:
+        """Return the rows of the files, or of the stand-in, if that is asked for."""
+        return self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
+
+
+class TabularDataset(StoredDataset):
     """Features scaled, labels raw.
 
     Both are float32 in a split, so pairings take labels that differ by less than about 1e-7 of their size as equal.
@@ -148,20 +170,8 @@ class TabularDataset(Dataset):
         super().__init__(synthetic)
         self.scaling = check_choice("scaling", scaling, ("train", "all", "standard"))
 
-    @abstractmethod
-    def read(self) -> RawTable:
-        """Return the rows of the real files."""
-
-    @abstractmethod
-    def synthetic_rows(self, rng: np.random.Generator) -> RawTable:
-        """Return the stand-in's rows, which have the same shapes and similar ranges."""
-
-    @abstractmethod
-    def split(self, table: RawTable, seed: int) -> Indices:
-        """Return the rows of "train", "val" and "test"."""
-
     def load(self, seed: int) -> RegressionData:
-        table = self.synthetic_rows(np.random.default_rng(0)) if self.synthetic else self.read()
+        table: RawTable = self.stored_rows()
         for label, values in (("x", table.x), ("y", table.y)):
             unusable = np.isinf(values) if self.may_miss and label == "x" else ~np.isfinite(values)
             if unusable.any():

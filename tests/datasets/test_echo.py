@@ -16,7 +16,7 @@ from datasets.echo import FOLDER, Echo, read_listing
 from tests.datasets.samples import write_avi
 
 COUNTS = {"train": 4, "val": 2, "test": 3}
-SMALL = {"frames": 3, "size": 16, "pad": 2, "original": False}
+SMALL = {"frames": 3, "size": 16, "pad": 2}
 
 
 @pytest.fixture(scope="module")
@@ -128,17 +128,6 @@ def test_a_mirror_is_used_where_it_lies(root: Path, tmp_path: Path, monkeypatch:
     assert FOLDER.find() == mirror
     assert Echo(**SMALL).load(0).train.x.videos[0].parent == mirror / "Videos"
     assert not root.exists()
-
-
-def test_other_videos_than_the_originals_are_refused_by_default(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = "not EchoNet-Dynamic as published: 4 / 2 / 3 videos, expected 7460 / 1288 / 1276. dataset.original=false"
-    with pytest.raises(FetchError, match=message):
-        Echo().fetch()
-    with pytest.raises(FetchError, match=message):
-        Echo(**SMALL | {"original": True}).load(0)
-    monkeypatch.setattr(Echo, "split_sizes", tuple(COUNTS.values()))
-    assert Echo().fetch() == []
-    assert len(Echo(**SMALL | {"original": True}).load(0).notes) == 1
 
 
 def test_missing_videos_are_named(root: Path) -> None:

@@ -1,13 +1,11 @@
 """A table in a file of the user's, for every dataset that reads one."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from cmixup.errors import InputError
 from datasets.common.base import Dataset
-from datasets.common.fetch import sha256_of
 from datasets.common.table.reading import Format, read_table
 from datasets.common.table.user import Source, as_names
 
@@ -32,11 +30,6 @@ class TextFile(Dataset):
         super().__init__(**options)
         self.path = path
         self.format = Format(separator, decimal, encoding, as_names(missing), thousands, skip, dayfirst)
-
-    @cached_property
-    def checksums(self) -> dict[str, str]:
-        """SHA-256 of the file."""
-        return {Path(self.path).name: sha256_of(Path(self.path))} if Path(self.path).is_file() else {}
 
     def read_file(self, text: Sequence[str], example: str) -> Source:
         """Read the file, columns `text` as text, so that 007 stays 007; an error shows the command of `example`."""

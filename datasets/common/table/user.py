@@ -118,7 +118,12 @@ class UserTable(Dataset):
 
     def load(self, seed: int) -> RegressionData:
         """Split the table by run seed, 60 / 20 / 20, and make features of it; it is read once."""
-        table = self._drawn(self.table, seed)
+        table, n = self.table, len(self.table.y)
+        if self.max_rows is not None and n > self.max_rows:
+            kept = np.sort(np.random.default_rng([seed, 2]).choice(n, self.max_rows, replace=False))
+            features, y, domain = table.features.iloc[kept], table.y[kept], table.domain[kept]
+            notes = (*table.notes, f"{self.max_rows} of {n} rows are used, others for every seed")
+            table = replace(table, features=features, y=y, domain=domain, notes=notes)
         rng, source = np.random.default_rng(seed), table.source.name
         groups = table.domain if self.group else None
         if self.together and not self.group:
@@ -160,17 +165,6 @@ class UserTable(Dataset):
             what = f"no feature beside target {', '.join(targets)}{f' ({reasons})' if reasons else ''}"
             raise InputError(f"{table.source.name} has {what}")
         return TablePreprocessing(targets, table.units, self.group, self.log_target, self.scaling, columns, dropped)
-
-    def _drawn(self, table: Table, seed: int) -> Table:
-        """Return the table, or `max_rows` of its rows, in their order."""
-        n = len(table.y)
-        if self.max_rows is None or n <= self.max_rows:
-            return table
-        kept = np.sort(np.random.default_rng([seed, 2]).choice(n, self.max_rows, replace=False))
-        notes = (*table.notes, f"{self.max_rows} of {n} rows are used, others for every seed")
-        return replace(
-            table, features=table.features.iloc[kept], y=table.y[kept], domain=table.domain[kept], notes=notes
-        )
 
     def _usable(self, source: Source) -> Table:
         """Check that the columns asked for are there, and leave out rows without target or group."""

@@ -31,7 +31,6 @@ from scripts.config.words import take_folders
 from scripts.driver.cli import bandwidth_warnings, guarded_job, print_once, user_errors
 from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
-from scripts.driver.logger import WandbLogger
 from scripts.driver.progress import ProgressDisplay
 from scripts.driver.runs import RunFolder
 from scripts.driver.workers import end_with_parent
@@ -65,8 +64,6 @@ def run_training(cfg: DictConfig) -> float:
         scores = "  ".join(itertools.starmap(format_score, mine.items()))
         unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
-        if again and os.environ.get("WANDB_SWEEP_ID") and job.config["logger"] == "wandb":
-            WandbLogger(job.config, job.options, seed).replay(folder)  # wandb's agent waits for the score
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
         means = "  ".join(format_score(metric, *(scores[metric] for scores in tests)) for metric in tests[0])

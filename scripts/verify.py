@@ -46,19 +46,11 @@ KEYS = {
 
 def check_data() -> Checked:
     """Compare the SHA-256 of raw files that are here."""
-    wrong, same, absent, unknown = list[str](), set[Path](), 0, 0
-    for kind in map(dataset_class, option_names("dataset")):
-        unknown += len(kind.folders)
-        for file in [file for alternatives in kind.files for file in alternatives]:
-            here = [root / file.path for root in (data_root(), *mirror_folders()) if (root / file.path).is_file()]
-            absent += not here
-            for path in here if file.sha256 else ():
-                if sha256_of(path) == file.sha256:
-                    same.add(path)
-                else:
-                    wrong.append(f"{path} has SHA-256 {sha256_of(path)}, expected {file.sha256}")
-    line = f"{len(same)} raw files have their SHA-256; {absent} are not here, {unknown} folders have no public checksum"
-    return list(dict.fromkeys(wrong)), line
+    every = {file for name in option_names("dataset") for files in dataset_class(name).files for file in files}
+    places = {root / file.path: file.sha256 for file in every for root in (data_root(), *mirror_folders())}
+    here = {path: sha256_of(path) for path, known in places.items() if known and path.is_file()}
+    wrong = [f"{path} has SHA-256 {is_}, expected {places[path]}" for path, is_ in here.items() if is_ != places[path]]
+    return sorted(wrong), f"{len(here) - len(wrong)} raw files have their SHA-256"
 
 
 def check_scores(results: Path) -> Checked:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,13 @@ def _train_claimed(
             logger.start()
         for folder, config in zip(folders, configs, strict=True):
             folder.begin(config)
-        results = stack.train(partial(log_epoch, stack_loggers, on_epoch) if stack_loggers else on_epoch, on_search)
+
+        def hear(epoch: int, rows: list[dict[str, float]], listening: Sequence[WandbLogger] = stack_loggers) -> None:
+            for logger, row in zip(listening, rows, strict=False):
+                logger.epoch(epoch, row)
+            on_epoch(epoch, rows)
+
+        results = stack.train(hear, on_search)
         for (job, _), config, run, folder, result in zip(members, configs, stack.runs, folders, results, strict=True):
             report = make_report(members, job, config, run, result) | made_by
             more: Any = {} if result.failure else run_files(config, run, result)
@@ -117,15 +122,6 @@ def _train_claimed(
             logger.finish(folder, run.data.test.x)
         failures |= {k: result.failure for k, result in zip(stack.places, results, strict=True)}
     return [(job, seed, failures[k]) for k, (job, seed) in enumerate(seeds)]
-
-
-def log_epoch(
-    loggers: Sequence[WandbLogger], on_epoch: EpochCallback, epoch: int, rows: list[dict[str, float]]
-) -> None:
-    """Log an epoch of a stack, and hand it on."""
-    for logger, row in zip(loggers, rows, strict=True):
-        logger.epoch(epoch, row)
-    on_epoch(epoch, rows)
 
 
 def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[str, Any]:

@@ -8,14 +8,13 @@ Where it cannot start and no variable of wandb's asks for anything, the run trai
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ import torch
 from cmixup.errors import InputError, check_choice
 from cmixup.files import make_folder, write_atomically
 from cmixup.training.settings import TrainSettings
-from scripts.driver.runs import HISTORY, RunFolder, folder_name
+from scripts.driver.runs import RunFolder, folder_name
 from scripts.stats.scored import Parts
 
 MODES = ("online", "offline", "disabled", "dryrun", "run", "shared")
@@ -75,15 +74,13 @@ def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str
 class WandbLogger:
     """A run of wandb: curves, configuration, record, verdict, and predictions against truth.
 
-    `options` are what the resolved `config` changes of its preset; `run_folder` keeps the run's id, and is None for a
-    run that is only logged again.
+    `options` are what the resolved `config` changes of its preset; `run_folder` keeps the run's id.
     """
 
     config: Mapping[str, Any]
     options: Mapping[str, Any]
     seed: int
-    run_folder: Path | None = None
-    _synced: ClassVar[set[Path]] = set()  # folders for which this process has printed how to upload them
+    run_folder: Path
 
     def __post_init__(self) -> None:
         self._folder = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
@@ -102,7 +99,7 @@ class WandbLogger:
         """Open the run. One that was killed goes on as itself, and one that is trained again is another one."""
         make_folder(self._folder)
         (group, tags), run_id = names_of(self.config, self.options), None
-        if self.run_folder and not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
+        if not os.environ.get("WANDB_RUN_ID"):  # which an agent gives
             kept = self.run_folder / RUN_ID
             goes_on = kept.is_file() and not self.config["rerun"] and not RunFolder(self.run_folder).is_done()
             run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
@@ -126,7 +123,7 @@ class WandbLogger:
                     reinit="create_new",
                     settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, **timeout),
                 )
-            if run_id and self.run_folder:
+            if run_id:
                 write_atomically(self.run_folder / RUN_ID, run_id)
         except Exception as error:  # wandb raises errors of many kinds, those of its settings among them
             reason = " ".join(str(error).split()).rstrip(".")[:200]
@@ -147,11 +144,10 @@ class WandbLogger:
             self._metrics.add(name)
         self._run.log(logged, step=epoch)
 
-    def finish(self, folder: RunFolder, inputs: Any = None) -> None:
+    def finish(self, folder: RunFolder, inputs: Any) -> None:
         """Put a run's report into the summary, and predictions into tables and plots, from its folder; close it.
 
         Of test `inputs` that have `pictures` a few are shown with truth and prediction.
-        Where somebody asked something of wandb, and it is offline, a line says how to upload.
         """
         if self._run is None:
             return
@@ -164,18 +160,6 @@ class WandbLogger:
             predictions = folder.predictions()
             self._run.log(prediction_plots(self._wandb, predictions) | pictures(self._wandb, predictions, inputs))
         self._run.finish()
-        offline = self._wanted and os.environ["WANDB_MODE"] in ("offline", "dryrun")
-        if offline and self._folder not in self._synced:
-            self._synced.add(self._folder)
-            print(f"wandb is offline; upload by: wandb sync {self._folder}/wandb/offline-run-*", file=sys.stderr)
-
-    def replay(self, folder: RunFolder) -> None:
-        """Log a run that is done from its folder: its curves, record and predictions."""
-        self.start()
-        with (folder.path / HISTORY).open(newline="") as file:
-            for row in csv.DictReader(file):
-                self.epoch(int(row["epoch"]), {name: float(value) for name, value in row.items()})
-        self.finish(folder)
 
 
 def pictures(wandb: Any, predictions: Parts, inputs: Any) -> dict[str, Any]:

@@ -99,11 +99,6 @@ def worker_device(device: torch.device, worker: str) -> torch.device:
     return torch.device("cuda", int(number[0]) % count)
 
 
-def workers_at_once(*, cpu: bool) -> int:
-    """Return how many processes train at a time: one a core, or one a GPU."""
-    return core_count() if cpu else max(1, torch.cuda.device_count())
-
-
 def train_item(item: Item, report: Report) -> Problem | None:
     """Train an item in a worker; returns what went wrong, such as seeds that diverged.
 
@@ -167,7 +162,7 @@ def train_items(
             return []
         devices = [job.device for job in jobs] or [pick_device("auto")]
         cpu = all(device.type == "cpu" for device in devices)
-        workers = min(len(pending), workers or workers_at_once(cpu=cpu))
+        workers = min(len(pending), workers or (core_count() if cpu else max(1, torch.cuda.device_count())))
         runs = f"{n} runs as " if (n := sum(len(job.pending) for job in jobs)) else ""
         display.say(f"training {runs}{len(pending)} stacks, {workers} at a time; the processes are starting")
         work_off(pending, train_item, workers, handle, choose)

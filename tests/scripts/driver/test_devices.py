@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from scripts.plan.schedule import worker_device, workers_at_once
+from scripts.plan.schedule import worker_device
 
 
 def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,8 +16,3 @@ def test_workers_take_the_gpus_in_turns(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker_device(torch.device("cuda"), "MainProcess") == torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert worker_device(torch.device("cuda"), names[0]) == torch.device("cuda")
-
-
-def test_a_gpu_has_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    assert workers_at_once(cpu=False) == 3

@@ -13,7 +13,6 @@ from scripts.config.compose import CONFIG_DIR, compose_train
 from scripts.driver import logger
 from scripts.driver.job import plan_job
 from scripts.driver.runs import RunFolder, load_reports
-from scripts.train import run_training
 from tests.scripts.jobs import execute_job, killed_after, planned
 
 pytestmark = pytest.mark.usefixtures("no_wandb_variables")
@@ -71,51 +70,22 @@ def test_wandb_gets_curves_configuration_and_the_record(tmp_path: Path, runs: li
     assert runs[0].logged != runs[1].logged
 
 
-def test_a_run_that_is_done_is_logged_for_an_agent_and_for_nobody_else(
-    tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The agent of a sweep waits for the score of every run that it has started."""
-    words = ["dataset=no2", "method=erm", "debug=tiny", "train.batch_size=100", "train.lr_decay=0.5", "logger=wandb"]
-    for agent, count in ((None, 1), (None, 1), ("a-sweep", 2)):
-        if agent:
-            monkeypatch.setenv("WANDB_SWEEP_ID", agent)
-        run_training(compose_train([*words, f"out={tmp_path}"]))
-        assert len(runs) == count
-    first, again = runs
-    assert again.logged == first.logged
-    assert first.logged[1][1]["train/lr"] == first.logged[0][1]["train/lr"] / 2
-    given = {**first.given, "id": None, "resume": None}  # the agent gives the id
-    assert (again.summary, again.given, again.finished) == (first.summary, given, True)
-    assert again.media["test/predictions"].data == first.media["test/predictions"].data
-
-
 def test_a_killed_run_goes_on_as_itself_and_another_training_is_another_run(
     tmp_path: Path, runs: list[FakeRun]
 ) -> None:
-    words = ("method=erm", "logger=wandb", "train.epochs=4", "checkpoint_every=2")
+    words = ("method=erm", "logger=wandb", "train.epochs=4", "train.lr_decay=0.5", "checkpoint_every=2")
     with pytest.raises(KeyboardInterrupt):
         execute_job(planned(tmp_path, *words), killed_after(3))
     execute_job(planned(tmp_path, *words))
     execute_job(planned(tmp_path, *words, "rerun=true"))
     killed, went_on, again = runs
     assert [[step for step, _ in run.logged] for run in runs] == [[1, 2, 3], [3, 4], [1, 2, 3, 4]]
+    rates = [row["train/lr"] for _, row in again.logged]
+    assert rates == [rates[0] / 2**k for k in range(4)]
     assert killed.given["id"] == went_on.given["id"] != again.given["id"]
     assert killed.given["group"] == again.given["group"]
     assert {run.given["resume"] for run in runs} == {"allow"}
     assert killed.logged[2][1]["val/rmse"] == went_on.logged[0][1]["val/rmse"]  # what is logged twice is the same
-
-
-@pytest.mark.usefixtures("runs")
-def test_who_uses_wandb_offline_learns_how_to_upload(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in os.environ if name.startswith("WANDB_")]:
-        monkeypatch.delenv(name)
-    execute_job(planned(tmp_path, "logger=wandb", "seeds=2"))
-    assert "upload" not in capsys.readouterr().err  # nobody has asked
-    monkeypatch.setenv("WANDB_PROJECT", "mine")
-    execute_job(planned(tmp_path, "logger=wandb", "seeds=2", "rerun=true"))
-    assert capsys.readouterr().err.count(f"upload by: wandb sync {tmp_path}/wandb/offline-run-*") == 1
 
 
 def test_the_environment_is_obeyed(tmp_path: Path, runs: list[FakeRun], monkeypatch: pytest.MonkeyPatch) -> None:

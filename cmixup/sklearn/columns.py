@@ -47,7 +47,7 @@ def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     """Return the levels of each of so many columns, sorted, numbers before text."""
     X, levels = as_frame(X), list[Levels]([None] * count)
     for place in categorical:
-        levels[place] = distinct(_counts(_levels(X, place)))
+        levels[place] = distinct({level for level in _levels(X, place) if level is not None})
     return levels
 
 
@@ -70,7 +70,8 @@ def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     names, codes = getattr(X, "columns", range(len(levels))), {}
     for place, known in categories.items():
         column = _levels(X, place)
-        places = level_places(f"column {names[place]} of X", _counts(column), known)
+        counts = Counter(level for level in column if level is not None)
+        places = level_places(f"column {names[place]} of X", counts, known)
         codes[place] = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
     return replaced(X, codes), kinds
 
@@ -132,7 +133,3 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
 def _levels(X: Any, place: int) -> list[Level | None]:
     """Return the values of a column as levels, None where one is missing."""
     return [level_of(value) for value in column_of(X, place)]
-
-
-def _counts(column: Sequence[Level | None]) -> Counter[Level]:
-    return Counter(level for level in column if level is not None)

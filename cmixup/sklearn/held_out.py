@@ -31,7 +31,11 @@ def parts_of(rows: Rows, patterns: Ints | None, settings: Settings, seed: int) -
     """Return the part of each member; `patterns` are of `sides_by_splitter`."""
     every, members = np.arange(len(rows)), settings.members
     if patterns is not None:
-        return parts_by_sides(patterns[rows.apart], members)
+        splits = patterns[rows.apart].T[:members]
+        parts = [Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)) for side in splits]
+        if not all(len(part.train) and len(part.held) for part in parts):
+            raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
+        return [parts[member % len(parts)] for member in range(members)]
     if not (settings.validated or settings.blend or settings.early_stopping) or len(rows) == 1:
         return [Part(every, every[:0])] * members
     if rows.apart is None:
@@ -108,16 +112,6 @@ def sides_by_splitter(cv: Any, x: Any, y: Any, groups: Any, codes: Ints | None) 
             raise InputError(f"cv must hold whole groups out, got the group {format_value(name)} on both sides")
     patterns, code = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     return patterns, code.reshape(-1)
-
-
-def parts_by_sides(sides: Ints, members: int) -> list[Part]:
-    """Return the splits, taken in turn by the members, of rows that stand on these sides (N, splits)."""
-    parts = []
-    for side in sides.T[:members]:
-        parts.append(Part(np.flatnonzero(side == TRAIN), np.flatnonzero(side == HELD)))
-        if not (len(parts[-1].train) and len(parts[-1].held)):
-            raise InputError("cv must leave rows of weight above 0 on both sides of each split, got none on one")
-    return [parts[member % len(parts)] for member in range(members)]
 
 
 def held_out_means(parts: Sequence[Part], held: Sequence[Floats]) -> tuple[Ints, Floats]:

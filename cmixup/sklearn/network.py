@@ -30,9 +30,6 @@ class Pieces:
         come = ((x.index_select(-1, self.column) - self.low) / self.width).clamp(0, 1)
         return torch.cat([x, (come - self.mean) / self.scale], dim=-1)
 
-    def __len__(self) -> int:
-        return len(self.column)
-
 
 class MLP(nn.Module):
     """Fully connected layers with ReLU between them, initialised as PyTorch does; they stack.
@@ -47,7 +44,7 @@ class MLP(nn.Module):
     def __init__(self, sizes: Sequence[int], pieces: Pieces):
         super().__init__()
         self.pieces = pieces
-        widths = [sizes[0] + len(pieces), *sizes[1:]]
+        widths = [sizes[0] + len(pieces.column), *sizes[1:]]
         self.linears = nn.ModuleList(StackLinear(n, m, dtype=torch.float32) for n, m in pairwise(widths))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,11 +1,10 @@
 """A fitted `TabularRegressor` as a file of arrays and JSON that runs no code when it is read."""
 
-import copy
 import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +13,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sklearn.columns import Levels, many_levels
+from cmixup.sklearn.columns import many_levels
 from cmixup.sklearn.intervals import Intervals
 from cmixup.sklearn.table import Table
 from cmixup.sklearn.transforms import Transform
@@ -25,8 +24,8 @@ FORMAT = "cmixup.sklearn.TabularRegressor/11"
 KINDS: dict[str, Any] = {
     "_table": Table, "_table.transform": Transform, "_intervals": Intervals, "_trees": Trees, "_intervals.trees": Trees
 }  # fmt: skip
-#: What no file holds: rows, and the models of a user.
-LEFT_OUT: dict[str, Any] = {"_held_out": None, "blended_": []}
+#: No file holds rows, and the models of a user.
+LEFT_OUT = ("_held_out", "blended_")
 
 AnyEstimator = TypeVar("AnyEstimator", bound=Any)
 
@@ -62,8 +61,16 @@ def read_estimator(kind: type[AnyEstimator], path: str | PathLike[str]) -> AnyEs
         if str(arrays.pop("digest")) != _digest(arrays):
             raise ValueError("it was changed after it was saved")
         estimator = kind(**_given("", content["params"], arrays))
-        vars(estimator).update(_given("", content["fitted"], arrays), **copy.deepcopy(LEFT_OUT))
-        _check_trees(estimator, estimator._table.levels, estimator._table.effects.shape[2])  # noqa: SLF001
+        vars(estimator).update(_given("", content["fitted"], arrays), _held_out=None, blended_=[])
+        table, trees, spread = estimator._table, estimator._trees, estimator._intervals.trees  # noqa: SLF001
+        members, _, fitted = estimator.coefs_[-1].shape
+        if estimator.n_features_in_ != len(table.levels):
+            raise ValueError("its features must be those of its levels")
+        if trees is not None:
+            effects = table.effects.shape[2] * len(many_levels(table.levels))
+            check_trees(trees, tree_levels(table.levels, effects), members, fitted)
+        if spread is not None:
+            check_trees(spread, tree_levels(table.levels, fitted), *spread.starts.shape)
     except (InputError, FileNotFoundError):
         raise
     except Exception as error:  # a damaged file can raise anything
@@ -107,18 +114,6 @@ def _given(name: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return tuple(_given(name, content, arrays))
     start = f"{name}." if name else ""
     return KINDS.get(name, dict)(**{field: _given(start + field, entry, arrays) for field, entry in content.items()})
-
-
-def _check_trees(estimator: Any, levels: Sequence[Levels], effects: int) -> None:
-    """Raise `ValueError` for trees with which predicting would leave its arrays; of a column are so many effects."""
-    if estimator.n_features_in_ != len(levels):
-        raise ValueError("its features must be those of its levels")
-    members, _, fitted = estimator.coefs_[-1].shape
-    trees, spread = estimator._trees, estimator._intervals.trees  # noqa: SLF001
-    if trees is not None:
-        check_trees(trees, tree_levels(levels, effects * len(many_levels(levels))), members, fitted)
-    if spread is not None:
-        check_trees(spread, tree_levels(levels, fitted), len(spread.starts), spread.starts.shape[1])
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

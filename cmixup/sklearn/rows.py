@@ -71,7 +71,7 @@ def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     if values.size > AT_ONCE and values.shape[1] > 3:  # a column alone would be summed in another order
         halves = [moments(half, weight) for half in np.array_split(values, 2, axis=1)]
         return np.concatenate([mean for mean, _ in halves]), np.concatenate([deviation for _, deviation in halves])
-    low, high = extremes(values)
+    low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
     narrow = high - low < NARROW * np.maximum(abs(low), abs(high))
     values = np.where(narrow, values - low, values)  # whose sums would lose the digits that differ
     known = ~np.isnan(values)
@@ -85,11 +85,6 @@ def moments(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return np.where(vary, mean, np.nan_to_num(low)), np.where(vary, deviation, 0.0)
 
 
-def extremes(values: Floats) -> tuple[Floats, Floats]:
-    """Return the lowest and highest known values (d,) of columns (N, d), NaN where none is known."""
-    return np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-
-
 def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
     """Return `(values - mean) / deviation`, and 0 for columns of deviation 0, which training never saw vary.
 
@@ -100,13 +95,12 @@ def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:
     return centred
 
 
-def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, length: int | None = None) -> EpochBatches:
+def epoch_batches(weight: Floats, batch_size: int, rng: np.random.Generator, length: int) -> EpochBatches:
     """Return an epoch of M rows in random order, row i of N as often as its share M w_i / sum(w), up or down to whole.
 
     The expected number is the share itself (systematic sampling); with equal weights and M = N each row comes once.
-    M is `length`, N where it is left out.
+    M is `length`.
     """
-    length = length or len(weight)
     epoch = shuffled(length, batch_size, rng)
     if length == len(weight) and (weight == weight[0]).all():
         return epoch

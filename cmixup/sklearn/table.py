@@ -27,7 +27,7 @@ from cmixup.sklearn.columns import (
 from cmixup.sklearn.effects import looked_up, places_of_levels
 from cmixup.sklearn.frames import NO_TIMES, as_array, as_labels, check_kinds
 from cmixup.sklearn.options import check_size
-from cmixup.sklearn.rows import Rows, extremes, merged, moments, standardised
+from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.sklearn.transforms import Transform
 from cmixup.tables.checks import MIN_ROWS, far_rows, leaks, looks_like_id
 
@@ -136,7 +136,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     if gaps is not None:
         labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
         _check_gaps(labels, weight)
-    low, high = extremes(check_size("X", X)[weight > 0])
+    known = check_size("X", X)[weight > 0]
+    low, high = np.fmin.reduce(known, axis=0), np.fmax.reduce(known, axis=0)
     constant = np.where(varies(low, high, len(X)), np.nan, low)
     X, of_weight = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
     warn_of_traps(X, of_weight, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])

@@ -183,14 +183,14 @@ def test_rows_come_by_their_share() -> None:
     share, count = weight / 2, np.zeros(5)
     rng = np.random.default_rng(0)
     for _ in range(2000):
-        epoch = epoch_batches(weight, 2, rng)
+        epoch = epoch_batches(weight, 2, rng, 5)
         assert epoch.sizes.tolist() == [2, 2, 1]
         times = np.bincount(epoch.index, minlength=5)
         assert ((np.floor(share) <= times) & (times <= np.ceil(share))).all()
         count += times
     np.testing.assert_allclose(count / 2000, share, atol=0.05)
-    assert sorted(epoch_batches(np.full(7, 0.1), 3, rng).index) == list(range(7))
-    first = [epoch_batches(weight, 2, rng).index[0] for _ in range(500)]
+    assert sorted(epoch_batches(np.full(7, 0.1), 3, rng, 7).index) == list(range(7))
+    first = [epoch_batches(weight, 2, rng, 5).index[0] for _ in range(500)]
     assert np.bincount(first, minlength=5).min() > 15  # in random order
 
 

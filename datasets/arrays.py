@@ -198,7 +198,8 @@ def _by_usual_names(arrays: dict[str, Any]) -> dict[str, Any]:
     if parts and "x" not in map(str.lower, named):
         each = {part: tuple(np.asarray(named[f"{name}_{part}"]) for name in "xy") for part in parts}
         x, y = (np.concatenate(of) for of in zip(*each.values(), strict=True))
-        return {"x": x, "y": y, "split": np.repeat(parts, [len(one[0]) for one in each.values()])}
+        split = {"split": np.repeat(parts, [len(one[0]) for one in each.values()])}
+        return {"x": x, "y": y, **(split if len(parts) > 1 else {})}
     usual = {"x": ("x", "X", "arr_0"), "y": ("y", "Y", "arr_1")}
     found = {new: next((name for name in names if name in named), "") for new, names in usual.items()}
     return {**named, **{new: named[name] for new, name in found.items() if name}}

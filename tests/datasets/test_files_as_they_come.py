@@ -104,7 +104,8 @@ def test_arrays_are_found_by_their_usual_names(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "5.h5", "w") as file:  # in groups
         file["data/a/x"], file["data/y"], file["other/y2"] = X, Y, Y
     expected = Arrays(str(tmp_path / "0.npz")).load(0)
-    for name in ("1.npz", "2.npz", "3.mat", "5.h5"):
+    np.savez(tmp_path / "8.npz", X_train=X, y_train=Y)  # alone: nothing is split yet
+    for name in ("1.npz", "2.npz", "3.mat", "5.h5", "8.npz"):
         data = Arrays(str(tmp_path / name)).load(0)
         assert torch.equal(data.train.x[torch.arange(18)], expected.train.x[torch.arange(18)])
     np.savez(tmp_path / "4.npz", x_train=X[:20], y_train=Y[:20], X_test=X[20:], y_test=Y[20:])
@@ -129,6 +130,9 @@ def test_labels_of_arrays_may_have_gaps(tmp_path: Path) -> None:
     labels = torch.cat([data.train.y, data.val.y, data.test.y])
     assert (len(labels), int(labels.isnan().sum())) == (29, 9)
     assert "1 of 30 rows have no label and are left out" in data.notes
+    np.savez(tmp_path / "a.npz", x=X, y=np.column_stack([Y, np.full(30, np.nan)]))
+    with pytest.raises(InputError, match=r"target 'y2' of .*a.npz has no value in any row"):
+        Arrays(str(tmp_path / "a.npz")).load(0)
 
 
 def test_arrays_of_another_kind_are_said_to_be_it(tmp_path: Path) -> None:

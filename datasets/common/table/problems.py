@@ -139,11 +139,13 @@ def reading_lines(readings: Mapping[str, Reading], attrs: Mapping[Any, Any]) -> 
 def labels_seen(targets: tuple[str, ...], y: np.ndarray, source: str, *, log: bool) -> list[str]:
     """Return a line for each label above 0 that is skewed by more than 1, and its logarithm by less than half of that.
 
-    A label that is the same in every row is refused.
+    A label that is nowhere known, or the same in every row, is refused.
     """
     notes = []
     for name, values in zip(targets, y.T, strict=True):
-        if len(values := values[~np.isnan(values)]) < len(SPLITS):
+        if not len(values := values[~np.isnan(values)]) and len(y):
+            raise InputError(f"target {format_value(name)} of {source} has no value in any row")
+        if len(values) < len(SPLITS):
             continue
         if not varies(values.min(), values.max(), len(values)):
             raise InputError(

@@ -71,17 +71,10 @@ class StepRandom:
 
     def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers of the shape and dtype of `like`, `(B, ...)`, or `(E, B, ...)` for E runs."""
-        return self._per_generator(torch.randn, like)
-
-    def uniform(self, like: Tensor) -> Tensor:
-        """Return uniform numbers in [0, 1) of the shape and dtype of `like`, as `normal` does."""
-        return self._per_generator(torch.rand, like)
-
-    def _per_generator(self, draw: Callable[..., Tensor], like: Tensor) -> Tensor:
-        how = {"dtype": like.dtype, "device": like.device}
+        how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         if len(self._generators) == 1:
-            return draw(like.shape, generator=self._generators[0], **how)
-        return torch.stack([draw(like.shape[1:], generator=generator, **how) for generator in self._generators])
+            return torch.randn(like.shape, generator=self._generators[0], **how)
+        return torch.stack([torch.randn(like.shape[1:], generator=one, **how) for one in self._generators])
 
 
 _ATEN = torch.ops.aten

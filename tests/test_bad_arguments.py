@@ -8,16 +8,14 @@ import torch
 from torch import nn
 
 from cmixup.data import RegressionData, Split
-from cmixup.errors import as_number, check_bandwidth, check_between, check_nonnegative, check_positive
+from cmixup.errors import as_number, check_bandwidth, check_between, check_count, check_nonnegative, check_positive
 from cmixup.methods.erm import ERM
 from cmixup.metrics import METRICS
 from cmixup.seeding import Streams
 from cmixup.training.batch import domain_batches, shuffled
-from cmixup.training.loader import BatchLoader
-from cmixup.training.model_stack import ModelStack
 from cmixup.training.optim import make_optimizer
 from cmixup.tree import map_leaves
-from tests.helpers import CPU, Lazy, composed, fitted, make_run, make_split, settings, train_one
+from tests.helpers import Lazy, composed, fitted, make_run, make_split, settings, train_one
 from tests.refused import Bad, bad, refused
 
 INF, NAN = float("inf"), float("nan")
@@ -53,6 +51,9 @@ BAD: Bad = [
     *bad(partial(check_nonnegative, "n"), (-1e-300, -1, INF, -INF, NAN), "n must be a finite number, 0 or more, got"),
     (partial(check_nonnegative, "n", -1, "a finite number of bytes"), "n must be a finite number of bytes, 0 or more"),
     *bad(partial(check_between, "n", low=0, high=0.5), (-1e-9, 0.51, INF, NAN), "n must lie in [0, 0.5], got {!r}"),
+    *bad(partial(check_count, "k", minimum=1), (0, -1, True, 2.0, np.float64(2), np.bool_(True), "2", None, NAN, [2]),
+         "k must be a whole number, 1 or more, got {!r}"),
+    (partial(check_count, "steps", -1, what="a whole number of steps"), "steps must be a whole number of steps, 0 or"),
     *bad(partial(check_bandwidth, name="sigma"), (-1e-9, -INF, NAN), "sigma must be 0 or more"),
     *bad(partial(check_bandwidth, name="sigma"), (1e-300, 0.9e-150), "sigma must be 0 or at least 1e-150"),
     # ---- splits and data
@@ -68,6 +69,8 @@ BAD: Bad = [
     (partial(data, selection="rsme"), "got 'rsme'"),
     (partial(data, metrics=("rsme",)), "got 'rsme'"),
     (partial(data, worst=("rsme",)), "got 'rsme'"),
+    (partial(data, selection="worst_r", worst=("rmse",)), "coverage90, worst_rmse, got 'worst_r'"),
+    (partial(data, worst=("worst_r",)), "got 'worst_r'"),
     *bad(data, ODD, "y must have the same width in every split of toy"),
     *bad(lambda name: METRICS[name].score(torch.zeros(4, 1), torch.zeros(4)), METRICS, "(4, 1) and (4,)"),
     *bad(partial(map_leaves, max, "batch", {"a": 1}), ({"b": 1}, [1]), "batch must"),
@@ -76,8 +79,6 @@ BAD: Bad = [
     *bad(Streams, (-1, 1.0, True, "0", None), "seed must be a whole number"),
     *bad(lambda size: shuffled(10, size, RNG), (0, -4), "batch_size must be a whole number, 1 or more, got {}"),
     (partial(shuffled, 10, 16, RNG, drop_last=True), "batch_size 16 is larger than the 10 training rows"),
-    (partial(domain_batches, DOMAIN, 0, 4, RNG), "groups must be a whole number, 1 or more, got 0"),
-    (partial(domain_batches, DOMAIN, 4, 0, RNG), "rows must be a whole number, 1 or more, got 0"),
     (partial(domain_batches, DOMAIN, 41, 1, RNG), "at most the number of training domains, got 41 for 40"),
     (partial(domain_batches, DOMAIN, 40, 21, RNG), "40 domains x 21 rows is larger than the 820 training rows"),
     *bad(partial(make_optimizer, "adam", WEIGHT), (0, -0.1, NAN, INF, "fast"), "lr must be"),
@@ -94,9 +95,6 @@ BAD: Bad = [
     (lambda: train_one(composed("cmixup"), label_scaling="loss"),
      "label_scaling loss is for methods over domains, not Mix; use standard"),
     (lambda: train_one(ERM(), batch_size=64, drop_last=True), "batch_size 64 is larger than the 48 training rows"),
-    (partial(BatchLoader, [make_split(8), make_split(9)], CPU), "all runs of a stack need splits of one shape"),
-    (partial(BatchLoader, [make_split(8), make_split(8, d=4)], CPU), "all runs of a stack need splits of one shape"),
-    (partial(ModelStack, [nn.Linear(2, 1)] * 2, CPU), "models of class Linear cannot be trained as one stack"),
     *bad(lambda layer: fitted(make_run(composed("manifold_mixup", layer=layer), model=nn.Linear)),
           ("hidden", "block1"), "layer must be a mix point of Linear (input), got {!r}"),
 ]  # fmt: skip

@@ -130,12 +130,6 @@ def test_scores_by_name_and_of_the_worst_domain(name: str) -> None:
         metric_of("worst_rsme")
 
 
-def test_which_direction_is_better() -> None:
-    lower = ("rmse", "mse_ci95", "mse_20_steps", "mse_ci95_20_steps", "mape", "worst_rmse")
-    assert all(metric_of(name).lower_is_better for name in lower)
-    assert not any(metric_of(name).lower_is_better for name in ("r", "worst_r"))
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", METRICS)
 def test_predictions_that_are_not_finite_make_every_metric_nan(name: str, bad: float) -> None:

@@ -115,8 +115,6 @@ class AutoMix(KeepsState, Mixing):
         return layer, maps[layer][1]
 
     def begin(self, training: Training) -> None:
-        if training.stack.size > 1:
-            raise InputError(f"mixing AutoMix trains one run at a time, got a stack of {training.stack.size}")
         self.optimizer = make_optimizer("adam", self.block.parameters(), self.block_lr)
 
     def draw(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -154,19 +152,14 @@ class AutoMix(KeepsState, Mixing):
 
     def follow(self, model: nn.Module) -> None:
         """Move the copy towards the model: weights and BatchNorm statistics; counters are copied."""
-        keep = self.next_momentum
+        done = min(self.steps / (self.epochs * self._steps_an_epoch), 1)
+        keep = self.last_momentum - (self.last_momentum - self.momentum) * (1 + math.cos(math.pi * done)) / 2
         mine, theirs = self.copy.state_dict(), model.state_dict()
         moving = [name for name, value in mine.items() if value.is_floating_point()]
         torch._foreach_lerp_([mine[name] for name in moving], [theirs[name] for name in moving], 1 - keep)
         for name in mine.keys() - set(moving):
             mine[name].copy_(theirs[name])
         self.steps += 1
-
-    @property
-    def next_momentum(self) -> float:
-        """The share of the copy that the next step keeps."""
-        done = min(self.steps / (self.epochs * self._steps_an_epoch), 1)
-        return self.last_momentum - (self.last_momentum - self.momentum) * (1 + math.cos(math.pi * done)) / 2
 
     @staticmethod
     def _mixed(batch: Batch, partner: Batch, lam: Tensor, mask: Tensor) -> Batch:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cmixup.errors import InputError, check_between, check_choice, check_count, check_positive, format_value
+from cmixup.errors import check_between, check_choice, check_count, check_positive
 from cmixup.sampling.inputs import Rng, numpy_rng
 
 
@@ -49,11 +49,8 @@ class Beta(Lam):
             rng: NumPy or torch generator. None draws its seed from torch's own generator, which `torch.manual_seed`
                 seeds and which a `DataLoader` seeds anew in every worker.
         """
-        sizes, generator = [check_count("n", n)], numpy_rng(torch.default_generator if rng is None else rng)
-        try:
-            return torch.from_numpy(self.draw(np.array(sizes), generator))
-        except (MemoryError, OverflowError, ValueError):
-            raise InputError(f"n must be a number of examples that memory can hold, got {format_value(n)}") from None
+        sizes = np.array([check_count("n", n)])
+        return torch.from_numpy(self.draw(sizes, numpy_rng(torch.default_generator if rng is None else rng)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.alpha:g}, {self.lam_per!r})"

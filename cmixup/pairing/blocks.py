@@ -55,9 +55,8 @@ class Blocks(KeepsState, Pairing):
         partners = np.empty_like(theirs)
         stops = np.cumsum(order.sizes)
         starts = [np.arange(stop - size, stop, self.k) for stop, size in zip(stops, order.sizes, strict=True)]
-        ends = [np.minimum(start + self.k, stop) for start, stop in zip(starts, stops, strict=True)]
         start = np.concatenate(starts)
-        length = np.concatenate(ends) - start
+        length = np.minimum(self.k, np.repeat(stops, list(map(len, starts))) - start)
         for size in np.unique(length):
             blocks = start[length == size][:, None] + np.arange(size)
             step = max(1, self._rows_per_chunk // (2 * int(size)))

@@ -42,23 +42,19 @@ def as_labels(name: str, labels: Given, *, gaps: bool = False) -> Labels:
         raise InputError(f"{name} must have shape (N,) or (N, d), got {shape}")
     if 0 in shape:
         raise InputError(f"{name} must not be empty, got shape {shape}")
-    lowest, highest = float(checked.min()), float(checked.max())  # either is NaN if any label is
-    if not (lowest >= -MAX_LABEL and highest <= MAX_LABEL):
-        values = checked.astype(np.float64)
-        flat = values.reshape(-1)
-        allowed = np.isnan(flat) if gaps and len(shape) == 2 and shape[1] > 1 else np.zeros(len(flat), dtype=bool)
-        bad = ~((flat >= -MAX_LABEL) & (flat <= MAX_LABEL) | allowed)
-        if not bad.any():
-            empty = np.isnan(values).all(axis=1)
-            if empty.any():
-                raise InputError(f"{name} must have an output in each row, got only NaN in row {int(empty.argmax())}")
-            return checked
-        first = int(bad.argmax())
-        raise InputError(
-            f"{name} must be finite (and within +-{MAX_LABEL:g}), got {float(flat[first])!r} "
-            f"in row {first // (shape[1] if len(shape) == 2 else 1)}"
-        )
-    return checked[:, 0] if len(shape) == 2 and shape[1] == 1 else checked
+    checked = checked[:, 0] if shape[1:] == (1,) else checked
+    if float(checked.min()) >= -MAX_LABEL and float(checked.max()) <= MAX_LABEL:  # either is NaN if any label is
+        return checked
+    rows = checked.astype(np.float64).reshape(len(checked), -1)
+    bad = ~(np.abs(rows) <= MAX_LABEL)
+    if gaps and rows.shape[1] > 1:
+        bad &= ~np.isnan(rows)
+    if bad.any():
+        got = f"got {float(rows[bad][0])!r} in row {int(bad.any(axis=1).argmax())}"
+        raise InputError(f"{name} must be finite (and within +-{MAX_LABEL:g}), {got}")
+    if (empty := np.isnan(rows).all(axis=1)).any():
+        raise InputError(f"{name} must have an output in each row, got only NaN in row {int(empty.argmax())}")
+    return checked
 
 
 def has_gaps(labels: Labels) -> bool:

@@ -58,8 +58,6 @@ def domain_batches(domain: np.ndarray, groups: int, rows: int, rng: np.random.Ge
     are drawn without replacement, or with it where it has no more than `rows`. An epoch is floor(N / (groups * rows))
     batches, at least one.
     """
-    for name, value in (("groups", groups), ("rows", rows)):
-        check_count(name, value, 1)
     _, counts = np.unique(domain, return_counts=True)
     if groups > len(counts):
         raise InputError(f"groups must be at most the number of training domains, got {groups} for {len(counts)}")

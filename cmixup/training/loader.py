@@ -31,17 +31,12 @@ class BatchLoader:
     """
 
     def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling | None = None):
-        shapes = {(len(s), tuple(s.y.shape), tuple(getattr(s.x, "shape", ()))) for s in splits}
-        if len(shapes) > 1:
-            raise InputError(f"all runs of a stack need splits of one shape, got {sorted(map(str, shapes))}")
         self.device, self.size, self.n_rows = device, len(splits), len(splits[0])
         self.labels = labels or LabelScaling()
         # Runs of one split share its rows on the device.
         shared = isinstance(splits[0].x, Tensor) and all(s is splits[0] for s in splits)
         held = splits[:1] if shared else splits
         resident = [s.x for s in held if isinstance(s.x, Tensor)]
-        if len(splits) > 1 and not all(s.stackable for s in splits):
-            raise InputError("inputs that are read on demand cannot be stacked unless they say so (`stackable`)")
         read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
         self._x = torch.cat(resident) if resident else read
         if hasattr(self._x, "to"):

@@ -30,8 +30,6 @@ class ModelStack:
         weight_decay: Rate = 0.0, *, labels: LabelScaling | None = None,
     ):  # fmt: skip
         self.size, self.device, self.labels = len(models), device, labels or LabelScaling()
-        if self.size > 1 and not getattr(models[0], "stackable", False):
-            raise InputError(f"models of class {type(models[0]).__name__} cannot be trained as one stack")
         self.model = stack_modules(models).to(device)
         self.optimizer = make_optimizer(optimizer, self.model.parameters(), lr, weight_decay)
         self._best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}

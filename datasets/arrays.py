@@ -158,10 +158,10 @@ def read_arrays(path: Path, word: str = "arrays") -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{word}: {'a folder, not a file:' if path.is_dir() else 'no such file'} {path}")
     with path.open("rb") as stream:
-        hdf5 = stream.read(8) == HDF5
-    what = None if hdf5 or path.suffix.lower() in (".h5", ".hdf5") else by_start(path, OTHERS)
+        hdf5 = (start := stream.read(8)) == HDF5 or path.suffix.lower() in (".h5", ".hdf5")
+    what = None if hdf5 else by_start(start, OTHERS)
     try:
-        if hdf5 or path.suffix.lower() in (".h5", ".hdf5"):
+        if hdf5:
             import h5py
 
             found = dict[str, Any]()

@@ -260,14 +260,12 @@ def _of_clock(times: pd.Index, name: str, frame: pd.DataFrame | None = None) -> 
     They are those of a series, some of them doubled, with its table; or those that are missing.
     """
     if not isinstance(times, pd.DatetimeIndex):
-        found = dict[float, str]()  # columns of whole numbers from 1 on, by their largest
-        for column, cells in (pd.DataFrame() if frame is None else frame).items():
-            values = pd.to_numeric(cells, errors="coerce")
-            found |= {values.max(): str(column)} if values.min() == 1 and values.max() == values.nunique() else {}
+        columns = [] if frame is None else [pd.to_numeric(frame[column], errors="coerce") for column in frame]
+        found = {v.max(): f"frame[{v.name!r}]" for v in columns if v.min() == 1 and v.max() == v.nunique()}
         if 12 not in found:
             return ""
-        day = next((f"frame[{found[most]!r}]" for most in (31, 30, 29, 28) if most in found), "1")
-        date = f"frame['date'] = pd.to_datetime(dict(year=frame[{name!r}], month=frame[{found[12]!r}], day={day}))"
+        day = next((found[most] for most in (31, 30, 29, 28) if most in found), 1)
+        date = f"frame['date'] = pd.to_datetime(dict(year=frame[{name!r}], month={found[12]}, day={day}))"
         return f": {found[12]} is the month, it seems; all become one column by {date}"
     doubled = times if frame is None else times[times.duplicated()]
     read = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"

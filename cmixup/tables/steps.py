@@ -19,7 +19,6 @@ LAST = 31  # day of a month: also the last one of shorter months
 MONTHS: dict[str, Any] = {"MS": pd.offsets.MonthBegin(), "ME": pd.offsets.MonthEnd(),
           "BMS": pd.offsets.BMonthBegin(), "BME": pd.offsets.BMonthEnd()}  # fmt: skip
 LEAST_MONTH, LEAST_PART = pd.Timedelta(days=28), pd.Timedelta(days=5)
-MOST_PARTS = 6  # of a month
 CURE = "; dataset.time=row counts rows as steps"
 CLOSE = 0.01  # of a step of numbers: rounding
 
@@ -68,7 +67,7 @@ def _monthly(times: pd.DatetimeIndex) -> str:
     if (days > most).any():  # the last days of months, which others do not have
         days = np.where((days > most) | times.is_month_end, LAST, days)
     days = np.unique(days)
-    return f"1M on {','.join(map(str, days))}" if len(set(months)) > 2 and len(days) <= MOST_PARTS else ""
+    return f"1M on {','.join(map(str, days))}" if len(set(months)) > 2 and len(days) <= 6 else ""  # five-day periods
 
 
 def own_step(times: Any, step: str) -> str:

@@ -28,20 +28,16 @@ OTHERS |= {bytes([release, order, 1, 0]): "a Stata file" for release in range(10
 Kind = TypeVar("Kind")
 
 
-def by_start(path: Path, kinds: Mapping[bytes, Kind]) -> Kind | None:
-    """Return the value whose key begins a file, None if no key does."""
-    with path.open("rb") as stream:
-        return _by_bytes(stream.read(8), kinds)
-
-
-def _by_bytes(start: bytes, kinds: Mapping[bytes, Kind]) -> Kind | None:
+def by_start(start: bytes, kinds: Mapping[bytes, Kind]) -> Kind | None:
+    """Return the value whose key begins a file, whose first bytes are given; None if no key does."""
     return next((kind for magic, kind in kinds.items() if start.startswith(magic)), None)
 
 
 def packing(path: Path) -> str | None:
     """Return the module that unpacks a file, None if it is not packed; a workbook is an archive that pandas reads."""
     if not zipfile.is_zipfile(path):
-        return by_start(path, PACKED)
+        with path.open("rb") as stream:
+            return by_start(stream.read(8), PACKED)
     with zipfile.ZipFile(path) as archive:
         return None if any(name.startswith("xl/") for name in archive.namelist()) else "zipfile"
 
@@ -72,10 +68,10 @@ def read_binary(path: Path, encoding: str) -> pd.DataFrame | None:
     """Return the table of a file that pandas reads, whose columns have types of their own; None of text."""
     with open_file(path) as stream:
         start = stream.read(300)
-    kind, what = _by_bytes(start, BINARY), _by_bytes(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
+    kind, what = by_start(start, BINARY), by_start(start.removeprefix(b"\xef\xbb\xbf").lstrip(), OTHERS)
     if start[257:262] == b"ustar":
         what = "a tar archive: unpack it"
-    elif packing(path) and (kind or _by_bytes(start, PACKED)):
+    elif packing(path) and (kind or by_start(start, PACKED)):
         what = f"{kind[1] if kind else 'a packed file'} that is packed: unpack it"
     elif not kind and b"\0" in start and not re.match(b"\xff\xfe|\xfe\xff", start) and encoding.lower()[:5] == "utf-8":
         what = what or "no text, or of another encoding, such as encoding=utf-16"

@@ -35,9 +35,7 @@ def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options
     """
     together = get_tags(blend).target_tags.multi_output and labels.shape[1] > 1 and not np.isnan(labels).any()
     fitted: dict[bytes, list[Any]] = {}
-    for index in rows:
-        if (key := index.tobytes()) in fitted:
-            continue
+    for key, index in {index.tobytes(): index for index in rows}.items():
         fitted[key] = []
         for y in [labels] if together else labels.T:
             known = index if together else index[~np.isnan(y[index])]
@@ -49,10 +47,8 @@ def fit_models(blend: Any, X: Any, labels: Floats, rows: Sequence[Ints], options
 def predict_models(models: Sequence[Sequence[Any]], X: Any) -> Floats:
     """Return the predictions of each member's models for rows as they were given: `(M, n, d_y)` in fitted units."""
     known: dict[int, Floats] = {}
-    for of_member in models:
-        if id(of_member) not in known:
-            columns = [np.asarray(model.predict(X), dtype=np.float64) for model in of_member]
-            known[id(of_member)] = np.column_stack(columns)
+    for key, of_member in {id(of_member): of_member for of_member in models}.items():
+        known[key] = np.column_stack([np.asarray(model.predict(X), dtype=np.float64) for model in of_member])
     return np.stack([known[id(of_member)] for of_member in models])
 
 

@@ -160,10 +160,8 @@ class Networks:
     def train(self) -> list[Trained]:
         """Train until all have stopped, and return the result of each."""
         size, settings = len(self.models), self.settings
-        rivals = [
-            self.nets.index((0.0, member)) if (0.0, member) in self.nets else place
-            for place, (_, member) in enumerate(self.nets)
-        ]
+        unmixed = {member: place for place, (bandwidth, member) in enumerate(self.nets) if bandwidth == 0}
+        rivals = [unmixed.get(member, place) for place, (_, member) in enumerate(self.nets)]
         score, kept = (torch.full(shape, torch.inf, dtype=torch.float64) for shape in ((size,), self.scored.shape))
         best_epoch, fell, falls = torch.zeros((3, size), dtype=torch.int64)
         stopped = torch.zeros(size, dtype=torch.bool)

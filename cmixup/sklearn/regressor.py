@@ -165,7 +165,7 @@ class TabularRegressor(MemberMean):
         codes = group_codes(groups, _num_samples(X))
         patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
         table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
-        rows = table.standardised(raw)
+        rows = Rows(table.columns_of(raw.x), table.deviations(raw.y), raw.weight, raw.apart)
         settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
         settings = settings.of_rows(int((place >= 0).sum()))
         tried = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 
 from cmixup.errors import InputError, check_count
 from cmixup.inputs.spread import is_new, varies, warn_of_new
+from cmixup.sampling import inputs
 from cmixup.sampling.inputs import Floats, Ints
 from cmixup.sklearn.columns import (
     Levels,
@@ -66,10 +67,6 @@ class Table:
     def unit(self) -> float:
         """One standard deviation in the unit of the argument `bandwidth`."""
         return float(self.y_scale[0]) if len(self.y_scale) == 1 and self.y_scale[0] > 0 else 1.0
-
-    def standardised(self, rows: Rows) -> Rows:
-        """Return rows as the networks take them, with labels in standard deviations."""
-        return Rows(self.columns_of(rows.x), self.deviations(rows.y), rows.weight, rows.apart)
 
     def deviations(self, labels: Floats) -> Floats:
         """Return labels (..., d_y) in fitted units as deviations."""
@@ -135,9 +132,12 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
     if gaps is not None:
         labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
-        _check_gaps(labels, weight)
-    known = check_size("X", X)[weight > 0]
-    low, high = np.fmin.reduce(known, axis=0), np.fmax.reduce(known, axis=0)
+        inputs.as_labels("y", np.where(weight[:, None] > 0, labels, 0.0), gaps=True)
+        inputs.check_common("y", known := labels[weight > 0])
+        if (empty := np.isnan(known).all(axis=0)).any():
+            raise InputError(f"y must have a label of each output, got none of output {int(empty.argmax())}")
+    counted = check_size("X", X)[weight > 0]
+    low, high = np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)
     constant = np.where(varies(low, high, len(X)), np.nan, low)
     X, of_weight = settled(X, constant), np.where(weight[:, None] > 0, labels, np.nan)
     warn_of_traps(X, of_weight, levels, _names(estimator), [kind != NO_TIMES for kind in kinds])
@@ -173,19 +173,6 @@ def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:
         return y, None
     gaps = np.isnan(values)
     return (np.where(gaps, 0.0, values), gaps) if values.ndim == 2 and values.shape[1] > 1 and gaps.any() else (y, None)
-
-
-def _check_gaps(labels: Floats, weight: Floats) -> None:
-    """Raise `InputError` unless each row of weight has a label, each output one, and some output two."""
-    known = ~np.isnan(labels) & (weight > 0)[:, None]
-    empty = ~known.any(axis=1) & (weight > 0)
-    if empty.any():
-        raise InputError(f"y must have a label in each row, got none in row {int(empty.argmax())}")
-    counts = known.sum(axis=0)
-    if not counts.all():
-        raise InputError(f"y must have a label of each output, got none of output {int(counts.argmin())}")
-    if counts.max() < 2:
-        raise InputError(f"y must have an output that two rows have, got one label of each of {len(counts)} outputs")
 
 
 def warn_of_traps(

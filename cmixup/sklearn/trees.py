@@ -61,8 +61,7 @@ def fit_trees(
     by_member = []
     with nullcontext() if threads is None else threadpool_limits(threads, user_api="openmp"):
         for part, columns in zip(parts, effects, strict=True):
-            key = part.train.tobytes()
-            if key not in by_rows:
+            if (key := part.train.tobytes()) not in by_rows:
                 x = np.concatenate([rows.x, columns], axis=1)[part.train]
                 by_rows[key] = _of_member(Rows(x, rows.y[part.train], rows.weight[part.train]), levels, options)
             by_member.append(by_rows[key])
@@ -126,9 +125,8 @@ def check_trees(trees: Trees, levels: Sequence[Levels], members: int, outputs: i
     ahead = [(nodes[side] > place) & (nodes[side] < size) for side in ("left", "right")]
     by_set, column = nodes["is_categorical"] != 0, nodes["feature_idx"]
     of_features = (column >= 0) & (column < np.where(by_set, len(sets), len(levels)))
-    if not (
-        (nodes["is_leaf"] != 0) | ahead[0] & ahead[1] & of_features & (~by_set | (nodes["bitset_idx"] < set_count))
-    ).all():
+    of_sets = ~by_set | (nodes["bitset_idx"] < set_count)
+    if not ((nodes["is_leaf"] != 0) | ahead[0] & ahead[1] & of_features & of_sets).all():
         raise ValueError("its trees must lead from the root to leaves, by columns of the features")
 
 

@@ -84,9 +84,9 @@ NAN = np.nan
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([[1, 2], [NAN, NAN], [1, 3]], "y must have a label in each row, got none in row 1"),
+        ([[1, 2], [NAN, NAN], [1, 3]], "y must have an output in each row, got only NaN in row 1"),
         ([[1, NAN], [2, NAN], [3, NAN]], "y must have a label of each output, got none of output 1"),
-        ([[1, NAN, NAN], [NAN, 2, NAN], [NAN, NAN, 3]], "y must have an output that two rows have, got one label"),
+        ([[1, NAN, NAN], [NAN, 2, NAN], [NAN, NAN, 3]], "y must have an output that two rows have, got none among 3"),
         ([1, NAN, 2], "Input y contains NaN"),
     ],
 )  # fmt: skip

@@ -15,12 +15,12 @@ from cmixup.metrics import metric_of
 from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import Sample, published_evidence
 from scripts.report.paper.verdicts import (
+    BETTER,
     IDLE,
-    OPPOSITE,
     PAPER,
-    REPRODUCES,
-    SMALL,
+    SMALLER,
     UNDECIDED,
+    WORSE,
     Finding,
     find_all,
     load_artefacts,
@@ -121,10 +121,11 @@ def statements_file() -> dict[str, str]:
 
 
 def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
-    """Return how many statements have each outcome, whatever size it adds; what is not judged is undecided."""
-    words = (REPRODUCES, "same direction", OPPOSITE, SMALL)
-    found = [next((word for word in words if one.outcome.startswith(word)), UNDECIDED) for one in every]
-    return {word: found.count(word) for word in (*words, UNDECIDED)}
+    """Return how many results are better, worse and undecided, and how many gains are smaller than published."""
+    results = list(every)
+    compared = [one.compared for one in results]
+    smaller = sum(one.magnitude == SMALLER for one in results)
+    return {**{word: compared.count(word) for word in (BETTER, WORSE, UNDECIDED)}, "smaller than published": smaller}
 
 
 def held_by_network() -> tuple[list[Finding], list[Finding]]:

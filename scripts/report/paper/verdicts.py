@@ -26,7 +26,7 @@ SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the 
 COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
-REPRODUCES, SMALL, UNDECIDED = "reproduces", "no clear gain", "undecided"  # outcomes
+BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"  # how the first method of a difference compares
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,19 @@ class Finding:
         return self.title, self.name, self.preset
 
     @property
+    def compared(self) -> str:
+        """`BETTER` or `WORSE`; `UNDECIDED` where our interval contains 0 or nothing is judged."""
+        return {SAME: BETTER, OPPOSITE: WORSE}.get(self.direction, UNDECIDED)
+
+    @property
     def outcome(self) -> str:
-        """Both in a few words; "reproduces" is the same direction and a compatible magnitude."""
-        if self.direction == SAME:
-            size = {COMPATIBLE: REPRODUCES, UNKNOWN: "same direction, size undecided"}
-            return size.get(self.magnitude, f"same direction, {self.magnitude}")
-        if self.direction == UNKNOWN:
-            return SMALL if self.magnitude == SMALLER else UNDECIDED
-        return "opposite" if self.direction == OPPOSITE else self.direction or self.magnitude
+        """How the first method compares, and how its gain does with the published one where that is decided."""
+        if self.direction not in (SAME, OPPOSITE, UNKNOWN):
+            return self.direction
+        size = {COMPATIBLE: "as published", SMALLER: SMALLER, LARGER: LARGER}.get(self.magnitude, "")
+        if self.compared == WORSE or (self.compared, self.magnitude) == (UNDECIDED, COMPATIBLE):
+            size = ""
+        return ", ".join(filter(None, (self.compared, size)))
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:

@@ -9,9 +9,11 @@ from scripts.report.paper.verdicts import Finding
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sentences import rival_numbers
-from scripts.report.study_evidence import leading_setting
-from scripts.stats.intervals import HIGHER, LOWER, Estimate, interval_text
+from scripts.report.study_evidence import leading_setting, read_settings
+from scripts.stats.effects import Effect
+from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
+from scripts.study.rules import PROTOCOL2
 
 RIVALS = {
     "tabular_catboost": "`TabularRegressor(blend=CatBoost)`", "tabular": "`TabularRegressor`", "catboost": "CatBoost",
@@ -29,20 +31,23 @@ def first_screen() -> dict[str, dict[str, str]]:
 
 def found_table(e: Evidence) -> str:
     """Return a row a question, each with its interval and where it was measured."""
-    lead = leading_setting()
-    mix, five = (lead.effect(one) for one in (METHOD, ENSEMBLE))
+    lead, random = leading_setting(), read_settings(PROTOCOL2)[-1]
+    mix, five, both = lead.effect(METHOD), lead.effect(ENSEMBLE), random.effect("C-Mixup x 5", ENSEMBLE)
     assert mix
-    assert five
     full, small = held_by_network()
     gains, others = (len({one.published for one in some}) for some in (full, small))
-    reserve = [rival_numbers(e, model)[1] for model in ("tabular", "tabular_catboost")]
-    fresh = f"[{reserve[0].n} other tables](results/estimators.md#estimators), evaluated once"
+    fresh = rival_numbers(e, "tabular"), rival_numbers(e, "tabular_catboost")
+    seen = rival_numbers(e, "tabular_catboost", "reserved")
     tables = f"[{len(mix.tables)} tables](results/study.md), at most 3,000 training rows"
     body = [
-        ["Does C-Mixup lower a tuned network's error?", _answer(mix.mean), tables],
-        ["Does averaging five such networks?", _answer(five.mean), "the same"],
-        ["Is `TabularRegressor`'s error below CatBoost's?", _answer(reserve[0]), fresh],
-        ["Is its error below with CatBoost in place of its trees?", _answer(reserve[1]), "the same"],
+        ["Does C-Mixup lower a tuned network's error?", _effect(mix), tables],
+        ["Does averaging five such networks lower it?", _effect(five), "the same"],
+        ["Does C-Mixup lower the error of such an average?", _effect(both), "the same"],
+        ["Is `TabularRegressor`'s error below CatBoost's?", _rival(fresh[0]),
+         f"[{fresh[0][1].n} other tables](results/estimators.md#estimators), evaluated once"],
+        ["Is that of `TabularRegressor(blend=CatBoost)`?", _rival(fresh[1]), "the same"],
+        ["Is it on the tables of earlier comparisons?", _rival(seen),
+         f"[{seen[1].n} tables](results/estimators.md#estimators), evaluated several times"],
         ["In mixup, are similar partners better than random ones?", _similar_partner(),
          "[Tables 1 and 3](results/findings.md#claims)"],
         ["Does C-Mixup gain where the paper's gain is clear?", _outcomes(full),
@@ -64,11 +69,21 @@ def _outcomes(some: list[Finding]) -> str:
     return f"{len(some)} results: {', '.join(counts)}; {smaller}"
 
 
-def _answer(d: Estimate | None) -> str:
+def _effect(one: Effect | None) -> str:
+    assert one
+    return _answer(one.mean, one.lower, len(one.tables))
+
+
+def _rival(numbers: tuple[float, Interval, int]) -> str:
+    _, d, below = numbers
+    return _answer(d, below, d.n)
+
+
+def _answer(d: Estimate | None, lower: int, tables: int) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
     mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
-    return f"{word}: {mean} %{space}{ends}"
+    return f"{word}: {mean} %{space}{ends}, lower on {lower} of {tables}"
 
 
 def rivals_table(e: Evidence) -> str:

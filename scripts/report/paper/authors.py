@@ -18,7 +18,7 @@ from scripts.stats.intervals import Interval, interval_text
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
-    "candidates": "C-Mixup-batch takes partners from", "scaling": "features are scaled by",
+    "candidates": "C-Mixup with partners of a batch takes them from", "scaling": "features are scaled by",
     "shuffle": "rows reshuffled each epoch", "row_order": "order of rows",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",
@@ -66,7 +66,7 @@ def difference_parts() -> dict[str, dict[str, str]]:
         preset = f", `{f.preset}`" if f.preset else ""
         shown = f"{50 * (f.ours.high - f.ours.low) / abs(f.paper.mean):.0f} %"
         body.append([where + preset, published, theirs, ours, str(f.n), shown, f.outcome])
-    head = ("C-Mixup minus ERM", "the paper, n = 3", "its code, run by us", "ours", "n", "half-width", "outcome")
+    head = ("C-Mixup minus ERM", "the paper, n = 3", "the authors' code", "ours", "n", "half-width", "outcome")
     return {
         "results/README.md": {"three_columns": markdown_table(head, body, left=1), "main_results": main_results(e)},
         "README.md": {"airfoil": airfoil_table(e)},
@@ -83,8 +83,8 @@ def _authors_gain(dataset: str, metric: str, e: Evidence) -> str:
 def airfoil_table(e: Evidence) -> str:
     """Return Airfoil's errors in the paper, in its code and in ours."""
     sources: dict[str, Query] = {
-        "the paper's": {"from": "paper", "experiment": "table1"}, "its code's, run by us": {"from": "authors"},
-        "our code's, with its settings": {"experiment": "table1", "preset": "released"},
+        "the paper": {"from": "paper", "experiment": "table1"}, "the authors' code, run by us": {"from": "authors"},
+        "our code": {"experiment": "table1", "preset": "released"},
     }  # fmt: skip
     erm, ours = ([e.sample({**of, "dataset": "airfoil", "method": method}) for of in sources.values()]
                  for method in ("erm", "cmixup"))  # fmt: skip

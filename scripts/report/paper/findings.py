@@ -69,8 +69,7 @@ def expected_by_chance(e: Evidence) -> str:
     n, differ = sides.total(), sides["lower"] + sides["higher"]
     return (
         f"No interval is corrected for multiple comparisons: [findings](findings.md) has {n}. Without any true "
-        f"difference about {(1 - LEVEL) * n:.0f} would exclude 0. {differ} do, {sides['lower']} of them in favour of "
-        "the claim or the method named first"
+        f"difference about {(1 - LEVEL) * n:.0f} would exclude 0; {differ} do"
     )
 
 

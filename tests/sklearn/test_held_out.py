@@ -114,7 +114,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"groups": GROUPS[:-1]}, r"groups must have shape \(60,\) as the rows of X, got \(59,\)"),
     ({}, {"groups": [None, *GROUPS[1:]]}, "groups must have no gaps, got None in row 0"),
     ({}, {"groups": np.zeros(60)}, "groups must have two values or more, got only 0.0"),
-    ({"cv": "five"}, {}, "cv must split the 60 rows, got 'five': Expected `cv` as an integer"),
+    ({"cv": "five"}, {}, "cv must split the 60 rows, got 'five': Expected .?cv.? as an integer"),
     ({"cv": KFold(100)}, {}, "cv must split the 60 rows, got KFold"),
     ({"cv": []}, {}, "cv must give at least one split"),
     ({"cv": [(np.arange(60), np.arange(5))]}, {}, "cv must give rows .* got 55 and 0 rows, and 5 on both sides"),

@@ -201,7 +201,7 @@ def base_preset(dataset: str, preset: str = TUNED) -> str:
     """
     if preset not in TUNED_PRESETS:
         return preset
-    presets = part_file("dataset", dataset)["presets"]
+    presets = part_file("dataset", dataset).get("presets", ())  # the run says what such a file lacks
     return "paper" if preset == TUNED and "paper" in presets else "default"
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from cmixup.errors import InputError
-from scripts.records.experiment import RESULTS
 from scripts.records.prediction_store import read_cells
 from scripts.records.published import cell_name, keep_predictions, predictions_file, published_runs, write_reports
 from scripts.records.run_tables import frame_of, row_of
@@ -65,14 +64,6 @@ def test_a_damaged_table_is_one_line_that_names_it(damage: bytes, tmp_path: Path
     path.with_suffix(".json").write_bytes(damage)
     with pytest.raises(InputError, match=r"airfoil\.csv is not a table of runs"):
         published_runs(tmp_path)
-
-
-def test_one_line_of_pandas_answers_for_a_table_and_for_the_study() -> None:
-    table = pd.read_csv(RESULTS / "runs/table1/airfoil.csv").query("preset == 'released' and method == 'cmixup'")
-    assert table.test_rmse.count() == table.seed.nunique() == 100
-    study = pd.read_csv(RESULTS / "runs/study_protocol2/penguin_mass.csv.xz").query("options == 'condition=random'")
-    assert study[study.trial.isna() & (study.method == "erm")].test_nrmse.between(0, 1).all()
-    assert (study.trial.notna()).any()
 
 
 def parts(value: float) -> dict[str, Scored]:

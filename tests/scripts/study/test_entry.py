@@ -157,33 +157,29 @@ def test_a_function_gets_each_networks_rows_options_and_generator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"), [("x = 1", "must have batch.* got neither"),
-    ("def batch(x, y, rng):\n    return x", "batch must return two tensors, x and y, got 'Tensor'"),
-    ("def batch(x, y, rng):\n    return x[:, :1], y", r"batch must return x as \("),
-    ("space = {'a': 1}\ndef batch(x, y, rng, a):\n    return x, y", "space of .* must give a list of values"),
-    ("space = {'b': [1]}\ndef batch(x, y, rng, a):\n    return x, y", "space of .* does not suit batch: "),
-    ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
-    ("import numpy\ndef batch(x, y, rng):\n    return x + numpy.random.rand(), y", "gives other predictions")],
+    ("method", "tables", "message"),
+    [("x = 1", "penguin_mass", "must have batch.* got neither"),
+     ("def batch(x, y, rng):\n    return x", "penguin_mass", "batch must return two tensors, x and y, got 'Tensor'"),
+     ("def batch(x, y, rng):\n    return x[:, :1], y", "penguin_mass", r"batch must return x as \("),
+     ("space = {'a': 1}\ndef batch(x, y, rng, a):\n    return x, y", "lite", "space of .* must give a list of values"),
+     ("space = {'b': [1]}\ndef batch(x, y, rng, a):\n    return x, y", "lite", "space of .* does not suit batch: "),
+     ("import nothing_of_this_name", "lite", "cannot be imported: ModuleNotFoundError"),
+     ("import numpy\ndef batch(x, y, rng):\n    return x + numpy.random.rand(), y", "penguin_mass",
+      "gives other predictions"),
+     ("mixupp", "lite", "method must be .* did you mean mixup?"), ("erm", "lite", "method must be "),
+     ("no.py", "lite", "method must be a file that is there, got 'no.py'"),
+     ("sk_mixup", "lit", "tables must be lite, all or .* got 'lit'; did you mean lite?"),
+     ("sk_mixup", "meat_spectra", "tables must have published cells of ERM, .* none: meat_spectra/random")],
 )  # fmt: skip
-def test_a_file_that_cannot_be_tried_is_refused_before_anything_is_written(
-    code: str, message: str, rules: Rules, stored: Path, tmp_path: Path
+def test_what_cannot_be_tried_is_refused_before_anything_is_written(
+    method: str, tables: str, message: str, *, rules: Rules, stored: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(code)
+    if " " in method:  # the code of a file
+        (tmp_path / "mine.py").write_text(method)
+        method = str(tmp_path / "mine.py")
     with pytest.raises(InputError, match=message):
-        try_method.try_method(str(path), "penguin_mass", ["random"], rules, out=tmp_path / "out", results=stored)
+        try_method.try_method(method, tables, ["random"], rules, out=tmp_path / "out", results=stored)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("method", "tables", "message"), [("mixupp", "lite", "method must be .* did you mean mixup?"),
-    ("erm", "lite", "method must be "), ("no.py", "lite", "method must be a file that is there, got 'no.py'"),
-    ("sk_mixup", "lit", "tables must be lite, all or .* got 'lit'; did you mean lite?"),
-    ("sk_mixup", "meat_spectra", "tables must have published cells of ERM, .* none: meat_spectra/random")],
-)  # fmt: skip
-def test_wrong_names_are_refused(method: str, tables: str, message: str, rules: Rules, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
-        try_method.try_method(method, tables, ["random"], rules, out=tmp_path, results=tmp_path)
 
 
 def test_a_method_of_the_configurations_has_the_space_of_the_rules_or_its_grid(rules: Rules) -> None:

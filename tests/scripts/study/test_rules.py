@@ -59,13 +59,6 @@ def test_later_splits_are_drawn_for_each_table(rules: Rules) -> None:
     assert len(set(points)) > 28  # of 32
 
 
-def test_every_split_is_tuned_by_itself_and_ensembles_have_more_weights(rules: Rules) -> None:
-    for method, condition, weights in (("erm", "random", 5), ("erm", "rows100", 2), ("mixup", "random", 2)):
-        (cell,) = rules.cells(["penguin_mass"], [condition], [method])
-        seeds = {tuning.seed: tuning.seeds for tuning in rules.tunings(cell)}
-        assert seeds == {10 * s: [10 * s + w for w in range(1, weights + 1)] for s in range(5)}
-
-
 @pytest.mark.parametrize("condition", ["rows100", "rows100_noise", "grouped", "random"])
 def test_the_words_of_trials_plan_runs(condition: str, rules: Rules) -> None:
     for cell in rules.cells(["dutch_school_tests"], [condition]):

@@ -21,7 +21,7 @@ def draw_partners(queries: Floats, points: Floats, bandwidth: float, level: Floa
         points: (M, d) what is chosen from.
         bandwidth: of the Gaussian; 0 chooses among the nearest, infinity among all alike.
         level: (C, N) uniform numbers in [0, 1), one a choice; the choice is where the cumulated weights pass it.
-        others: whether query i may not choose point i, as where both are the same rows.
+        others: True where queries and points are the same rows, and none may choose itself.
 
     Returns:
         (C, N) indices of points, int64.

@@ -62,10 +62,10 @@ def make_samplers(pool: Pool) -> dict[str, PartnerSampler]:
 
 
 def partner_candidates(pool: Pool, anchor: int, angles: Sequence[float], groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return partners (K,) to show, in the order of their angle: one an angle and set of groups, nearest to the angle.
+    """Return the partners (K,) to show, by angle: for each of `angles` and each set of `groups` the nearest one.
 
-    Angles are in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn. Each of `groups`
-    has the groups that its candidates are of; an angle takes them in turns.
+    Angles are in degrees from the anchor's, not wrapped: a label of 0 is far from one of a full turn. The candidates of
+    a set are of its groups in turns, one an angle.
     """
     chosen = [anchor]
     for k, angle in enumerate(angles):

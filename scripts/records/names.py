@@ -56,6 +56,6 @@ def spelling(group: str, title: str, among: Iterable[str] = ()) -> str:
 
 
 def in_order(present: Iterable[str], order: Iterable[str]) -> list[str]:
-    """Return the names in `present` in the given order; what the order does not know follows and is not lost."""
+    """Return the names in `present` in the given order; names that the order lacks follow."""
     wanted, there = list(order), list(dict.fromkeys(present))
     return [name for name in wanted if name in there] + [name for name in there if name not in wanted]

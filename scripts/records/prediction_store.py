@@ -26,11 +26,11 @@ MANTISSA = 2**24  # steps that a float32 can count
 
 
 def step_sizes(target: np.ndarray) -> np.ndarray:
-    """Return the size of the steps that predictions of some rows are kept in, `(d_y,)`, powers of two.
+    """Return the step that predictions of some rows are rounded to, `(d_y,)`, powers of two.
 
-    It is at most 1/500 of the labels' standard deviation, and less where rows are few: rounding changes a mean over n
-    rows by some n^-1/2 of a step, so that scores of all sizes of data keep as many digits. It is 0, and nothing is
-    rounded, where the labels do not vary, or are too many steps.
+    It is at most 1/500 of the labels' standard deviation, and less for few rows. Rounding changes a mean over n rows
+    by about n^-1/2 of a step, so scores keep as many digits for any n. A step of 0 rounds nothing: labels that do not
+    vary have it, and labels that are more steps than float32 can count.
     """
     std = target.astype(np.float64).std(axis=0) if len(target) else np.zeros(target.shape[1])
     if not ((std > 1e-30).all() and (std < 1e30).all()):
@@ -40,10 +40,10 @@ def step_sizes(target: np.ndarray) -> np.ndarray:
 
 
 def in_steps(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return predictions `(n, d_y)` rounded to whole steps, float32, or as they are where steps would say them badly.
+    """Return predictions `(n, d_y)` rounded to whole steps, float32, or unchanged where rounding would lose too much.
 
-    Steps do so where a prediction is not finite or too far for them, and where all are so much alike that a step is
-    more than `1 / SPREAD` of their standard deviation: a correlation would be that of the rounding.
+    It would where a prediction is not finite or is more steps than float32 can count. It also would where the standard
+    deviation of predictions is below `SPREAD` steps: their correlation would be that of the rounding.
     """
     if not (sizes.all() and np.isfinite(values).all()):
         return values
@@ -53,7 +53,7 @@ def in_steps(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def rounded(parts: Parts) -> Parts:
-    """Return predictions in steps; those beside standard deviations stay, as their scores are no means of errors."""
+    """Return rounded predictions; those with standard deviations stay, since their scores are no means of errors."""
     return {
         part: Scored({name: in_steps(v, step_sizes(one.target)) for name, v in one.prediction.items()},
                      one.target, one.domain)

@@ -38,7 +38,7 @@ PREDICTED = range(10)  # seeds whose predictions are published; of later ones sc
 
 
 def cell_name(run: Row) -> str:
-    """Return how a run's cell is called among the predictions of its file."""
+    """Return the name of a run's cell in its file of predictions."""
     return " ".join(filter(None, (run[name] for name in ("method", "model", "preset", "options"))))
 
 

@@ -1,4 +1,4 @@
-"""Scores from the predictions that are kept: published ones are verified, and metrics that a run lacks are filled in.
+"""Scores computed from stored predictions: they verify published scores, and fill in metrics that a run lacks.
 
 A metric of `cmixup.metrics` with `everywhere` reaches published runs here (`table_runs`), until they are published with
 it.
@@ -34,8 +34,8 @@ SKIPPED = "mape_skipped"  # how many targets of 0 MAPE leaves out
 def compute_score(name: str, kept: Scored, std: Sequence[float] = (), val: Scored | None = None) -> float:
     """Return the score that a report calls `name`, such as "worst_rmse", "mse_20_steps" or the study's "nrmse".
 
-    `std`, of the targets, is the unit of the study's scores, of which infinity is the worst; `val` has the validation
-    rows, which the factor of `_rescaled` scores is chosen on.
+    `std` of the targets is the unit of the study's scores, whose worst value is infinity. `val` has the validation
+    rows, on which the factor of `_rescaled` scores is chosen.
     """
     unit = np.array(std or (1.0,))
     if name.startswith("nrmse"):

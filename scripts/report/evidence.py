@@ -66,7 +66,7 @@ class Sample:
 
 
 def sample_of(values: Mapping[int, float], units: str, clusters: Mapping[int, Hashable] | None = None) -> Sample:
-    """Return the sample of values, all of which must be finite, as the score of a run that diverged is not."""
+    """Return the sample of values; one that is not finite, as the score of a run that diverged, is an error."""
     if bad := [unit for unit, value in values.items() if not math.isfinite(value)]:
         raise InputError(f"{units}: the value of {', '.join(map(str, bad))} is not finite")
     return Sample(summarise_values(list(values.values())), values, units, clusters)

@@ -85,7 +85,7 @@ SERIES = [BLUE, ORANGE, GREEN, PURPLE, SKY, GREY]
 def method_looks(methods: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return colour and marker of the methods of a figure, as options of `Axes.plot`.
 
-    Those without a look have the colours that no other has, in turns, and other markers than each other.
+    Methods without a look share the colours that are free, in turns, and have different markers.
     """
     methods = list(dict.fromkeys(methods))
     looks = {name: LOOKS[name] for name in methods if name in LOOKS}

@@ -36,7 +36,7 @@ class Estimate:
 
     @property
     def side(self) -> str:
-        """`LOWER` or `HIGHER`, where the whole interval is so than 0, or `INCONCLUSIVE`."""
+        """`LOWER` or `HIGHER` where the whole interval lies below or above 0, else `INCONCLUSIVE`."""
         return LOWER if self.high < 0 else HIGHER if self.low > 0 else INCONCLUSIVE
 
     @property
@@ -162,7 +162,7 @@ def unpaired_difference(first: Summary, second: Summary) -> Difference:
 def welch_interval(first: Summary, second: Summary) -> Interval | None:
     """Return Welch's 95 % t interval of the difference of two means, or None where a side has no spread.
 
-    The number that it names is that of the smaller sample.
+    Its n is the size of the smaller sample.
     """
     if first.n < 2 or second.n < 2 or math.isnan(first.std + second.std):
         return None

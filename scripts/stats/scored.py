@@ -88,8 +88,8 @@ def error_scores(one: Scored, std: np.ndarray, *, grouped: bool = False) -> dict
 def normal_scores(one: Scored, val: Scored, std: np.ndarray, predictor: str = "") -> dict[str, float]:
     """Return the scores of normal distributions, of labels in units of `std`; nothing where none are predicted.
 
-    `val` has the validation rows, which the factor of `_rescaled` scores is chosen on; `std` is `(d_y,)` or `(1,)`, and
-    `predictor` that of the means.
+    `val` has the validation rows, on which the factor of `_rescaled` scores is chosen. `std` is `(d_y,)` or `(1,)`, and
+    `predictor` names the means.
     """
     names = predictor, std_name(predictor)
     if names[1] not in one.prediction:
@@ -115,7 +115,7 @@ def normalised_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray)
 def balanced_rmse(prediction: np.ndarray, target: np.ndarray, std: np.ndarray) -> float:
     """Return the same where every tenth of the label's range counts alike, rare labels as much as frequent ones.
 
-    The squared error is meaned within `BINS` bins of equal width between the lowest and the highest label, then over
+    The squared error is averaged within `BINS` bins of equal width between the lowest and the highest label, then over
     the bins that have rows, then over targets.
     """
     means = []

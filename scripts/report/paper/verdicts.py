@@ -171,7 +171,7 @@ def _judge(
     if any(sample.mean > SELF for sample in idle if sample):
         judged = IDLE, ""
     elif ours:
-        # What is no score is better if lower.
+        # A column that is no score is better if lower.
         lower = "metric" not in sides[0] or metric_of(sides[0]["metric"]).lower_is_better
         judged = judge_gain(of_interval(ours), theirs, lower=lower)
     return replace(

@@ -143,17 +143,20 @@ def toy_x() -> np.ndarray:
     return np.array([[0, 5], [10, 5], [2, 5], [4, 5], [6, 5], [8, 5], [20, 5], [-10, 5], [5, 9], [2, 5]], dtype=float)
 
 
-def test_scaling_on_train_is_fitted_there_and_clips_the_rest() -> None:
-    data = Toy(toy_x(), np.zeros((10, 1))).load(0)
-    torch.testing.assert_close(data.train.x[:, 0], torch.tensor([0, 1, 0.2, 0.4, 0.6, 0.8]))
+@pytest.mark.parametrize(
+    ("scaling", "train", "test"),
+    [
+        ("train", [0, 1, 0.2, 0.4, 0.6, 0.8], [0.5, 0.2]),
+        ("all", [10 / 30, 20 / 30, 0.4, 14 / 30, 16 / 30, 0.6], [0.5, 0.4]),
+    ],
+)
+def test_scaling_is_fitted_on_training_rows_whose_range_clips_the_rest_or_on_all(
+    scaling: str, train: list[float], test: list[float]
+) -> None:
+    data = Toy(toy_x(), np.zeros((10, 1)), scaling).load(0)
+    torch.testing.assert_close(data.train.x[:, 0], torch.tensor(train))
     assert data.val.x[:, 0].tolist() == [1, 0]
-    torch.testing.assert_close(data.test.x[:, 0], torch.tensor([0.5, 0.2]))
-
-
-def test_scaling_on_all_is_fitted_on_every_row() -> None:
-    data = Toy(toy_x(), np.zeros((10, 1)), "all").load(0)
-    torch.testing.assert_close(data.train.x[:, 0], torch.tensor([10, 20, 12, 14, 16, 18]) / 30)
-    assert data.val.x[:, 0].tolist() == [1, 0]
+    torch.testing.assert_close(data.test.x[:, 0], torch.tensor(test))
 
 
 def test_standardised_features_have_mean_0_and_std_1_on_the_training_rows() -> None:

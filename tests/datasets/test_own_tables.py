@@ -67,14 +67,6 @@ def test_groups_stay_whole_and_every_part_has_one(seed: int) -> None:
         assert [len(rows[name]) / 200 for name in SPLITS] == pytest.approx([0.6, 0.2, 0.2], abs=0.06)
 
 
-def test_too_few_rows_or_groups(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("price,size\n1,2\n")
-    with pytest.raises(InputError, match=r"t.csv: rows with a target are 1; train, val and test need one each"):
-        Csv(str(tmp_path / "t.csv"), target="price").load(0)
-    with pytest.raises(InputError, match=r"t.csv: groups are 2; train, val and test need one each"):
-        split_groups(np.array([0, 1, 1]), np.random.default_rng(0), "t.csv")
-
-
 # ---- a file
 
 
@@ -284,11 +276,8 @@ def test_columns_that_only_look_like_dates_stay(tmp_path: Path) -> None:
     assert "a=2024-01-01" in made(Csv(str(tmp_path / "t.csv"), target="y").load(0)).features
 
 
-def test_labels_of_one_value_are_refused_and_skewed_ones_named(tmp_path: Path) -> None:
+def test_skewed_labels_are_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("price,size\n" + "".join(f"5,{k % 9}\n" for k in range(40)))
-    with pytest.raises(InputError, match=r"target 'price' of .* is 5 in every row: there is nothing to predict"):
-        Csv(str(path), target="price").load(0)
     path.write_text("price,size\n" + "".join(f"{np.exp(k / 8):.3f},{k % 9}\n" for k in range(40)))
     assert any("price is skewed" in note for note in Csv(str(path), target="price").load(0).notes)
     assert not any("skewed" in note for note in Csv(str(path), target="price", log_target=True).load(0).notes)

@@ -146,27 +146,21 @@ class Quiet:
     """An instance without any call."""
 
 
-@pytest.mark.parametrize(
-    "content", [Evil(), (np.zeros((1, 2, 128, 128)), Quiet()), (os.system, 1), (np.array([Quiet()], dtype=object), 1)]
-)
-def test_a_pickle_that_holds_anything_but_arrays_is_refused(content: object) -> None:
+PLANTED = (Evil(), (np.zeros((1, 2, 128, 128)), Quiet()), (os.system, 1), (np.array([Quiet()], dtype=object), 1))
+BY_HAND = (b"cbuiltins\neval\n(S'1'\ntR.", b"cnumpy\nload\n(S'x'\ntR.", b"c_codecs\ndecode\n(S'x'\ntR.")
+
+
+def test_a_pickle_that_holds_anything_but_arrays_is_refused() -> None:
     marker = Path("/tmp/cmixup_was_here")  # noqa: S108
-    for protocol in (2, 5):
+    for code in [*(pickle.dumps(content, protocol) for content in PLANTED for protocol in (2, 5)), *BY_HAND]:
         with pytest.raises(
             InputError, match=r"data.pkl is not a pickle of arrays: it names .*only arrays, tuples and lists are read"
         ):
-            read_pickle(pickle.dumps(content, protocol), "data.pkl")
-    assert not marker.exists()
-
-
-def test_pickles_written_by_hand_are_refused_too() -> None:
-    for code in (b"cbuiltins\neval\n(S'1'\ntR.", b"cnumpy\nload\n(S'x'\ntR.", b"c_codecs\ndecode\n(S'x'\ntR."):
-        with pytest.raises(InputError, match="it names"):
             read_pickle(code, "data.pkl")
-    with pytest.raises(InputError, match="only latin1 is read"):
-        read_pickle(b"c_codecs\nencode\n(Vx\nVrot13\ntR.", "data.pkl")
-    with pytest.raises(InputError, match="is not a pickle of arrays"):
-        read_pickle(b"nonsense", "data.pkl")
+    assert not marker.exists()
+    for code, why in ((b"c_codecs\nencode\n(Vx\nVrot13\ntR.", ".*only latin1 is read"), (b"nonsense", "")):
+        with pytest.raises(InputError, match=f"is not a pickle of arrays: {why}"):
+            read_pickle(code, "data.pkl")
 
 
 @pytest.mark.parametrize(

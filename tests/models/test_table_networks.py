@@ -183,17 +183,6 @@ NETWORKS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("layer", ["input", "block1", "block2"])
-@pytest.mark.parametrize("name", NETWORKS)
-def test_training_mixes_at_a_mix_point_and_moves_every_parameter(name: str, layer: str) -> None:
-    run = make_run(Mix(LabelDistance(0.5), Beta(2.0), layer), model=NETWORKS[name])
-    before = {name: value.clone() for name, value in run.model.state_dict().items()}
-    (result,) = train([run], settings(epochs=3))
-    assert not result.failure
-    assert result.predictions["test"][""].ndim == 2
-    assert all(not torch.equal(value, before[name]) for name, value in result.state_dict.items())
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_stack_gives_the_numbers_of_each_alone(name: str) -> None:
     def run(seed: int) -> Run:

@@ -20,7 +20,6 @@ from tests.helpers import (
     Stopped,
     assert_same,
     checkpoints,
-    interrupted,
     make_run,
     method_kind,
     settings,
@@ -29,16 +28,6 @@ from tests.helpers import (
 from tests.methods import episodes
 
 EPOCHS = 5
-
-
-@pytest.mark.parametrize("epoch", [1, 4])
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_saving_every_second_epoch_goes_on_from_the_last_saved(epoch: int, optimizer: str, tmp_path: Path) -> None:
-    def make() -> list[Run]:
-        return [make_run(METHODS["cmixup"]())]
-
-    straight = train(make(), settings(epochs=EPOCHS, optimizer=optimizer))
-    assert_same(interrupted(make, checkpoints(tmp_path, 2), epoch, optimizer=optimizer), straight)
 
 
 def test_dropout_and_buffers_go_on_and_each_seed_has_its_file(tmp_path: Path) -> None:

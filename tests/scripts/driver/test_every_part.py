@@ -1,11 +1,10 @@
-"""Every dataset and every method is planned, and trains on synthetic stand-ins: from words to reports."""
+"""Every dataset and every method trains on synthetic stand-ins: from words to reports."""
 
 import os
 from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from cmixup.files import PREPROCESSING
 from datasets.common.base import TabularDataset
@@ -13,8 +12,7 @@ from datasets.common.table.user import UserTable
 from scripts.config.compose import compose_train
 from scripts.driver.job import plan_job
 from scripts.records.run_tables import row_of
-from tests.helpers import put_together
-from tests.scripts.cover import TASKS, cases, cover, method_kind, presets_of
+from tests.scripts.cover import TASKS, cases, method_kind
 from tests.scripts.jobs import FILES, execute_job, report_of
 
 # Networks of the paper's size are too slow for tests that only ask whether everything fits together.
@@ -31,33 +29,6 @@ NARROW = dict.fromkeys(
     ),
     **dict.fromkeys(TASKS, ("model.width=2", "method.inner_steps=1", "method.report_steps=2", "train.batch_size=2")),
 }
-
-
-@pytest.mark.parametrize(("dataset", "method", "preset"), cover())
-def test_methods_are_planned(dataset: str, method: str, preset: str, tmp_path: Path) -> None:
-    """Everything that a run of a preset is made of is as the dataset's config says, and nothing is written."""
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}", f"out={tmp_path}"])
-    assert OmegaConf.to_container(composed.method) == put_together(method)  # by which other tests make methods
-    job = plan_job(composed)
-    values = presets_of(dataset)[preset]
-    for key in ("epochs", "batch_size", "lr", "optimizer", "weight_decay", "drop_last"):
-        assert getattr(job.settings, key) == values[key]
-    assert job.dataset.name == dataset
-    if "scaling" in values:
-        assert job.dataset.scaling == values["scaling"]
-    fixed = {"lam_per"} if method == "k_metamix" else set()  # one lambda a task, whatever the preset
-    if job.config["method"].get("pairing", {}).get("name") in ("inputs", "representation", "whole_pool"):
-        fixed = {"bandwidth"}  # of another unit than labels
-    if method in ("regmixup", "sk_mixup"):
-        fixed = {"alpha"}  # of another meaning than mixup's
-    for key in (
-        {"bandwidth", "alpha", "lam_per", "inner_lr", "inner_steps"} & set(values) & set(job.config["method"]) - fixed
-    ):
-        assert job.config["method"][key] == values[key]
-    assert job.options == {}
-    assert job.folder == tmp_path / "runs" / "adhoc" / dataset / job.config["model"]["name"] / method / preset
-    assert job.pending == job.seeds == [0]
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(("dataset", "method", "preset"), cases())

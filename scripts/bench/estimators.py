@@ -178,20 +178,15 @@ def error_table(rows: Sequence[Mapping[str, str]]) -> str:
         line = [str(model)]
         for part in parts:
             gaps = group[group["part"] == part].groupby("table")["behind"].mean()
-            mean, low, high = _mean_interval(100 * gaps) if len(gaps) else (math.nan,) * 3
-            below = f"{mean:+.1f} [{low:+.1f}, {high:+.1f}], {(gaps < 0).sum()} of {len(gaps)}"
+            d = clustered_interval([100 * gap for gap in gaps], range(len(gaps))) if len(gaps) else None
+            d = d or Interval(100 * gaps.mean(), math.nan, math.nan, 1)
+            below = f"{d.mean:+.1f} [{d.low:+.1f}, {d.high:+.1f}], {(gaps < 0).sum()} of {len(gaps)}"
             line.append(below if len(gaps) else "—")
         first = min(group["part"], key=parts.index)
         seconds = group[group["part"] == first].set_index(["table", "split"])["seconds"]
         body.append([*line, *(f"{v:.1f}" for v in (seconds.median(), seconds.max(), (seconds / of_base).median()))])
     titles = [f"{PART_TITLES[part]}: log error, tables below" for part in parts]
     return markdown_table(["", *titles, "median fit, s", "longest, s", f"multiple of {BASE}'s"], body)
-
-
-def _mean_interval(values: pd.Series) -> tuple[float, float, float]:
-    """Return the mean over tables and its 95 % interval."""
-    d = clustered_interval(values.to_list(), range(len(values))) or Interval(values.mean(), math.nan, math.nan, 1)
-    return d.mean, d.low, d.high
 
 
 @fills

@@ -13,7 +13,6 @@ from scripts.collect import best_point, collect_sweeps, collected_page, find_run
 from scripts.driver.runs import RunFolder
 from scripts.records.run_tables import frame_of
 from scripts.report.sweep import Sweep
-from tests.scripts.jobs import execute_job, planned
 from tests.scripts.sweeps import report
 
 T2 = 12.706204736432095  # 97.5 % quantile of Student's t with 1 degree of freedom
@@ -173,13 +172,3 @@ def test_what_is_not_there_is_named(runs: Path) -> None:
         find_runs([runs / "one" / "broken"])
     with pytest.raises(InputError, match="dataset must be one of airfoil, no2 in these runs, got 'crime'"):
         narrowed_runs(find_runs([runs])[0], {"dataset": "crime"})
-
-
-def test_runs_of_the_driver_are_collected(tmp_path: Path) -> None:
-    """The value that is the preset's own is no option of its run, and belongs to the sweep all the same."""
-    for change in ("method.alpha=2.0", "method.alpha=5"):
-        execute_job(planned(tmp_path, change))
-    runs, _ = find_runs([tmp_path])
-    assert sorted("method.alpha" in text for text in runs["options"]) == [False, True]
-    (group,), _ = collect_sweeps(runs, "method.alpha", "r")
-    assert [(p.value, list(p.scores)) for p in group.points] == [(2.0, [0]), (5.0, [0])]

@@ -20,7 +20,7 @@ from scripts.driver.logger import pictures
 from scripts.driver.runs import RunFolder
 from scripts.train import run_training
 from tests.datasets.test_own_images import DIGITS, N, folder_of
-from tests.scripts.jobs import execute_job, killed_after, report_of
+from tests.scripts.jobs import execute_job, killed_after
 
 SMALL = ("model.width=2", "train.epochs=2", "train.batch_size=8", "logger=none")
 
@@ -234,16 +234,6 @@ def test_another_picture_in_the_folder_is_another_run(place: Path, tmp_path: Pat
     assert job_of(tmp_path, *words).pending == []
     shutil.copy(tmp_path / "own/photos/000.png", tmp_path / "own/photos/new.png")
     assert job_of(tmp_path, *words).pending == [0]
-
-
-@pytest.mark.parametrize("method", ["cutmix_cmixup", "puzzlemix_cmixup", "automix_cmixup"])
-def test_mixing_of_images_takes_the_partners_of_cmixup(method: str, place: Path, tmp_path: Path) -> None:
-    job = job_of(tmp_path, *words_of(place), f"method={method}", *SMALL, "train.epochs=1", "dataset.size=16")
-    execute_job(job)
-    report = report_of(job.run_folder(0))
-    assert report["config"]["method"]["pairing"]["name"] == "second_batch"
-    assert report["bandwidth"] > 0
-    assert np.isfinite(report["scores"]["test"]["rmse"])
 
 
 def test_a_batch_of_one_image_that_the_network_cannot_take_is_named(place: Path, tmp_path: Path) -> None:

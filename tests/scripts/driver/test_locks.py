@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,11 +47,3 @@ def test_a_forked_process_does_not_keep_a_lock(tmp_path: Path) -> None:
         assert mine == ["a"]
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-
-
-def test_waiting_is_announced_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with held_by_another(tmp_path, "seed 3") as process:
-        threading.Timer(0.2, process.kill).start()
-        with holding_locks(tmp_path, ["seed 3"], wait=True), holding_locks(tmp_path, ["seed 3"]) as mine:
-            assert mine == []
-    assert capsys.readouterr().err == "seed 3 is being made by another process: waiting for it\n"

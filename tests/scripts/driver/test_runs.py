@@ -9,7 +9,7 @@ import torch
 
 from cmixup.files import write_atomically
 from scripts.driver import runs
-from scripts.driver.runs import RunFolder, load_reports
+from scripts.driver.runs import RunFolder
 from scripts.stats.scored import Scored
 from tests.scripts.reports import report
 
@@ -40,15 +40,6 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
     with pytest.raises(OSError, match="No space left"):
         finish(tmp_path)
     assert not RunFolder(tmp_path).is_done()
-
-
-def test_reports_of_finished_runs_only_in_order(tmp_path: Path) -> None:
-    for name, seed in (("b", 2), ("a", 1), ("c", 3)):
-        finish(tmp_path / "exp" / name, seed=seed)
-    (tmp_path / "exp" / "c" / "DONE").unlink()
-    RunFolder(tmp_path / "exp" / "d").begin({})
-    assert [r["seed"] for r in load_reports(tmp_path)] == [1, 2]
-    assert load_reports(tmp_path / "nowhere") == []
 
 
 def test_predictions_read_back_as_written(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 A run's folder holds the weights of its best epoch (`checkpoint.pt`), their model (`model.json`) and, of the user's own
 data, how they become inputs (`preprocessing.json`). The classes that read them are imported when a run is loaded. Those
-of own data and of `cmixup.networks` are part of the library. The wheel holds neither the other models nor
-the datasets of the reproduction, whose runs are loaded in a checkout or with one on PYTHONPATH.
+of own data and of `cmixup.networks` are part of the library. The wheel holds neither the other models nor the datasets
+of the reproduction: load their runs in a checkout, or with one on PYTHONPATH.
 """
 
 import importlib
@@ -129,8 +129,8 @@ def load_run(folder: str | Path, device: torch.device | str = "cpu", *, trust: b
         trust: whether classes of other modules are imported, too. Their code runs: ask for it where you trust the run.
 
     Raises:
-        InputError: no path, no such device, no finished run there, a file that is damaged, weights that were not kept
-            or do not fit, a run of an earlier version or on tasks, a class of another module without `trust`, or one
+        InputError: no path, no such device, no finished run there; a file that is damaged; weights that were not kept
+            or do not fit; a run of an earlier version or on tasks; a class of another module without `trust`; a class
             that cannot be imported.
     """
     check_flag("trust", trust)

@@ -1,8 +1,8 @@
 """AutoMix (Liu et al. 2022, arXiv 2103.13027; Westlake-AI/openmixup automix.py, pmix_block.py).
 
 A small network, the Mix Block, looks at the feature maps of two images and says for every pixel how much of each is
-taken. It learns from the loss of a slowly moving average of the model (the momentum copy) on its mixed rows, while the
-model learns from images that are mixed by it. Both have partners and lambdas of their own in every step:
+taken. It learns from the loss on its mixed rows of the momentum copy, a slowly moving average of the model. The model
+learns from images that the Mix Block mixes. Both have partners and lambdas of their own in every step:
 
     l(f(x), y) + l(f(x~), y~)                            trains the model f
     l(f_k(x~'), y~') + weight max(|mean mask - lam'| - margin, 0)   trains the Mix Block; f_k is the momentum copy

@@ -5,9 +5,9 @@ neighbours alike and a share of lambda in all; then each image moves its salient
 The label weight is the mask's mean.
 
 Differences from the original: labels are regression targets, mixed as values. The saliency is the gradient of the
-prediction (summed over label dimensions): for one label, that of the squared error is a multiple of it, which is lost
-when maps are divided by their sums, and it is defined where the residual is 0. Partners are any training rows, so both
-images get a saliency of their own. The cut is the global minimum of the original's energy for every number of levels,
+prediction (summed over label dimensions), which is defined where the residual is 0. For one label the squared error's
+is a multiple of it, and maps are divided by their sums. Partners are any training rows, so both images get a saliency
+of their own. The cut is the global minimum of the original's energy for every number of levels,
 where its alpha-beta swaps find a local one. Block counts are divisors of the image's size, and any number of channels
 goes. Whole blocks are moved, as the original's code does by default; its commands for CIFAR move tiles of 4 pixels
 (`--t_size 4`). Borders are compared on inputs as they are, where the original undoes the standardisation first, so that
@@ -43,8 +43,8 @@ class PuzzleMix(Mixing):
     """Mixes images block by block, with masks by graph cut on saliency.
 
     Each batch draws one of the block counts n: the divisors of the images' sides nearest to 2, 4, 8 and 16, and not
-    above. Before borders are compared images are averaged over 4 pixels a side (2 for images with a side below 64), or
-    the largest divisor of the block's side below.
+    above. Borders are compared on images averaged over 4 pixels a side, 2 for images with a side below 64, or over the
+    largest divisor of the block's side below that.
 
     Args:
         levels: m, values that a block's weight can have, evenly spaced from 0 to 1; 2 or more.

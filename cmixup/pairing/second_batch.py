@@ -18,9 +18,9 @@ class SecondBatch(Pairing):
 
     With candidates "b2" (paper), B2 holds distinct rows that are not in the batch B1, as two batches of one shuffled
     epoch do; where more rows are asked for than lie outside B1, it is all of these. With "b1+b2" (released code,
-    src/algorithm.py), partners come from B1 as well, so that a row may be its own, and the rows of B2 are drawn from
-    the training set with replacement. Where B2 is to have as many rows as the training set, or more, it is the whole
-    training set, and with "b2" this is `LabelDistance`.
+    src/algorithm.py), partners come from B1 as well, so that a row may be its own. The rows of B2 are then drawn from
+    the training set with replacement. A B2 of as many rows as the training set, or more, is the whole training set, and
+    "b2" is then `LabelDistance`.
 
     Args:
         bandwidth: see `LabelDistance`.

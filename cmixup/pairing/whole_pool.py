@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cmixup.data import Split
 from cmixup.errors import InputError, check_count
@@ -38,14 +38,10 @@ class WholePool(RepresentationDistance):
     def fit(self, train: Split) -> None:
         if len(train) < 2:
             raise InputError(f"pairing WholePool needs 2 training rows or more, got {len(train)}")
-        one = read_rows(train, np.arange(1)).x
-        size = one.numel() * one.element_size() * len(train) if isinstance(one, Tensor) else 0
-        if not 0 < size <= MAX_BYTES:
-            got = f"{size / 2**30:.1f} GiB" if size else type(one).__name__
-            raise InputError(
-                f"pairing WholePool keeps the inputs of all rows, a tensor of {MAX_BYTES / 2**30:g} GiB at most, got "
-                f"{got} of {train.name}; the pairing representation needs a batch's candidates only"
-            )
+        size = read_rows(train, np.arange(1)).x.nbytes * len(train)
+        if size > MAX_BYTES:
+            most = f"a tensor of {MAX_BYTES / 2**30:g} GiB at most, got {size / 2**30:.1f} GiB of {train.name}"
+            raise InputError(f"pairing WholePool keeps the inputs of all rows, {most}: take pairing representation")
 
     def begin(self, training: Training) -> None:
         self.pool = training.read("train", np.arange(len(training.data[0].train)))

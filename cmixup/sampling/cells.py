@@ -1,10 +1,10 @@
 """Cells of labels, alias rows and accept/reject: of one number, exact for N up to 1e8 and beyond, or of a few.
 
-Points are kept in an order in which every cell is contiguous. Each cell (row) has slots, runs of points that
-together cover all of them. A slot proposes its points with mass exp(-energy(gap)), gap being the smallest
-possible distance between a point of the row's cell and a point of the slot. K_ij <= exp(-energy(gap)) and the
-row's total does not depend on j, so accepting with K_ij / exp(-energy(gap)) draws j exactly ~ K_ij. Slots are chosen by
-alias tables (Walker 1977), built for many short rows at once.
+Points are kept in an order in which every cell is contiguous. Each cell (row) has slots, runs of points that together
+cover all of them. A slot proposes its points with mass exp(-energy(gap)). The gap is the smallest distance that a point
+of the row's cell can have to one of the slot. K_ij <= exp(-energy(gap)) and the row's total does not depend on j, so
+accepting with K_ij / exp(-energy(gap)) draws j exactly ~ K_ij. Alias tables (Walker 1977), built for many short rows at
+once, choose the slots.
 
 The algorithm for one-dimensional labels is our own and has no published counterpart. They are grouped into cells a
 fraction of the bandwidth wide; a row has one slot for every near cell and one for everything beyond on either side.
@@ -45,9 +45,8 @@ def alias_rows(mass: Floats, row_start: Ints) -> tuple[Floats, Ints]:
     """Return the probability (S,) of staying in each slot, and the slot (S,) of its row to move to otherwise.
 
     Rows are built by the sweeping construction, all in step, from masses (S,) of 0 or more with a positive sum in every
-    row. Each step closes one slot of every open row: the current light slot is topped up by the current heavy
-    one, or the heavy one, used up, becomes a light slot itself (Hubschle-Schneider & Sanders, "Parallel
-    Weighted Random Sampling", 2022).
+    row. Each step closes one slot of every open row. The current heavy slot tops up the current light one, or is used
+    up and becomes a light slot itself (Hubschle-Schneider & Sanders, "Parallel Weighted Random Sampling", 2022).
     """
     width = np.diff(row_start)
     row = np.repeat(np.arange(len(width)), width)

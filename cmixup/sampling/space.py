@@ -15,8 +15,8 @@ from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
 class LabelSpace:
     """Says how labels are compared. The labels that are mixed stay as they are.
 
-    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2), where gap_c is the difference of output c, the
-    shorter way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
+    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2). The gap of an output is its difference, the shorter
+    way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
 
     Args:
         scale: divisor of each output: a number, (d,) numbers above 0, or "std" for the standard deviation of

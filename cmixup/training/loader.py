@@ -25,9 +25,9 @@ class BatchLoader:
 
     Tensors live on the device, and so may other inputs that have `to(device)` and `device`, as images in memory have.
     Others are read when a batch asks for them: in this process, since a `DataLoader` costs more than it saves where
-    reading is cheap, or, where the inputs have an attribute `workers` above 0, by so many processes of a `DataLoader`,
-    which read ahead into pinned memory. Then row numbers live on the CPU (`index_device`), so that reading the next
-    batch does not wait until the device is done with this one.
+    reading is cheap. Where the inputs have an attribute `workers` above 0, so many processes of a `DataLoader` read
+    ahead into pinned memory. Then row numbers live on the CPU (`index_device`), so that reading the next batch does not
+    wait until the device is done with this one.
     """
 
     def __init__(self, splits: Sequence[Split], device: torch.device, labels: LabelScaling | None = None):

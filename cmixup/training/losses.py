@@ -1,6 +1,6 @@
 """The losses that outputs are fitted by (`train.loss`), and the unit of labels (`train.label_scaling`).
 
-Beside the squared error, `train.loss=gaussian` gives a model two outputs for each label, the mean and a raw number r
+Beside the squared error, `train.loss=gaussian` gives a model two outputs for each label: the mean, and a raw number r
 of the variance, `softplus(r) + 1e-6` (Lakshminarayanan, Pritzel and Blundell 2017, "Simple and scalable predictive
 uncertainty estimation using deep ensembles", Section 2.4), and fits the negative log likelihood. A run then predicts
 means and standard deviations side by side, `(..., N, 2 d_y)` in label units.

@@ -1,11 +1,11 @@
 """The contract between a method and the trainer.
 
-A method says which rows make an epoch (`order`), draws all randomness of the epoch at once (`draw`) and applies it in a
-pure function of model and batch (`loss`). Most methods override one or two hooks.
+A method says which rows make an epoch (`order`), and draws all randomness of the epoch at once (`draw`). It applies
+this in a pure function of model and batch (`loss`). Most methods override one or two hooks.
 
 A stack trains E runs as one model. Then `fit`, `order`, `draw`, `end_epoch` and `diagnostics` are called on each run's
-own method, and `begin`, `loss`, `step` and `predictors` on the stack of these methods: one module whose buffers and
-parameters have a leading axis of E (`cmixup.training.model_stack.stack_modules`). For one run both are the same
+own method. `begin`, `loss`, `step` and `predictors` are called on their stack: one module whose buffers and parameters
+have a leading axis of E (`cmixup.training.model_stack.stack_modules`). For one run both are the same
 object. So `loss` must work with a leading axis on every tensor: it reduces the last axes only.
 
 A method is an `nn.Module`, so that its state can be saved: tensors that `loss` or `step` read are buffers or
@@ -110,7 +110,7 @@ class Method(nn.Module):
     #   tasks: whether a row of its data is a task (`cmixup.data.Tasks`).
     #   domains: whether it needs a training split with two domains or more.
     #   losses: names of `LOSSES` that it takes; all, where `loss` calls `self.error` or `self.errors` alone.
-    #   gaps: whether it takes labels of several outputs of which some are missing, where it takes all losses.
+    #   gaps: whether outputs of a label may be missing, where it takes all losses.
     #   per_run: attributes that are used for drawing alone. They alone may differ between the runs of a stack. Every
     #       class lists its own, since a subclass may read them elsewhere.
     losses: ClassVar[tuple[str, ...]] = (SQUARED.name,)
@@ -161,7 +161,7 @@ def per_run(method: Method) -> tuple[str, ...]:
 
 
 def shared_options(method: Method) -> str:
-    """Return what a stack takes from the first of its methods, as text: what is not in `per_run`, of parts, too.
+    """Return all that a stack takes from the first of its methods, as text: all but `per_run`, of parts, too.
 
     These are classes and attributes that are a number, a word, a list, true, false or None.
     """

@@ -1,7 +1,7 @@
 """Adam and SGD on PyTorch's fused kernels, without `torch.optim`.
 
-The same updates as those of `torch.optim` (tests compare them bit for bit), whose first use imports the compiler, about
-three seconds, and whose steps cost 0.2 ms of bookkeeping, as much as the arithmetic of a small model. The kernels act
+The updates are those of `torch.optim` (tests compare them bit for bit). Its first use imports the compiler, about three
+seconds, and its steps cost 0.2 ms of bookkeeping, as much as the arithmetic of a small model. The kernels act
 elementwise, so the models of a stack train as they would alone.
 """
 
@@ -20,8 +20,8 @@ Rate = float | Sequence[float]
 class Optimizer:
     """The base of both, over floating-point parameters of one device; a subclass has `_tensors` and `_update`.
 
-    The learning rate `lr`, which may be changed between steps, and `weight_decay`, an L2 penalty added to the gradient,
-    are numbers, or one for each model of a stack, along the first axis of every parameter.
+    The learning rate `lr` may be changed between steps; `weight_decay` is an L2 penalty added to the gradient. Each is
+    a number, or one for each model of a stack, along the first axis of every parameter.
     """
 
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):

@@ -151,7 +151,7 @@ def stacks(
 ) -> Iterator[Stack]:
     """Check all runs, then yield them in stacks to train, each once its methods are fitted: bad input is refused then.
 
-    Runs whose method and model allow it and whose splits have the same shapes are one stack, with the same numbers as
+    Runs are one stack if method and model allow it and their splits have the same shapes. Numbers are those of a run
     alone up to rounding, which grows over the steps: digits repeat only with the same runs in the stack. Methods may
     differ there in the parts that they draw with (`Method.per_run`), such as a bandwidth.
 

@@ -67,21 +67,11 @@ BACKBONES: dict[str, tuple[tuple[int, ...], int, Callable[..., nn.Module], Calla
     "small": ((1, 4, 4), SHOTS, Small, Tensor.clone),
     "conv_maml": ((1, SIDE, SIDE), SHOTS, lambda i, o: ConvMAML(i, o, 3), Tensor.clone),
 }
-IMAGES = ("convnet", "resnet18", "resnet50")
 TASKS = ("small", "conv_maml")
-BY_FEATURES = ("coral", "drnn", "ib_irm")
+BY_FEATURES = ("coral", "drnn", "ib_irm")  # which a part of LSTNet passes by
 #: What makes searches, schedules and inner loops short enough for two epochs of two steps.
 SHORT = {"outer": 2, "n_in": 2, "n_policy": 10, "inner_batch": 8, "warm_up": 1, "every": 1, "groups": 2,
          "inner_steps": 1, "report_steps": 2, "m": 2}  # fmt: skip
-
-
-def methods_of(backbone: str) -> list[str]:
-    """Return the methods that a backbone is for; mixings of images go with images alone."""
-    return [
-        name for name in option_names("method")
-        if method_kind(name).tasks == (backbone in TASKS) and (backbone in IMAGES or not needs_images(name))
-        and not (name in BY_FEATURES and backbone in ("lstnet", "lst_attn"))  # a part of LSTNet passes them by
-    ]  # fmt: skip
 
 
 def make_method(method: str, **options: Any) -> Method:
@@ -134,8 +124,8 @@ def cover() -> list[tuple[str, str, dict[str, str], int]]:
         if parts(name) <= seen:
             continue
         seen |= parts(name)
-        on = TASKS[0] if name in methods_of(TASKS[0]) else _image_backbone(name) if needs_images(name) else next(turns)
-        on = on if name in methods_of(on) else "fcn3"
+        on = TASKS[0] if method_kind(name).tasks else _image_backbone(name) if needs_images(name) else next(turns)
+        on = "fcn3" if name in BY_FEATURES and on == "lstnet" else on
         linear = choices(name).get("mixing") == "linear" and "layer" in part_file("method", name)
         stacked = on == "fcn3" and len(chosen) % 2
         chosen.append((on, name, {"layer": "hidden"} if linear and on != "fcn3" else {}, 1 + stacked))

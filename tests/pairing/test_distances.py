@@ -233,8 +233,9 @@ test_bad_options_are_refused = refuses(
         ({"bandwidth": "auto"}, 'bandwidth must be a number or \\("median", c\\) for representations'),
         ({"bandwidth": ["median", 0]}, "c must be a finite number above 0, got 0"),
         ({"bandwidth": 1.0, "distance": "manhattan"}, "distance must be one of euclidean, cosine"),
+        ({"bandwidth": 1.0, "every": 0}, "every must be a whole number, 1 or more, got 0"),
     ],
-    lambda options: RepresentationDistance(**options),
+    lambda options: WholePool(**options),
 )
 
 
@@ -298,7 +299,5 @@ def test_what_does_not_suit_it_is_refused_in_one_line(monkeypatch: pytest.Monkey
         patch.setattr(whole_pool, "MAX_BYTES", N * 3 * 4 - 1)
         with pytest.raises(InputError, match=r"keeps the inputs of all rows, a tensor of .* GiB at most, got 0.0 GiB"):
             WholePool(0.3).fit(make_split(N))
-    with pytest.raises(InputError, match="every must be a whole number, 1 or more, got 0"):
-        WholePool(0.3, every=0)
     with pytest.raises(InputError, match="needs 2 training rows or more, got 1"):
         WholePool(0.3).fit(make_split(1))

@@ -8,8 +8,8 @@ import pytest
 
 from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence, published_evidence, sample_of
-from scripts.report.paper import shuffling, statements
-from scripts.report.paper.claims import Claim, comparisons, judge, percent_gain
+from scripts.report.paper import statements
+from scripts.report.paper.claims import Claim, judge, percent_gain
 from scripts.report.paper.specifications import choices_of, specifications
 from scripts.report.paper.verdicts import Finding
 from scripts.stats.intervals import Difference
@@ -70,14 +70,6 @@ def test_the_best_prior_is_chosen_anew_in_each_sample_so_that_luck_costs():
     assert (found["low"] + found["high"]) / 2 < found["gain"]  # the least of two means is lower in other samples
 
 
-def test_claims_compare_methods_by_the_interval_of_their_difference():
-    pairs = [["cmixup", "erm"], ["cmixup", "mixup"], ["cmixup", "no"]]
-    claim = Claim("", "", "every", ["airfoil"], ["rmse"], pairs=pairs, experiment="table1")
-    wave = np.array([0.0, 0.1, -0.1, 0.05])
-    e = evidence({"cmixup": list(1.0 + wave), "erm": list(2.0 - wave), "mixup": list(1.0 - wave)})
-    assert [side for _, side in comparisons(claim, "paper", e)] == [1, 0]
-
-
 def finding(first, second, paper=-0.5):
     samples = tuple(sample_of(dict(enumerate(values)), "seeds of airfoil") for values in (first, second))
     return Finding("", "", "Airfoil", n=len(first), metric="rmse", samples=samples, paper=Difference(paper))
@@ -108,15 +100,3 @@ def test_a_specification_has_an_erm_with_all_else_equal():
     choices = choices_of(every)
     assert sum(choices["labels scaled"]) == sum("train.label_scaling" in one.options for one in every)
     assert all(0 < sum(held) < len(every) for held in choices.values())
-
-
-def test_the_interaction_is_the_difference_of_the_two_gains(monkeypatch):
-    scores = {("one order", "cmixup"): [1.0, 1.2, 1.1], ("one order", "erm"): [2.0, 2.1, 2.3],
-              ("reshuffled", "cmixup"): [0.9, 1.0, 1.0], ("reshuffled", "erm"): [0.9, 1.1, 0.9]}  # fmt: skip
-    monkeypatch.setattr(
-        shuffling, "order_sample",
-        lambda dataset, order, method, *_: sample_of(dict(enumerate(scores[order, method])), f"seeds of {dataset}"),
-    )  # fmt: skip
-    one, other, interaction = shuffling.gains("crime", "rmse")
-    assert interaction.mean == pytest.approx(other.mean - one.mean)
-    assert (one.mean, other.mean) == pytest.approx((-3.1 / 3, 0.0))

@@ -19,7 +19,7 @@ from scripts.report.sentences import rival_numbers
 #: Regressors of the first picture, and where the name of each stands beside its mark, in points.
 RIVALS = {
     "tabular": ("TabularRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
-    "tabular_catboost": ("beside CatBoost", (8, -14), "left"), "realmlp": ("RealMLP", (8, 4), "left"),
+    "tabular_catboost": ("blend=CatBoost", (8, -14), "left"), "realmlp": ("RealMLP", (8, 4), "left"),
     "catboost_5": ("mean of 5 CatBoosts", (8, 8), "left"), "lightgbm": ("LightGBM", (8, 4), "left"),
 }  # fmt: skip
 
@@ -48,7 +48,7 @@ def draw_rivals(axis: Axes, e: Evidence) -> None:
     axis.set_ylabel("difference from CatBoost's test RMSE, %\n← better          worse →")
     axis.yaxis.tick_right()  # a narrow screen shows each half by itself
     axis.yaxis.set_label_position("right")
-    axis.set_title(f"{behind.n} datasets that no model had seen", fontsize=11)
+    axis.set_title(f"{behind.n} datasets used for no choice", fontsize=11)
 
 
 def draw_mixing(axis: Axes) -> None:

@@ -32,9 +32,6 @@ class Together:
     def __init__(self, inputs: Sequence[Indexable]):
         self.inputs = inputs
 
-    def __len__(self) -> int:
-        return sum(map(len, self.inputs))
-
     def __getitem__(self, index: Tensor) -> Tensor:
         """Return the rows `index: (E B,)` int64 as `(E B, ...)`: first the B rows of the first run."""
         parts = enumerate(zip(self.inputs, index.view(len(self.inputs), -1), strict=True))

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -101,3 +102,11 @@ BAD: Bad = [
 
 
 test_bad_arguments_are_refused = refused(BAD)
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.array(3.0), 1e-150])
+def test_numbers_pass_as_floats(value: float) -> None:
+    for checked in (as_number("n", value), check_positive("n", value), check_bandwidth(value)):
+        assert type(checked) is float
+        assert checked == value
+    assert (check_bandwidth(0), check_bandwidth(INF), check_count("steps", 0)) == (0, INF, 0)

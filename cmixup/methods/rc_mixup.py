@@ -140,7 +140,7 @@ class RCMixup(Mix):
                 for _ in range(self.trial_epochs):
                     order = self._clean_epoch(batch_size, streams, batching)
                     training.run_epoch([order], [self.draw(order, streams)])
-                    score = training.validate()
+                    score = training.score("val", training.predict("val"))
                     if bool(self._metric.better(score, best_score)):
                         best, best_score = bandwidth, score
             stack.load_state_dict(start)

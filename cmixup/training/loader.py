@@ -38,7 +38,7 @@ class BatchLoader:
         held = splits[:1] if shared else splits
         resident = [s.x for s in held if isinstance(s.x, Tensor)]
         read = splits[0].x if len(splits) == 1 else Together([s.x for s in splits])
-        self._x = torch.cat(resident) if resident else read
+        self._x: Any = torch.cat(resident) if resident else read
         if hasattr(self._x, "to"):
             self._x = self._x.to(device)
         self.index_device = getattr(self._x, "device", torch.device("cpu"))

@@ -74,9 +74,6 @@ class Optimizer:
         """Return the moments, momentum and counts of steps."""
         return []
 
-    def _zeros(self) -> list[Tensor]:
-        return [torch.zeros_like(value) for value in self._values]
-
     def _parts(
         self, on: list[int], gradients: list[Tensor], *state: list[Tensor]
     ) -> Iterator[tuple[list[list[Tensor]], float, float]]:
@@ -101,7 +98,7 @@ class Adam(Optimizer):
 
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0):
         super().__init__(params, lr, weight_decay)
-        self._mean, self._square = self._zeros(), self._zeros()
+        self._mean, self._square = ([torch.zeros_like(value) for value in self._values] for _ in range(2))
         # The counts of all parameters lie in one tensor, so that one addition raises them.
         self._count = torch.zeros(len(self.params), device=self.params[0].device)
         self._counts = list(self._count.unbind())
@@ -129,7 +126,7 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable[nn.Parameter], lr: Rate, weight_decay: Rate = 0.0, momentum: float = 0.9):
         super().__init__(params, lr, weight_decay)
         self.momentum = momentum
-        self._buffer = self._zeros()
+        self._buffer = [torch.zeros_like(value) for value in self._values]
 
     def _tensors(self) -> list[Tensor]:
         return self._buffer

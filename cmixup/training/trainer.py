@@ -79,7 +79,9 @@ class Stack:
         whole = training = Training(runs, settings, self._device, resumed=resumed, on_search=on_search)
         training.method.begin(training)
         metric = metric_of(training.selection)
-        state = TrainState.start(len(runs), metric.worst)
+        best = torch.full((len(runs),), metric.worst, dtype=torch.float64)
+        none = torch.zeros(len(runs), dtype=torch.int64)
+        state = TrainState(0, 0.0, best, none, [[] for _ in runs], going=list(range(len(runs))))
 
         with training.drawing():
             if self._saved:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,13 +44,6 @@ class TrainState:
     failed: dict[int, tuple[int, int, str]] = field(default_factory=dict)  #: by place, the `Failure`
     going: list[int] = field(default_factory=list)  #: places of the runs that the stack has left; notes are of these
     stopped: list[int] = field(default_factory=list)  #: out of patience: nothing that follows is noted of them
-
-    @classmethod
-    def start(cls, size: int, worst: float) -> Self:
-        """Return the state before the first epoch; `worst` is a score that every finite one beats."""
-        best = torch.full((size,), worst, dtype=torch.float64)
-        none = torch.zeros(size, dtype=torch.int64)
-        return cls(0, 0.0, best, none, [[] for _ in range(size)], going=list(range(size)))
 
     def note_failures(self, epoch: int, losses: Tensor, prediction: Tensor) -> None:
         """Note where numbers stop being finite: `losses: (steps, E)`, or `prediction: (..., N, d_y)` on validation."""
@@ -113,7 +106,7 @@ class Training:
     """The training of E runs, whose methods are fitted, as one stack.
 
     Tensors have a leading axis of E, or none where E is 1. A method that is given it reads these and calls `read`,
-    `batches`, `run_epoch`, `predict` and `validate`:
+    `batches`, `run_epoch`, `predict` and `score`:
 
     Attributes:
         stack: the models with their optimiser, freshly initialised when training begins, with outputs in the loss's
@@ -203,10 +196,6 @@ class Training:
         """Return the selection score of each run's `predict` for a split, `(E,)` float64 on the CPU."""
         rows = self.rows[split]
         return score(self.selection, prediction, rows.y, rows.domain).reshape(-1).cpu()
-
-    def validate(self) -> Tensor:
-        """Return the current selection score of each run on its validation split, `(E,)` float64 on the CPU."""
-        return self.score("val", self.predict("val"))
 
     def end_epoch(self, epoch: int, validation: Tensor) -> None:
         """Tell the method of each run its error, of the selection scores `validation: (E,)`."""

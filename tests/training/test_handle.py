@@ -56,7 +56,9 @@ def test_an_epoch_predictions_and_scores_are_those_of_the_loop(seeds: tuple[int,
     again = [make_run(ERM(), seed) for seed in seeds]
     results = train(again, settings(lr=1e-3, label_scaling="standard"))
     assert losses.double().mean(dim=0).reshape(-1).tolist() == [result.history[0]["train_loss"] for result in results]
-    assert training.validate().tolist() == [result.history[0]["val_rmse"] for result in results]
+    assert training.score("val", training.predict("val")).tolist() == [
+        result.history[0]["val_rmse"] for result in results
+    ]
     actual = training.predict("val").reshape(len(runs), -1, 1)
     assert all(torch.equal(actual[e], result.predictions["val"][""]) for e, result in enumerate(results))
 

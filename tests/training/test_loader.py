@@ -68,6 +68,13 @@ def test_batches_hold_the_rows_of_each_run(n_runs: int) -> None:
     assert start == 50
 
 
+def test_lazy_inputs_are_not_read_when_the_split_is_made() -> None:
+    x, whole = Lazy(torch.zeros(4, 2)), make_split(4)
+    split = replace(whole, x=x)
+    assert (x.asked, len(split)) == ([], 4)
+    assert (split.stackable, whole.stackable) == (False, True)
+
+
 def test_batches_of_different_sizes_are_refused() -> None:
     splits, orders, draws = epoch(2)
     orders[1] = shuffled(50, 9, np.random.default_rng(0))

@@ -75,7 +75,7 @@ reproduce-figure-invariance: $(VENV)/.ready ## Learned invariance
 	$(MAKE) reproduce-table3 "DATASETS=$(if $(DATASETS),$(DATASETS),crime,skillcraft)"
 	$(PY) -m scripts.analysis invariance $(MEASURED) "datasets=$(DATASETS)"
 
-reproduce-figure-pairs: $(VENV)/.ready ## Mixing partners
+reproduce-figure-pairs reproduce-figure-rcf-mnist: $(VENV)/.ready ## Mixing partners; RCF-MNIST
 	$(PY) -m scripts.analysis pictures "results=$(RESULTS)"
 
 reproduce-label-scale: $(VENV)/.ready ## Label scale x epochs x rate x method

@@ -4,7 +4,7 @@
   spurious     one ERM model of RCF-MNIST on test images in two colourings; trains other ratios of colour first
   task_errors  methods of Table 2 on the same test tasks, with paired intervals
   theory       the simulations of Theorems 1 to 3
-  pictures     who is mixed with whom, as the paper's Figure 1
+  pictures     who is mixed with whom, as the paper's Figure 1, and RCF-MNIST in the colours of every split
 
 Example: python -m scripts.analysis invariance preset=paper datasets=crime
 """

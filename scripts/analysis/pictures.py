@@ -1,4 +1,4 @@
-"""Draw from raw images who is mixed with whom, as the paper's Figure 1.
+"""Draw pictures from raw images: who is mixed with whom, as the paper's Figure 1, and RCF-MNIST in its colours.
 
 figures/pairs_*.png have probabilities of partners of one example under several pairings, with their images: of views of
 objects (pascal1d_rendered), as in the paper, and of RCF-MNIST.
@@ -16,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cmixup.data import Split
+from cmixup.data import RegressionData, Split
 from cmixup.sampling.sampler import PartnerSampler
 from datasets.common.pose.rendered import RenderedDataset
 from datasets.common.pose.tasks import SCALE
@@ -24,7 +24,7 @@ from scripts.analysis.runs import RESULTS_KEY, write_analysis
 from scripts.config.arguments import Args
 from scripts.config.compose import part_file
 from scripts.config.parts import dataset_class
-from scripts.report.figures import ORANGE, SKY
+from scripts.report.figures import ORANGE, SKY, new_subplots
 
 #: Bandwidth of d(x): its square is this share of the median squared distance. The paper gives none.
 FEATURE_SHARE = 0.1
@@ -32,6 +32,8 @@ PAIRS_FOR_MEDIAN = 2000
 OBJECTS, RCF_ROWS = "pascal1d_rendered", 4000
 ANCHOR, TURNS = 60.0, (-45.0, -10.0, 5.0, 60.0, 180.0)  # degrees: of the anchor, and of partners from there
 SHRINK = 2  # views of 128 pixels a side are compared at 64
+IMAGES_PER_ANGLE, N_ANGLES = 4, 18  # of each split of RCF-MNIST
+SPLITS = {"train": "training", "val": "validation", "test": "test"}
 KEYS = {"results": RESULTS_KEY}
 
 
@@ -137,8 +139,47 @@ def draw_objects() -> Figure:
     return pairs_figure(pool, [[first], others])
 
 
+def image_mosaic(split: Split, angles: np.ndarray) -> np.ndarray:
+    """Return `(n * height, A * width, 3)` in [0, 1]: a column for each of `angles` (A,) in turns, of nearest images.
+
+    They are in the split's order.
+    """
+    away = np.abs(split.y[:, 0].numpy() - angles[:, None])
+    rows = np.sort(np.argsort(away, axis=1, kind="stable")[:, :IMAGES_PER_ANGLE], axis=1)
+    images = split.x[torch.from_numpy(rows.T.reshape(-1))]
+    grid = images.reshape(IMAGES_PER_ANGLE, len(angles), *images.shape[1:]).permute(0, 3, 1, 4, 2)
+    return grid.flatten(2, 3).flatten(0, 1).clamp(0, 1).numpy()
+
+
+def colouring_rule(split: Split) -> str:
+    """Return how a split's images are coloured, in words, from its domains, and the correlation that gives."""
+    words = {0: "rho = g", 1: "rho = 1 - g", 2: "rho at random"}
+    share = {words[d]: float((split.domain == d).float().mean()) for d in torch.unique(split.domain).tolist()}
+    parts = [word if part == 1 else f"{word} for {100 * part:.0f} %"
+             for word, part in sorted(share.items(), key=lambda pair: -pair[1])]  # fmt: skip
+    rho = split.x.rho  # type: ignore[union-attr]
+    correlation = float(torch.corrcoef(torch.stack([rho, split.y[:, 0]]))[0, 1])
+    return f"{', '.join(parts)}; correlation of rho and g {correlation:+.2f}"
+
+
+def colours_figure(data: RegressionData) -> Figure:
+    """Draw a block of RCF-MNIST's images for each split, the angle rising from left to right."""
+    figure, axes = new_subplots(len(SPLITS), 1, figsize=(9, 2.4 * len(SPLITS)))
+    for axis, (name, title) in zip(axes[:, 0], SPLITS.items(), strict=True):
+        split: Split = getattr(data, name)
+        picture = image_mosaic(split, (np.arange(N_ANGLES) + 0.5) / N_ANGLES)
+        axis.imshow(picture, extent=(0, 360, 0, 360 * picture.shape[0] / picture.shape[1]), interpolation="nearest")
+        axis.set_title(f"{title}: {colouring_rule(split)}", fontsize=10, loc="left")
+        axis.set(xticks=range(0, 361, 45), yticks=[])
+    axes[-1, 0].set_xlabel("rotation in degrees (label g = rotation / 360)")
+    figure.suptitle("RCF-MNIST: pixels times (rho, 0, 1 - rho), so red is rho = 1 and blue rho = 0", fontsize=11)
+    figure.tight_layout()
+    return figure
+
+
 def run(given: Args) -> None:
-    """Draw the pictures of RCF-MNIST and of objects."""
+    """Draw the pictures, those of RCF-MNIST first."""
     data = dataset_class("rcf_mnist")(scaling="unit").load(0)  # type: ignore[call-arg]
-    colours = pairs_figure(colour_pool(data.train), [[0], [1]])
-    write_analysis(given, figures={"figures/pairs_rcf_mnist.png": colours, "figures/pairs_objects.png": draw_objects()})
+    pairs = pairs_figure(colour_pool(data.train), [[0], [1]])
+    write_analysis(given, figures={"figures/rcf_mnist.png": colours_figure(data), "figures/pairs_rcf_mnist.png": pairs})
+    write_analysis(given, figures={"figures/pairs_objects.png": draw_objects()})

@@ -44,7 +44,7 @@ def found_table(e: Evidence) -> str:
         ["Does averaging five such networks lower it?", _effect(five), "the same"],
         ["Does C-Mixup lower the error of such an average?", _effect(both), "the same"],
         ["Is `TabularRegressor`'s error below CatBoost's?", _rival(fresh[0]),
-         f"[{fresh[0][1].n} other tables](results/estimators.md#estimators), evaluated once"],
+         f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), used for no choice"],
         ["Is that of `TabularRegressor(blend=CatBoost)`?", _rival(fresh[1]), "the same"],
         ["Is it on the tables of earlier comparisons?", _rival(seen),
          f"[{seen[1].n} tables](results/estimators.md#estimators), evaluated several times"],

@@ -1,16 +1,23 @@
-"""The pictures of pairs: the probabilities and images that they show."""
+"""The pictures of pairs and of RCF-MNIST: the probabilities and images that they show."""
 
 import numpy as np
 import pytest
+import torch
 
+from cmixup.data import RegressionData
 from datasets.rcf_mnist import RCFMNIST
 from scripts.analysis import pictures
-from scripts.analysis.pictures import Pool, colour_pool, make_samplers, pairs_figure
+from scripts.analysis.pictures import N_ANGLES, Pool, colour_pool, image_mosaic, make_samplers, pairs_figure
 
 
 @pytest.fixture(scope="module")
-def pool() -> Pool:
-    return colour_pool(RCFMNIST(scaling="unit", synthetic=True).load(0).train)
+def data() -> RegressionData:
+    return RCFMNIST(scaling="unit", synthetic=True).load(0)
+
+
+@pytest.fixture(scope="module")
+def pool(data: RegressionData) -> Pool:
+    return colour_pool(data.train)
 
 
 def test_probabilities_are_those_of_the_kernel(pool: Pool) -> None:
@@ -39,3 +46,12 @@ def test_the_bars_are_the_probabilities_of_the_images_above(pool: Pool, monkeypa
     others = np.arange(len(pool.y)) != anchor
     away = 100 * np.mean(pool.group[others] != pool.group[anchor])
     assert f"{away:.0f} % of the probability is of another domain" in bars[-1].get_title(loc="left")  # uniform
+
+
+def test_a_column_of_rcf_mnist_holds_the_images_nearest_to_its_angle(data: RegressionData) -> None:
+    angles, y = (np.arange(N_ANGLES) + 0.5) / N_ANGLES, data.train.y[:, 0].numpy()
+    picture = image_mosaic(data.train, angles)
+    assert picture.shape == (4 * 28, N_ANGLES * 28, 3)
+    nearest = np.sort(np.argsort(np.abs(y - angles[5]), kind="stable")[:4])
+    expected = data.train.x[torch.tensor([nearest[1]])][0].permute(1, 2, 0)
+    np.testing.assert_array_equal(picture[28:56, 140:168], expected)

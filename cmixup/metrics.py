@@ -1,7 +1,7 @@
 """Scores that compare a prediction with its target, each a function registered with `@metric`.
 
-A new metric is a function here: runs of a dataset whose `metrics` name it report it, and published runs get it from
-their stored predictions (`python -m scripts.render tables metrics=NAME`).
+A new metric is a function here: runs of a dataset whose `metrics` name it report it. With `everywhere` published runs
+get it from their stored predictions (`python -m scripts.render`, into results/tables/*.csv).
 
 Every function takes `prediction` and `target` of shape `(..., N, d_y)`, computes in float64 and returns `(...)`:
 leading axes are models of a stack. Sums and roots are exactly rounded (`math`), so a score depends on nothing but its

@@ -48,6 +48,7 @@ def store_rows(given: Args, name: str, rows: Iterable[Mapping[str, Any]], column
 
 
 def with_machine(table: str, name: str) -> str:
-    """Return a table of the page with a line on where it was measured."""
+    """Return a table of the page with a line on the processor; the file has the versions, too."""
     machine = json.loads((RESULTS / "benchmarks" / MACHINES).read_text())[name]
-    return f"{table}\n\nMeasured by `python -m scripts.bench {name}` on {machine}."
+    place = f"[{machine.removeprefix('cpu: ').partition(',')[0]}](benchmarks/{MACHINES})"
+    return f"{table}\n\nMeasured by `python -m scripts.bench {name}` on {place}."

@@ -60,7 +60,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 COLUMNS = ("part", "table", "split", "model", "log_error", "behind", "seconds", "version", "mixed", "coverage", "width")
 KEYS = SHORT | {
-    "tables": f"among {', '.join(PARTS)}; default all but fresh, which are opened once",
+    "tables": f"among {', '.join(PARTS)}; default all but fresh, on which nothing is chosen",
     "models": f"among {', '.join(MODELS)}; default all that this machine can run",
     "splits": f"of 0 to {SPLITS - 1}; default all",
 }

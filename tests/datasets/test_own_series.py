@@ -29,19 +29,15 @@ def made_series(tmp_path: Path, frame: pd.DataFrame, **options: Any) -> Series:
     return Series(str(tmp_path / "load.csv"), **{"window": 4, "horizon": 3, **options})
 
 
-def in_units(data: RegressionData, x: torch.Tensor) -> np.ndarray:
-    """Return inputs before they were scaled, rounded to a thousandth."""
-    made = preprocessing(data)
-    return (x.double().numpy() * made.scale + made.shift).round(3)
-
-
 def preprocessing(data: RegressionData) -> SeriesPreprocessing:
     return SeriesPreprocessing.from_json(data.extras["preprocessing.json"], "preprocessing.json")
 
 
 def windows(data: RegressionData, part: str) -> tuple[np.ndarray, np.ndarray]:
-    split = getattr(data, part)
-    return in_units(data, split.x[torch.arange(len(split))]), split.y.numpy()
+    """Return the inputs of a split before they were scaled, rounded to a thousandth, and its labels."""
+    split, made = getattr(data, part), preprocessing(data)
+    x = split.x[torch.arange(len(split))].double().numpy()
+    return (x * made.scale + made.shift).round(3), split.y.numpy()
 
 
 # ---- windows and splits

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
 
 from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
@@ -137,11 +136,6 @@ def clips_of(cls: type[Clips], lengths: tuple[int, ...], how: ClipSpec | None = 
     return cls([Numbered(n) for n in lengths], how or spec(), given.pop("stats", PLAIN), where)
 
 
-def frame_numbers(clip: Tensor) -> list[int]:
-    """The frame that each image of a clip shows, by its first channel's first pixel."""
-    return (clip[0, :, 0, 0] / 3).int().tolist()
-
-
 def test_the_original_clip_spans_63_frames() -> None:
     """Every second of 63 frames gives the 32 of echonet/dynamic."""
     original = ClipSpec()
@@ -158,7 +152,8 @@ def test_a_fixed_clip_holds_every_second_frame_from_its_start(where: float, star
     clips = clips_of(Clips, (10,), where=[where])  # 10 - 4 = 6 starts
     (clip,) = clips[torch.tensor([0])]
     assert clip.shape == (3, 3, 4, 4)
-    assert frame_numbers(clip) == [start, start + 2, start + 4]
+    frames = (clip[0, :, 0, 0] / 3).int()  # that its images show, by the first pixel
+    assert frames.tolist() == [start, start + 2, start + 4]
     assert torch.equal(clips[torch.tensor([0])][0], clip)
 
 

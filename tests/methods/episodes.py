@@ -66,16 +66,13 @@ class Small(Backbone):
         return code if stop == "encoder" else self.decoder(code, "encoder" if start == "input" else start, stop)
 
 
-def make_tasks(n: int, seed: int = 0, n_objects: int = 4, n_views: int = 14) -> Tasks:
-    rng = np.random.default_rng([seed, n])
-    images = rng.integers(0, 256, (n_objects, n_views, SIDE, SIDE), np.uint8)
-    labels = rng.uniform(0, 10, (n_objects, n_views)).astype(np.float32)
-    views = rng.permuted(np.tile(np.arange(n_views), (n, 1)), axis=1)[:, : 2 * SHOTS]
-    return Tasks(images, labels, rng.integers(n_objects, size=n), views, SHOTS)
-
-
 def make_split(n: int, seed: int = 0, name: str = "train") -> Split:
-    tasks = make_tasks(n, seed)
+    """Tasks on 4 objects of 14 views."""
+    rng = np.random.default_rng([seed, n])
+    images = rng.integers(0, 256, (4, 14, SIDE, SIDE), np.uint8)
+    labels = rng.uniform(0, 10, (4, 14)).astype(np.float32)
+    views = rng.permuted(np.tile(np.arange(14), (n, 1)), axis=1)[:, : 2 * SHOTS]
+    tasks = Tasks(images, labels, rng.integers(4, size=n), views, SHOTS)
     return Split(tasks, tasks.y, torch.from_numpy(tasks.objects), name)
 
 

@@ -94,15 +94,6 @@ def test_vrex_is_the_population_variance_of_the_risks(domain: Tensor) -> None:
 # ---- CORAL
 
 
-def by_pairs(h: Tensor, domain: Tensor) -> Tensor:
-    pairs = []
-    for one, other in itertools.combinations(domain.unique(), 2):
-        a, b = h[domain == one], h[domain == other]
-        of_means = (a.mean(dim=0) - b.mean(dim=0)).square().mean()
-        pairs.append(of_means + (torch.cov(a.T) - torch.cov(b.T)).square().mean())
-    return torch.stack(pairs).mean()
-
-
 def coral_of(h: Tensor, domain: Tensor) -> Tensor:
     nothing = torch.zeros(len(domain), 1)
     return coral_penalty(Outputs(nothing, nothing, nothing[:, 0], h, Means(domain, torch.float64)))
@@ -111,8 +102,12 @@ def coral_of(h: Tensor, domain: Tensor) -> Tensor:
 @pytest.mark.parametrize("width", [2, 40])
 @pytest.mark.parametrize("domain", [FEW, MANY, MIXED], ids=["few rows", "many rows", "mixed"])
 def test_coral_equals_a_loop_over_pairs(domain: Tensor, width: int) -> None:
-    h = torch.randn(len(domain), width)
-    torch.testing.assert_close(coral_of(h, domain), by_pairs(h, domain))
+    h, pairs = torch.randn(len(domain), width), []
+    for one, other in itertools.combinations(domain.unique(), 2):
+        a, b = h[domain == one], h[domain == other]
+        of_means = (a.mean(dim=0) - b.mean(dim=0)).square().mean()
+        pairs.append(of_means + (torch.cov(a.T) - torch.cov(b.T)).square().mean())
+    torch.testing.assert_close(coral_of(h, domain), torch.stack(pairs).mean())
 
 
 def test_a_domain_of_one_row_drawn_several_times_has_no_covariance() -> None:

@@ -44,10 +44,6 @@ def slow_inside(lam: float, box: list[float]) -> np.ndarray:
     return inside
 
 
-def share_kept(inside: np.ndarray) -> np.float32:
-    return np.float32(1) - np.float32(inside.sum()) / np.float32(inside.size)
-
-
 @pytest.mark.parametrize("channels", [1, 3, 8])
 def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(channels: int) -> None:
     first, second, draws = pictures(200, channels), pictures(200, channels, 1), drawn(200)
@@ -57,7 +53,7 @@ def test_pixels_in_the_box_are_the_partners_and_the_weight_is_the_share_kept(cha
         inside = slow_inside(draws["lam"][k].item(), draws["box"][k].tolist())
         assert torch.equal(mixed[k][:, inside], second[k][:, inside])
         assert torch.equal(mixed[k][:, ~inside], first[k][:, ~inside])
-        assert weight[k].item() == share_kept(inside)
+        assert weight[k].item() == np.float32(1) - np.float32(inside.sum()) / np.float32(inside.size)
         cut += int(inside.any())
     assert cut > 150
 

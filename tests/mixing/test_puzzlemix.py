@@ -52,11 +52,6 @@ def drawn(n: int, part: float = 0.9, seed: int = 0) -> dict[str, Tensor]:
     return {"lam": lam, "blocks": torch.full((n,), part), "saliency": maps[0], "partner_saliency": maps[1]}
 
 
-def enlarged(mask: Tensor) -> Tensor:
-    rows, columns = SIZE[0] // mask.shape[1], SIZE[1] // mask.shape[2]
-    return mask.repeat_interleave(rows, 1).repeat_interleave(columns, 2)[:, None]
-
-
 @pytest.mark.parametrize("channels", [1, 3, 8])
 @pytest.mark.parametrize(("levels", "n"), [(2, 2), (3, 4), (5, 4)])
 def test_masks_have_m_levels_and_weigh_both_images_by_one_in_all(levels: int, n: int, channels: int) -> None:
@@ -66,7 +61,7 @@ def test_masks_have_m_levels_and_weigh_both_images_by_one_in_all(levels: int, n:
     mixed, mask = mixing.puzzle(pair, maps, draws["lam"], n)
     assert mask.shape == (60, n, n)
     assert set((mask * (levels - 1)).flatten().tolist()) == set(range(levels))
-    first = enlarged(mask)
+    first = mask.repeat_interleave(SIZE[0] // n, 1).repeat_interleave(SIZE[1] // n, 2)[:, None]
     torch.testing.assert_close(mixed, first * pair[0] + (1 - first) * pair[1])
     out, weight = mixing(pair[0], pair[1], draws | {"blocks": torch.full((60,), 0.6 if n == 4 else 0.2)})
     assert torch.equal(out, mixed)

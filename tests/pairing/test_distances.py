@@ -44,18 +44,12 @@ def fitted(n: int = 40, d_y: int = 1, **options: Any) -> tuple[InputDistance, Sp
     return pairing, split
 
 
-def brute_force(points: Tensor, variance: float) -> np.ndarray:
-    """P as it is defined, the row itself left out."""
-    points = points.double()
-    weight = torch.exp(-(points[:, None] - points).square().sum(dim=-1) / (2 * variance)).fill_diagonal_(0.0)
-    return (weight / weight.sum(dim=1, keepdim=True)).numpy()
-
-
 @pytest.mark.parametrize("labels", [False, True])
 def test_p_is_the_kernel_over_other_rows(labels: bool) -> None:
     pairing, split = fitted(labels=labels, d_y=2)
-    points = torch.cat([split.x, split.y], dim=1) if labels else split.x
-    np.testing.assert_allclose(probabilities(pairing), brute_force(points, 0.3**2), atol=1e-9)
+    points = (torch.cat([split.x, split.y], dim=1) if labels else split.x).double()
+    weight = torch.exp(-(points[:, None] - points).square().sum(dim=-1) / (2 * 0.3**2)).fill_diagonal_(0.0)
+    np.testing.assert_allclose(probabilities(pairing), weight / weight.sum(dim=1, keepdim=True), atol=1e-9)
 
 
 def test_a_row_is_never_its_own_partner_and_draws_follow_p() -> None:

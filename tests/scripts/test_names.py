@@ -3,7 +3,6 @@
 Every command reads them by `hydra_words` and `typed_path`: every option has every name, and two commands run with some.
 """
 
-import contextlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from cmixup.errors import InputError
+from datasets.no2 import NO2
 from scripts import predict, train
 from scripts.config.arguments import parse_args
 from scripts.config.compose import compose_train, normalize_arguments, override_word
@@ -54,23 +54,19 @@ def composed_by_train(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[Dict
     return seen
 
 
-def check_job(job: Job, name: str, here: Path) -> None:
-    """Hold a job to a table, a column and a folder of one name, and to a folder of a run that a disk takes."""
-    dataset: Any = job.dataset
-    assert job.config["dataset"]["path"] == str(here / f"{name}.csv")
-    assert job.config["out"] in (name, name[1:-1])  # quotes around the whole mean the name inside, if nothing is there
-    assert dataset.load(0).extras
-    assert dataset.targets == (name,)
-    assert all(len(part.encode()) <= 255 for part in job.folder.parts)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_train_takes_a_name_as_typed(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(here / f"{name}.csv", name)
     words = [f"table={name}.csv", f"target={name}", f"out={name}", "method=erm", "logger=none"]
     by_hydra = name in ("preis in €", "a,b", "it's", "~home", "end\\", "${x}", "👨‍👩‍👧")  # which takes longer
     cfg = composed_by_train(monkeypatch, *words)[0] if by_hydra else compose_train(words)
-    check_job(plan_job(cfg), name, here)
+    job = plan_job(cfg)
+    dataset: Any = job.dataset
+    assert job.config["dataset"]["path"] == str(here / f"{name}.csv")
+    assert job.config["out"] in (name, name[1:-1])  # quotes around the whole mean the name inside, if nothing is there
+    assert dataset.load(0).extras
+    assert dataset.targets == (name,)
+    assert all(len(part.encode()) <= 255 for part in job.folder.parts)  # a disk takes no longer name
 
 
 @pytest.mark.parametrize(
@@ -107,25 +103,14 @@ def test_columns_are_those_of_the_table_where_quotes_or_brackets_are_their_own(h
         plan_job(compose_train([*words[:2], "dataset.drop=b,c"])).dataset.load(0)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on a table."""
-    folder = tmp_path_factory.mktemp("runs")
-    write_table(folder / "t.csv", "y")
-    words = [f"table={folder / 't.csv'}", "target=y", "method=erm", "train.epochs=1", "logger=none"]
-    with contextlib.redirect_stdout(None):
-        train.run_training(compose_train([*words, f"out={folder / 'out'}"]))
-    return folder / "out" / "runs"
-
-
 @pytest.mark.parametrize("name", ["my list (2)", "preis in €", "a,b", "-dash", "${x}", "é" * 90])
-def test_predict_takes_it(name: str, runs: Path, here: Path) -> None:
-    (run,) = runs.rglob("seed=0")
-    shutil.copytree(run, here / name / "seed=0")
-    pd.DataFrame({"a": [0.1, 0.2], "kind": [1, 2], name: ["p", "q"], "b": [3, 4]}).to_csv(f"{name}.csv", index=False)
+def test_predict_takes_it(name: str, no2: tuple[Job, Path], here: Path) -> None:
+    shutil.copytree(no2[1] / "seed=3", here / name / "seed=0")
+    rows = pd.DataFrame(np.ones((2, 7)), columns=list(NO2.columns))
+    rows.assign(**{name: ["p", "q"], "b": [3, 4]}).to_csv(f"{name}.csv", index=False)
     predict.main([f"run={name}/seed=0", f"table={name}.csv", f"id={name},b", f"out={name}/{name}.out"])
     made = pd.read_csv(here / name / f"{name}.out", keep_default_na=False)
-    assert list(made)[1:] == ["b", "y"]
+    assert list(made)[1:] == ["b", "log_no2"]
     assert made.columns[0].lstrip("'") == name.lstrip("'")  # a formula of a spreadsheet as text
     assert made.iloc[:, 0].tolist() == ["p", "q"]
     if not name.startswith("-"):

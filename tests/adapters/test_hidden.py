@@ -19,18 +19,15 @@ def rows(n: int = 12) -> tuple[Tensor, Tensor]:
     return torch.randn(n, 4, generator=generator), torch.randn(n, 1, generator=generator)
 
 
-def by_hand(model: nn.Sequential, x: Tensor, at: int, partner: Tensor, lam: Tensor) -> Tensor:
-    state = model[:at](x)
-    return model[at:](lam[:, None] * state + (1 - lam[:, None]) * state[partner])
-
-
 @pytest.mark.parametrize("layer", [None, "0", "1", "2"])
 def test_states_and_labels_are_the_closed_form(layer: str | None) -> None:
     model, (x, y) = net(), rows()
     with mixing_at(model, layer, CMixup(0.7, seed=0, return_mix=True), y) as (mixed_y, (partner, lam)):
         prediction = model(x)
     at = 0 if layer is None else int(layer) + 1
-    torch.testing.assert_close(prediction, by_hand(model, x, at, partner, lam))
+    state = model[:at](x)
+    expected = model[at:](lam[:, None] * state + (1 - lam[:, None]) * state[partner])
+    torch.testing.assert_close(prediction, expected)
     torch.testing.assert_close(mixed_y, lam[:, None] * y + (1 - lam[:, None]) * y[partner])
     assert not torch.equal(partner, torch.arange(12))
     torch.testing.assert_close(model(x), model[:](x))  # the hook is gone

@@ -30,10 +30,6 @@ SMALL_IMAGES = ("echo", "poverty_map", "pascal1d", "pascal1d_rendered", "shapene
 TABULAR = [name for name in DATASETS if issubclass(dataset_class(name), TabularDataset)]
 
 
-def synthetic(name: str, seed: int = 0) -> RegressionData:
-    return dataset_class(name)(synthetic=True).load(seed)
-
-
 @pytest.fixture(autouse=True)
 def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fetching, or scikit-learn's files, fail the test."""
@@ -48,7 +44,8 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", TABULAR)
 def test_the_stand_in_has_the_cards_shapes_and_sizes(name: str) -> None:
-    card, data = dataset_class(name), synthetic(name)
+    card = dataset_class(name)
+    data = card(synthetic=True).load(0)
     sizes = card.split_sizes or tuple(len(getattr(data, part)) for part in SPLITS)  # a card need not give figures
     assert [tuple(getattr(data, part).x.shape[:1]) for part in SPLITS] == [(size,) for size in sizes]
     assert card.rows in (0, sum(sizes))

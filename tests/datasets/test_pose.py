@@ -282,22 +282,18 @@ def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None
 # ---- renderer
 
 
-def turned(mesh: Mesh, turn: float) -> Mesh:
-    c, s = np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)
-    return Mesh(mesh.name, mesh.vertices @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]), mesh.faces)
-
-
-def odd() -> Mesh:
-    """A box with a smaller one on a corner: no two azimuths look alike."""
-    one, other = box((-1, -0.6, -0.5), (1, 0.6, 0.5)), box((0.4, 0.1, 0.5), (1, 0.6, 1.2))
-    return Mesh("odd", np.vstack([one.vertices, other.vertices]), np.vstack([one.faces, other.faces + 8]))
-
-
 def test_the_camera_going_round_is_the_object_turning_back() -> None:
-    """Quarter turns, after which the bounding box is still one along the axes."""
+    """Quarter turns, after which the bounding box is still one along the axes.
+
+    The object is a box with a smaller one on a corner: no two azimuths look alike.
+    """
+    large, small = box((-1, -0.6, -0.5), (1, 0.6, 0.5)), box((0.4, 0.1, 0.5), (1, 0.6, 1.2))
+    vertices, faces = np.vstack([large.vertices, small.vertices]), np.vstack([large.faces, small.faces + 8])
     for quarter in (0.25, 0.5, 0.75):
-        seen, still = render(odd(), np.array([0.1 + quarter, 0.1]), size=32).astype(int)
-        other = render(turned(odd(), -quarter), np.array([0.1]), size=32)[0].astype(int)
+        c, s = np.cos(2 * np.pi * quarter), np.sin(2 * np.pi * quarter)
+        turned = Mesh("odd", vertices @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]), faces)
+        seen, still = render(Mesh("odd", vertices, faces), np.array([0.1 + quarter, 0.1]), size=32).astype(int)
+        other = render(turned, np.array([0.1]), size=32)[0].astype(int)
         assert np.abs(seen - other).mean() < 0.5
         assert np.abs(still - other).mean() > 5
 

@@ -23,7 +23,7 @@ from cmixup.networks.fcn3 import FCN3
 from cmixup.training.batch import Batch
 from cmixup.training.method import Method, squared_error
 from cmixup.training.model_stack import ModelStack
-from cmixup.training.trainer import Run, train
+from cmixup.training.trainer import train
 from models.lstnet import LSTNet
 from tests.helpers import (
     CPU,
@@ -234,35 +234,18 @@ def halves(batch: Batch) -> list[Batch]:
     return [Batch(batch.x[rows], batch.y[rows], batch.domain[rows]) for rows in (slice(0, 16), slice(16, 32))]
 
 
-def sequential(batches: list[Batch], optimizer: str) -> dict[str, Tensor]:
-    """The weights after ordinary steps on one domain after another."""
-    run = make_run(ERM(), 0, make_data(0, SIZES))
-    stack = ModelStack([run.model], CPU, optimizer, lr=0.01)
-    for batch in batches:
-        for half in halves(batch):
-            run.method.step(stack, half)
-    return state(run.model)
-
-
-def fish(meta_lr: float, optimizer: str = "sgd") -> tuple[Fish, ModelStack, list[Batch]]:
-    method = Fish(2, meta_lr)
-    run = make_run(method, 0, make_data(0, SIZES))
-    _, batches = epoch_batches(run)
-    return method, make_stack([run], optimizer=optimizer, lr=0.01)[0], batches
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_step_goes_the_share_of_the_way(optimizer: str) -> None:
-    method, stack, batches = fish(0.3, optimizer)
+    run, same = (make_run(method, 0, make_data(0, SIZES)) for method in (Fish(2, 0.3), ERM()))
+    _, (batch, *_) = epoch_batches(run)
+    stack, _ = make_stack([run], optimizer=optimizer, lr=0.01)
     before = state(stack.model)
-    loss = method.step(stack, batches[0])
-    inner = sequential(batches[:1], optimizer)
+    loss = run.method.step(stack, batch)
+    other = ModelStack([same.model], CPU, optimizer, lr=0.01)
+    losses = [same.method.step(other, half).item() for half in halves(batch)]  # on one domain after another
+    inner = state(same.model)
     expected = {name: value + 0.3 * (inner[name] - value) for name, value in before.items()}
     assert_states_close(state(stack.model), expected, 1e-7)
-    first, second = halves(batches[0])
-    same = make_run(ERM(), 0, make_data(0, SIZES))
-    other = ModelStack([same.model], CPU, optimizer, lr=0.01)
-    losses = [same.method.step(other, half).item() for half in (first, second)]
     assert loss.item() == pytest.approx(sum(losses) / 2)
 
 
@@ -297,34 +280,17 @@ def test_an_outer_step_uses_a_full_minibatch_of_each_domain() -> None:
 # ---- GroupDRO
 
 
-def run_of(method: GroupDRO, n_domains: int = 3, seed: int = 0) -> Run:
-    data = make_data(seed, (48, 8, 8))
-    data.train.domain.copy_(torch.arange(48) % n_domains * 4 + 1)  # 1, 5, 9
-    return make_run(method, seed, data)
-
-
-def rows(run: Run, index: Tensor) -> Batch:
-    split = run.data.train
-    return Batch(split.x[index], split.y[index], split.domain[index])
-
-
-def risks(run: Run, batch: Batch) -> list[float]:
-    """The risk on each training domain, 0 where it is absent."""
-    assert isinstance(run.method, GroupDRO)
-    f, y = run.model(batch.x), batch.y
-    masks = [batch.domain == d for d in run.data.train.domain.unique()]
-    return [squared_error(f[mine], y[mine]).item() if mine.any() else 0.0 for mine in masks]
-
-
 @pytest.mark.parametrize("index", [torch.arange(48), torch.tensor([0, 3, 6, 1, 4])], ids=["all", "one absent"])
 def test_weights_and_loss_of_a_step(index: Tensor) -> None:
-    method = GroupDRO(0.7)
-    run = run_of(method)
+    method, data = GroupDRO(0.7), with_domains(np.arange(48) % 3 * 4 + 1)  # 1, 5, 9
+    run, split = make_run(method, 0, data), data.train
     stack, _ = make_stack([run])
+    batch = Batch(split.x[index], split.y[index], split.domain[index])
+    masks = [batch.domain == d for d in (1, 5, 9)]
     q = torch.full((3,), 1 / 3)
     for _ in range(3):
-        batch = rows(run, index)
-        r = torch.tensor(risks(run, batch))
+        f, y = run.model(batch.x), batch.y
+        r = torch.tensor([squared_error(f[m], y[m]).item() if m.any() else 0.0 for m in masks])  # 0 where it is absent
         q = q * torch.exp(0.7 * r)
         q = q / q.sum()
         expected = (q * r).sum().item()

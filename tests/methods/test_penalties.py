@@ -26,11 +26,7 @@ BELOW = torch.arange(21) // 7
 def outputs(domain: Tensor, d_y: int = 1, width: int = 5, seed: int = 0) -> Outputs:
     generator = torch.Generator().manual_seed(seed)
     f, y, h = (torch.randn(len(domain), k, generator=generator, dtype=torch.float64) for k in (d_y, d_y, width))
-    return seen(f, y, domain, h)
-
-
-def seen(f: Tensor, y: Tensor, domain: Tensor, features: Tensor | None = None) -> Outputs:
-    return Outputs(f, y, squared_errors(f, y), features, Means(domain, torch.float64))
+    return Outputs(f, y, squared_errors(f, y), h, Means(domain, torch.float64))
 
 
 def slope(f: Tensor, y: Tensor) -> Tensor:

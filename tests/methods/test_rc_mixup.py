@@ -81,7 +81,8 @@ def test_it_chooses_the_bandwidth_of_the_best_validation_score_of_any_trial_epoc
         for _ in range(2):
             order = theirs.method.order(data.train, 16, again.streams, drop_last=False)
             theirs.run_epoch([order], [theirs.method.draw(order, again.streams)])
-            errors[bandwidth].append(val_error(theirs.stack, data))
+            residual = theirs.stack.model.eval()(data.val.x) - data.val.y
+            errors[bandwidth].append(residual.double().square().mean().sqrt().item())
     assert method.pairing.bandwidth == min(listed, key=lambda bandwidth: min(errors[bandwidth]))
 
 
@@ -115,11 +116,6 @@ def test_the_checkpoint_is_chosen_after_the_warm_up() -> None:
     assert result.scores["val"]["rmse"] == pytest.approx(min(errors[6:]), rel=1e-6)
     within = train_one(rc_mixup(noise=0.9, warm_up=6), 4, data, epochs=6)
     assert within.best_epoch == 1 + int(np.argmin(errors[:6]))
-
-
-def val_error(stack: Any, data: Any) -> float:
-    with torch.no_grad():
-        return float((stack.model.eval()(data.val.x) - data.val.y).double().square().mean().sqrt())
 
 
 def test_the_warm_up_ends_at_its_best_weights_with_a_fresh_optimiser() -> None:

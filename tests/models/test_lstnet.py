@@ -150,25 +150,20 @@ def test_a_stack_trains_as_its_models_alone(variant: str, score: str, steps: int
             torch.testing.assert_close(mine[e], theirs, atol=1e-5, rtol=1e-4)
 
 
-def error_of_the_best_highway(model: LSTNet, x: Tensor, y: Tensor, form: str) -> float:
-    """The largest error in label units of the weights, and a bias for each series, with the least squared loss."""
-    labels = LabelScaling.fit(form, [Split(x, y, torch.zeros(len(x), dtype=torch.int64))])
-    recent = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
-    given = torch.cat([recent, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
-    best = torch.linalg.lstsq(given, labels.scale(y).reshape(-1, 1)).solution
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.highway.weight[0] = best[:24, 0]
-        model.out.bias.copy_(best[24:, 0])
-        return float((labels.to_labels(model.eval()(x)) - y).abs().max())
-
-
 def test_its_highway_follows_labels_in_the_unit_of_its_input_but_not_each_in_a_unit_of_its_own() -> None:
     """Tomorrow is today: raw and centred labels have an exact answer, those divided by each series' std have none."""
     x = torch.randn(200, WINDOW, M, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     x = x * torch.tensor([1.0, 2.0, 4.0]) + torch.tensor([3.0, 0.0, -5.0])
-    model = LSTNet((WINDOW, M), M, 2, 2).double()
-    error = {form: error_of_the_best_highway(model, x, x[:, -1], form) for form in ("none", "centre", "standard")}
+    y, model, error = x[:, -1], LSTNet((WINDOW, M), M, 2, 2).double().eval().requires_grad_(False), {}
+    for parameter in model.parameters():
+        parameter.zero_()
+    recent = x[:, -24:].mT.flatten(0, 1)  # (N m, 24), a row a series of a window
+    given = torch.cat([recent, torch.eye(M, dtype=x.dtype).repeat(len(x), 1)], dim=1)
+    for form in ("none", "centre", "standard"):  # weights, and a bias for each series, with the least squared loss
+        labels = LabelScaling.fit(form, [Split(x, y, torch.zeros(len(x), dtype=torch.int64))])
+        best = torch.linalg.lstsq(given, labels.scale(y).reshape(-1, 1)).solution
+        model.highway.weight[0] = best[:24, 0]
+        model.out.bias.copy_(best[24:, 0])
+        error[form] = float((labels.to_labels(model(x)) - y).abs().max())
     assert max(error["none"], error["centre"]) < 1e-9
     assert error["standard"] > 1

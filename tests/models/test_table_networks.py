@@ -50,16 +50,12 @@ def test_initialisation_is_pytorchs_default() -> None:
 # ---- realmlp
 
 
-def made(**changes: Any) -> tuple[RealMLP, torch.Tensor]:
-    torch.manual_seed(0)
-    model = RealMLP((5,), 2, **{"width": 16, "depth": 2, "dropout": 0.0, **changes})
-    randomised(model)
-    return model, torch.randn(7, 5)
-
-
 def test_it_is_the_equations_of_the_paper() -> None:
     """Appendix A, a row and a feature at a time; softplus, tanh and cosine by Python's own mathematics."""
-    model, x = made()
+    torch.manual_seed(0)
+    model = RealMLP((5,), 2, width=16, depth=2, dropout=0.0)
+    randomised(model)
+    x = torch.randn(7, 5)
     embed, rows = model.embeddings, []
     for row in x.tolist():
         state = []

@@ -165,17 +165,13 @@ def test_inputs_read_on_demand_give_the_same_pairs(room: int, monkeypatch: pytes
 # ---- Distances between standardised inputs
 
 
-def definition(x: torch.Tensor) -> np.ndarray:
-    rows = x.reshape(len(x), -1).double().numpy()
-    deviation = rows.std(axis=0)
-    rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)
-    return np.linalg.norm(rows[:, None] - rows, axis=2)
-
-
 def test_distances_are_those_of_the_definition() -> None:
     x = make_split(40).x * torch.tensor([1.0, 100.0, 0.01]) + torch.tensor([0.0, 1e3, 5.0])
     x = torch.cat([x, torch.full((40, 1), 0.1)], dim=1)  # a constant column counts nothing
-    inputs, expected = Standardised(x), definition(x)
+    inputs, rows = Standardised(x), x.double().numpy()
+    deviation = rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)
+    expected = np.linalg.norm(rows[:, None] - rows, axis=2)
     first, second = (a.ravel() for a in np.indices((40, 40)))
     np.testing.assert_allclose(inputs.between(first, second).reshape(40, 40), expected, atol=2e-3)
     assert (inputs.between(np.arange(40), np.arange(40)) == 0).all()

@@ -104,13 +104,6 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def trained(folder: Path, *words: str) -> dict[str, Any]:
-    """The report of a run of two epochs."""
-    given = [f"out={folder}", "logger=none", "train.epochs=2", "device=cpu", *words]
-    (run,) = execute_job(plan_job(config.compose_train(given)))
-    return json.loads((run / "report.json").read_text())
-
-
 @pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize(
     ("words", "options"),
@@ -132,8 +125,10 @@ def trained(folder: Path, *words: str) -> dict[str, Any]:
     ],
 )
 def test_a_part_trains_with_one_file_and_one_config(tmp_path: Path, words: list[str], options: dict[str, Any]) -> None:
-    given = words if words[0].startswith("dataset=") else ["dataset=no2", "dataset.synthetic=true", *words]
-    report = trained(tmp_path, *given)
+    given = [*words] if words[0].startswith("dataset=") else ["dataset=no2", "dataset.synthetic=true", *words]
+    given += [f"out={tmp_path}", "logger=none", "train.epochs=2", "device=cpu"]
+    (run,) = execute_job(plan_job(config.compose_train(given)))
+    report = json.loads((run / "report.json").read_text())
     chosen = {key: value for key, value in report["options"].items() if key.startswith("method.")}
     assert {key: value for key, value in options.items() if key.startswith("method.")}.items() <= chosen.items()
     assert all(key.partition(".")[0] for key in options)

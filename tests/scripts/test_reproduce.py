@@ -45,14 +45,6 @@ def here(monkeypatch):
     fetching(monkeypatch, lambda _: [])
 
 
-@pytest.fixture
-def offline(here, monkeypatch):
-    def fail(self):
-        raise FetchError(f"could not get {self.name}")
-
-    fetching(monkeypatch, fail)
-
-
 def test_what_is_not_built_is_listed_not_run(tmp_path):
     planned, missing = cells.plan_cells(
         EXPERIMENT, choice(tmp_path, datasets=["airfoil", "unbuilt"], methods=["erm", "unheard"])
@@ -127,8 +119,11 @@ def test_a_cell_over_the_budget_is_listed_once_with_one_command_for_all(tmp_path
     assert f"python -m scripts.reproduce {command}    trains all of these" in printed.out.splitlines()
 
 
-@pytest.mark.usefixtures("offline")
-def test_without_any_data_the_stand_in_is_planned(tmp_path):
+def test_without_any_data_the_stand_in_is_planned(tmp_path, monkeypatch):
+    def fail(self):
+        raise FetchError(f"could not get {self.name}")
+
+    fetching(monkeypatch, fail)
     planned, missing = cells.plan_cells(EXPERIMENT, choice(tmp_path, datasets=EXPERIMENT.datasets, methods=["erm"]))
     assert keys(planned) == [("diabetes", "erm", ())]
     assert missing[0] == "Airfoil: could not get airfoil"

@@ -27,19 +27,13 @@ def node_with(method: str, *parts: str) -> dict[str, Any]:
     return resolve_config(compose_train([f"method={method}", "dataset=no2", "preset=paper", *parts]))["method"]
 
 
-@functools.cache
-def points_of(method: str) -> list[dict[str, Any]]:
-    """The grid of a method on NO2."""
-    return grid_points("no2", method)
-
-
 @pytest.mark.parametrize("method", FEW)
 def test_a_grid_names_options_of_its_method_with_values_that_it_takes(method: str) -> None:
     cfg = compose_train([f"method={method}", "dataset=no2", "preset=paper"])
     options = {key: value for key, value in node_with(method).items() if key not in NOT_ARGUMENTS}
     assert ("grid" in cfg.method) == bool(options), "a method with options and no grid would be tuned less than others"
     seen: set[str] = set()
-    for point in points_of(method):
+    for point in grid_points("no2", method):
         values = {f"{key}={value}" for key, value in point.items()}
         if values <= seen:  # every value is tried once; all points are too many
             continue

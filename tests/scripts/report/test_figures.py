@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
 
 from cmixup.sampling.bandwidth import diagnose
 from scripts.analysis.invariance import invariance_figure
@@ -27,23 +26,6 @@ from scripts.report.figures import (
 from scripts.report.overfitting import overfitting_figure
 
 
-def dots(axis: Axes) -> list[list[float]]:
-    return [sorted(np.atleast_1d(line.get_xdata()).tolist()) for line in axis.lines if line.get_marker() == "."]
-
-
-def marks(axis: Axes, marker: str, column: int = 0) -> list[float]:
-    lines = [line for line in axis.lines if line.get_marker() == marker]
-    return [float(x) for line in lines for x in np.atleast_1d(line.get_data()[column])]
-
-
-def bars(axis: Axes, vertical: int = 0) -> list[tuple[float, float]]:
-    """Ends of all error bars."""
-    return [
-        (float(segment[0][vertical]), float(segment[1][vertical])) for container in axis.containers
-        for collection in container[2] for segment in collection.get_segments()
-    ]  # fmt: skip
-
-
 def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     values = {"cmixup": [0.2, 0.4], "unheard_of": [0.7], "erm": [-0.1, 0.5, 0.6]}
     rows = pd.DataFrame(
@@ -52,10 +34,15 @@ def test_invariance_figure_has_seeds_means_spreads_and_every_method() -> None:
     )  # fmt: skip
     (axis,) = invariance_figure(rows, ["erm", "mixup", "cmixup"]).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["ERM", "C-Mixup", "unheard_of"]
-    assert dots(axis) == [[0.0, 0.5, 0.6], [0.2, 0.4], [0.7]]
-    assert marks(axis, "D") == pytest.approx([1.1 / 3, 0.3, 0.7])
+    dots, means = (
+        [np.sort(np.atleast_1d(line.get_xdata())).tolist() for line in axis.lines if line.get_marker() == marker]
+        for marker in ".D"
+    )
+    assert dots == [[0.0, 0.5, 0.6], [0.2, 0.4], [0.7]]
+    assert np.concatenate(means) == pytest.approx([1.1 / 3, 0.3, 0.7])
     spread = math.sqrt(0.02)
-    assert bars(axis)[1] == pytest.approx((0.3 - spread, 0.3 + spread))
+    bars = [bar for container in axis.containers for lines in container[2] for bar in lines.get_segments()]
+    assert bars[1][:, 0] == pytest.approx([0.3 - spread, 0.3 + spread])
     assert "8 % of the pairs" in axis.get_title()
     (dotted,) = [line for line in axis.lines if line.get_linestyle() == ":"]
     assert dotted.get_xdata()[0] == pytest.approx(1.1 / 3)  # of ERM

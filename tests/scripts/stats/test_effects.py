@@ -26,15 +26,11 @@ def effect(means: Mapping[str, float]) -> Effect:
     return Effect({table: Interval(mean, mean - 9, mean + 9, 5) for table, mean in means.items()})
 
 
-def negative(means: Mapping[str, float]) -> dict[str, float]:
-    return {table: -mean for table, mean in means.items()}
-
-
 @pytest.mark.parametrize(
     ("means", "way"),
     [
-        (SIDES, LOWER), (negative(SIDES), HIGHER), (MIXED, INCONCLUSIVE), ({"one": -1.0}, INCONCLUSIVE),
-        ({"one": 0.0, "two": 0.0}, INCONCLUSIVE),
+        (SIDES, LOWER), ({name: -mean for name, mean in SIDES.items()}, HIGHER), (MIXED, INCONCLUSIVE),
+        ({"one": -1.0}, INCONCLUSIVE), ({"one": 0.0, "two": 0.0}, INCONCLUSIVE),
     ],
 )  # fmt: skip
 def test_a_direction_needs_the_interval_of_the_mean_on_one_side(means: Mapping[str, float], way: str) -> None:

@@ -25,14 +25,6 @@ def raw(*urls: str, path: str = "toy/table.dat", content: bytes = CONTENT) -> Ra
     )
 
 
-def zipped(**runs: bytes) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in runs.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
 class Server(ThreadingHTTPServer):
     """Serves `files` by path; those of `/breaks` break off half-way, those of `/stalls` hold still half-way."""
 
@@ -133,7 +125,10 @@ def test_a_file_comes_from_where_it_can_be_had(
     source = put(tmp_path / "mirror", "toy/table.dat", CONTENT)
     for name in ("copy/toy/table.dat", "canonical", "second", "breaks", "stalls"):
         server.files[f"/{name}"] = CONTENT
-    server.files["/all.zip"] = zipped(**{"folder/table.dat": CONTENT, "other": OTHER})
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/table.dat", CONTENT)
+        archive.writestr("other", OTHER)
+    server.files["/all.zip"] = buffer.getvalue()
     server.files["/wrong/toy/table.dat"] = OTHER
     monkeypatch.setattr(module, "TIMEOUT", 0.3)
     urls, mirror, requests = WAYS[way]

@@ -247,35 +247,26 @@ def test_obj_files() -> None:
     assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
 
 
-def struct(meshes: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    array = np.empty((1, len(meshes)), dtype=[("vertices", object), ("faces", object)])
-    for k, (vertices, faces) in enumerate(meshes):
-        array[0, k] = (vertices, faces)
-    return array
-
-
 def test_mat_files(tmp_path: Path) -> None:
     from scipy.io import savemat
 
     one = box()
     path = tmp_path / "chair.mat"
-    savemat(path, {"chair": struct([(one.vertices, (one.faces + 1).astype(np.uint8))] * 2)})
+    meshes = np.empty((1, 2), dtype=[("vertices", object), ("faces", object)])
+    meshes[0, 0] = meshes[0, 1] = (one.vertices, (one.faces + 1).astype(np.uint8))
+    savemat(path, {"chair": meshes})
     content = read_mat(path)
     assert [m.name for m in content] == ["chair/00", "chair/01"]
     assert (content[1].faces == one.faces).all()
     assert (content[1].vertices == one.vertices).all()
 
 
-def archive(path: Path, **runs: str) -> None:
-    with tarfile.open(path, "w:xz") as tar:
-        for name, text in runs.items():
-            info = tarfile.TarInfo(f"{name}.obj")
+def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "all.tar.xz", "w:xz") as tar:
+        for name, text in (("a.obj", OBJ), ("b.obj", "broken"), ("c.obj", OBJ)):
+            info = tarfile.TarInfo(name)
             info.size = len(text)
             tar.addfile(info, io.BytesIO(text.encode()))
-
-
-def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None:
-    archive(tmp_path / "all.tar.xz", a=OBJ, b="broken", c=OBJ)
     assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
 
 

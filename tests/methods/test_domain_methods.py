@@ -71,28 +71,8 @@ def test_weight_0_is_domain_balanced_erm(name: str) -> None:
 # ---- annealing
 
 
-def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
-    """The weights of the first term at each step, and the steps before which the optimiser started anew."""
-    run = make_run(method, data=make_data(0, (16 * steps, 8, 8)))
-    _, batches = epoch_batches(run)
-    stack, _ = make_stack([run])
-    resets: list[int] = []
-    reset = stack.optimizer.reset
-
-    def counting() -> None:
-        resets.append(method.steps)
-        reset()
-
-    stack.optimizer.reset = counting  # type: ignore[method-assign]
-    weights = []
-    for batch in batches:
-        weights.append(method.terms[0].at(method.steps))
-        method.step(stack, batch)
-    return weights, resets
-
-
 @pytest.mark.parametrize(
-    ("method", "weights", "resets"),
+    ("make", "weights", "resets"),  # of the first term at each of five steps, and before which steps
     [
         (lambda: irm(2, 100.0, 3), [1, 1, 1, 100, 100], [3]), (lambda: irm(2, 100.0, 0), [100] * 5, []),
         (lambda: irm(2, 1.0, 3), [1] * 5, []), (lambda: vrex(2, 10.0, 2), [1, 1, 10, 10, 10], [2]),
@@ -100,9 +80,23 @@ def counted(method: Penalised, steps: int) -> tuple[list[float], list[int]]:
     ],
 )  # fmt: skip
 def test_weights_switch_after_the_annealing_and_the_optimiser_starts_anew(
-    method: Callable[[], Penalised], weights: list[float], resets: list[int]
+    make: Callable[[], Penalised], weights: list[float], resets: list[int]
 ) -> None:
-    assert counted(method(), 5) == (weights, resets)
+    method, counted = make(), list[int]()
+    run = make_run(method, data=make_data(0, (16 * 5, 8, 8)))
+    _, batches = epoch_batches(run)
+    stack, _ = make_stack([run])
+    reset = stack.optimizer.reset
+
+    def counting() -> None:
+        counted.append(method.steps)
+        reset()
+
+    stack.optimizer.reset = counting  # type: ignore[method-assign]
+    for batch, weight in zip(batches, weights, strict=True):
+        assert method.terms[0].at(method.steps) == weight
+        method.step(stack, batch)
+    assert counted == resets
 
 
 @pytest.mark.parametrize(("weight", "ratio"), [(100.0, 100.0), (1.0, 1.0), (0.1, 1.0)])

@@ -1,7 +1,6 @@
 """Folders of runs: whole or absent, and what they say of the code and the machine."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +15,6 @@ from tests.scripts.reports import report
 PREDICTED = {"test": Scored({"": np.ones((3, 1), np.float32)}, np.zeros((3, 1), np.float32), np.arange(3))}
 
 
-def finish(folder: Path, **changes: Any) -> None:
-    history = [{"epoch": 1, "val_rmse": 2.0}, {"epoch": 2, "val_rmse": 1.0}]
-    texts = {"model.json": "{}", "preprocessing.json": "{}"}
-    state = {"w": torch.ones(2)}
-    config = {"seed": 3}
-    run = RunFolder(folder)
-    run.write(config, report(**changes), history, state=state, predictions=PREDICTED, texts=texts)
-    run.finish()
-
-
 @pytest.mark.parametrize("fails", ["checkpoint.pt", "history.csv", "predictions.h5", "report.json"])
 def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write = write_atomically
@@ -35,11 +24,12 @@ def test_a_run_whose_writing_fails_is_not_done(tmp_path: Path, fails: str, monke
             raise OSError(28, "No space left on device")
         write(path, content)
 
-    RunFolder(tmp_path).begin({})
+    run, texts = RunFolder(tmp_path), {"model.json": "{}", "preprocessing.json": "{}"}
+    run.begin({})
     monkeypatch.setattr(runs, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
-        finish(tmp_path)
-    assert not RunFolder(tmp_path).is_done()
+        run.write({}, report(), [{"epoch": 1}], state={"w": torch.ones(2)}, predictions=PREDICTED, texts=texts)
+    assert not run.is_done()
 
 
 def test_predictions_read_back_as_written(tmp_path: Path) -> None:

@@ -75,7 +75,10 @@ class ADA(ERM):
         starts = np.cumsum(order.sizes) - order.sizes
         for size in np.unique(order.sizes):
             places = starts[order.sizes == size][:, None] + np.arange(size)
-            points = self._points(order.index[places])
+            points = self._labels[rows := order.index[places]]
+            if self._inputs is not None:
+                inputs = self._inputs.read(rows.ravel()).double().numpy().reshape(*rows.shape, -1)
+                points = np.concatenate([inputs, points], axis=-1)
             cluster[places] = k_means(points, min(self.clusters, int(size)), streams.mixing)
         return {"cluster": cluster, "gamma": np.repeat(gamma, order.sizes).astype(np.float32)}
 
@@ -84,14 +87,6 @@ class ADA(ERM):
         y = move_rows(batch.y, means, gamma)
         state = move_rows(encode_to(model, batch.x, self.point), means, gamma)
         return self.error(decode_from(model, state, self.point), y)
-
-    def _points(self, rows: np.ndarray) -> np.ndarray:
-        """Return the values that cluster the rows `(n_batches, B)`: `(n_batches, B, D)`."""
-        labels = self._labels[rows]
-        if self._inputs is None:
-            return labels
-        inputs = self._inputs.read(rows.ravel()).double().numpy().reshape(*rows.shape, -1)
-        return np.concatenate([inputs, labels], axis=-1)
 
 
 def move_rows(state: Any, means: Means, gamma: Tensor) -> Any:

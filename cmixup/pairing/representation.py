@@ -60,16 +60,13 @@ class RepresentationDistance(Pairing):
 
     def named_draws(self, order: EpochBatches, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return `candidates: (M, factor)` int64 rows, and `level: (M,)` uniform numbers that choose among them."""
-        candidates = [self._candidates(rows, rng) for rows in order.batches()]
+        candidates = []
+        for rows in order.batches():
+            wanted, outside = self.factor * len(rows), np.ones(self._n, dtype=bool)
+            outside[rows] = False
+            free = np.flatnonzero(outside) if outside.any() else np.arange(self._n)
+            candidates.append(rng.choice(free, wanted, replace=len(free) < wanted).reshape(len(rows), self.factor))
         return {"candidates": np.concatenate(candidates), "level": rng.random(len(order.index))}
-
-    def _candidates(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return `(B, factor)` rows for a batch of `rows: (B,)`."""
-        wanted = self.factor * len(rows)
-        outside = np.ones(self._n, dtype=bool)
-        outside[rows] = False
-        free = np.flatnonzero(outside) if outside.any() else np.arange(self._n)
-        return rng.choice(free, wanted, replace=len(free) < wanted).reshape(len(rows), self.factor)
 
     def with_partners(self, model: nn.Module, batch: Batch) -> Batch:
         return choose(batch, batch.rows("candidates", "pairing"), self.weights(model, batch))

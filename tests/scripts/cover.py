@@ -50,8 +50,12 @@ def cover() -> list[tuple[str, str, str]]:
     return list(chosen)
 
 
-def combinations() -> list[tuple[str, str, str]]:
-    """Return every dataset with every preset, and every method with one or two of the datasets it is for."""
+def cases() -> list[Any]:
+    """Return every dataset with every preset, and every method with one or two of the datasets it is for.
+
+    They are parameters of a test; those beyond each dataset's first are for the slow suite. Other tests train every
+    method on small models, alone, as a stack, and interrupted.
+    """
     chosen = dict.fromkeys(cover())
     for datasets, methods, suited, pair in _kinds():
         for k, dataset in enumerate(datasets):
@@ -60,13 +64,5 @@ def combinations() -> list[tuple[str, str, str]]:
         for k, method in enumerate(methods):
             for d, dataset in enumerate(pair):
                 chosen[dataset, method, PRESETS[(k + d) % len(PRESETS)]] = None
-    return list(chosen)
-
-
-def cases() -> list[Any]:
-    """Return `combinations` as parameters of a test; those beyond each dataset's first are for the slow suite.
-
-    Other tests train every method on small models, alone, as a stack, and interrupted.
-    """
     small = {dataset: (dataset, method, preset) for dataset, method, preset in reversed(cover())}.values()
-    return [pytest.param(*case, marks=() if case in small else pytest.mark.slow) for case in combinations()]
+    return [pytest.param(*case, marks=() if case in small else pytest.mark.slow) for case in chosen]

@@ -202,17 +202,11 @@ def test_naive_errors_stand_beside_every_score(
     assert "rmse_naive" not in out
 
 
-@pytest.fixture(scope="module")
-def images_run(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    job = job_of(tmp_path_factory.mktemp("out"), *words_of(place), "dataset.augment=crop+flip", *SMALL)
-    execute_job(job)
-    return job
-
-
+@pytest.mark.parametrize("own_run", ["images"], indirect=True)
 def test_the_error_of_images_is_that_of_their_labels(
-    images_run: Job, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_run: tuple[str, Job], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, given = tmp_path / "p.csv", [f"run={images_run.run_folder(0)}", f"images={place / 'photos'}"]
+    out, given = tmp_path / "p.csv", [f"run={own_run[1].run_folder(0)}", f"images={place / 'photos'}"]
     predict.main([*given, f"labels={place / 'labels.csv'}", "id=patient", f"out={out}"])
     frame, labels = (pd.read_csv(path, dtype={"picture": str, "patient": str}) for path in (out, place / "labels.csv"))
     assert list(frame) == ["file", "patient", "ink"]
@@ -227,7 +221,7 @@ def test_the_error_of_images_is_that_of_their_labels(
     assert pd.read_csv(out).set_index("file")["ink"].sort_index().equals(frame.set_index("file")["ink"].sort_index())
 
 
-def test_another_picture_in_the_folder_is_another_run(place: Path, tmp_path: Path, images_run: Job) -> None:
+def test_another_picture_in_the_folder_is_another_run(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place, tmp_path / "own")
     words = [*words_of(tmp_path / "own"), *SMALL, "method=erm", "train.epochs=1"]
     execute_job(job_of(tmp_path, *words))
@@ -251,11 +245,12 @@ def test_the_bandwidth_of_own_images_is_that_of_their_labels(place: Path, monkey
     assert seen[0].shape == (14, 1)
 
 
-def test_wandb_shows_images_with_truth_and_prediction(images_run: Job) -> None:
-    kept = RunFolder(images_run.run_folder(0)).predictions()
-    x = images_run.dataset.load(0).test.x
+@pytest.mark.parametrize("own_run", ["images"], indirect=True)
+def test_wandb_shows_images_with_truth_and_prediction(own_run: tuple[str, Job]) -> None:
+    kept = RunFolder(own_run[1].run_folder(0)).predictions()
+    test = own_run[1].dataset.load(0).test
     wandb = SimpleNamespace(Image=lambda image, caption: (image, caption))
-    shown = pictures(wandb, kept, x)["test/images"]
+    shown = pictures(wandb, kept, test.x)["test/images"]
     truth, predicted = kept["test"].target[:, 0], kept["test"].prediction[""][:, 0]
     assert [caption for _, caption in shown] == [
         f"truth {t:.4g}; prediction {p:.4g}" for t, p in zip(truth, predicted, strict=True)
@@ -263,4 +258,4 @@ def test_wandb_shows_images_with_truth_and_prediction(images_run: Job) -> None:
     for (image, _), y in zip(shown, truth, strict=True):
         assert image.shape == (8, 8, 3)
         assert abs(int(image[:, :, 0].sum()) - y) < 0.05 * y
-    assert pictures(wandb, kept, images_run.dataset.load(0).test.y) == {}
+    assert pictures(wandb, kept, test.y) == {}

@@ -89,18 +89,13 @@ class MAML(Method):
         return predictors
 
     def encode(self, model: Any, x: Tensor) -> Tensor:
-        """Return the encoder's output for views `(B n, ...)`."""
-        return model.encoder(x)
-
-    def code(self, model: nn.Module, x: Tensor) -> Tensor:
         """Return the encoder's output `(B, n, ...)` for the views `(B, n, ...)` of B tasks."""
-        code = self.encode(model, x.flatten(0, 1))
-        return code.reshape(*x.shape[:2], *code.shape[1:])
+        return model.encoder(x.flatten(0, 1)).unflatten(0, x.shape[:2])
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder's outputs for support and query, in one pass."""
         shots = support.shape[1]
-        code = self.code(model, torch.cat([support, query], dim=1))
+        code = self.encode(model, torch.cat([support, query], dim=1))
         return code[:, :shots], code[:, shots:]
 
     def adapted(self, model: nn.Module, x: Any, steps: int, mixed: Mixed | None = None) -> Tensor:

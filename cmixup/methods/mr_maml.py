@@ -57,11 +57,11 @@ class MRMAML(MAML):
             name: mu + softplus(r) * torch.empty_like(mu).normal_(generator=generator_for(mu.device))
             for (name, mu), r in weights
         }
-        return functional_call(model.encoder, drawn, (x,))
+        return functional_call(model.encoder, drawn, (x.flatten(0, 1),)).unflatten(0, x.shape[:2])
 
     def codes(self, model: nn.Module, support: Tensor, query: Tensor) -> tuple[Tensor, Tensor]:
         """Return the encoder's outputs for support and query, each with a draw of its own."""
-        return self.code(model, support), self.code(model, query)
+        return self.encode(model, support), self.encode(model, query)
 
     def divergence(self, model: Any) -> Tensor:
         """Return KL(q || prior) summed over the encoder's weights, a scalar of 0 or more."""

@@ -10,7 +10,7 @@ from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.report.sentences import rival_numbers
 from scripts.report.study_evidence import leading_setting, read_settings
-from scripts.stats.effects import Effect
+from scripts.stats.effects import Effect, sign_text
 from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2
@@ -71,19 +71,19 @@ def _outcomes(some: list[Finding]) -> str:
 
 def _effect(one: Effect | None) -> str:
     assert one
-    return _answer(one.mean, one.lower, len(one.tables))
+    return _answer(one.mean, sign_text(one))
 
 
 def _rival(numbers: tuple[float, Interval, int]) -> str:
     _, d, below = numbers
-    return _answer(d, below, d.n)
+    return _answer(d, f"{below} of {d.n}")
 
 
-def _answer(d: Estimate | None, lower: int, tables: int) -> str:
+def _answer(d: Estimate | None, lower: str) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
     mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
-    return f"{word}: {mean} %{space}{ends}, lower on {lower} of {tables}"
+    return f"{word}: {mean} %{space}{ends}, lower on {lower}"
 
 
 def rivals_table(e: Evidence) -> str:

@@ -65,8 +65,9 @@ def _similar_partner() -> str:
 
 
 def _outcomes(some: list[Finding]) -> str:
-    *counts, smaller = (f"{n} {word}" for word, n in outcome_counts(some).items())
-    return f"{len(some)} results: {', '.join(counts)}; of these {smaller}"
+    *counts, (word, smaller) = outcome_counts(some).items()
+    compared = ", ".join(f"{n} {word}" for word, n in counts)
+    return f"{len(some)} results: {compared}; {smaller} of {len(some)} {word}"
 
 
 def _effect(one: Effect | None) -> str:

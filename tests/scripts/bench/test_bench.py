@@ -19,17 +19,17 @@ def test_rows_are_stored_with_their_machine_and_a_short_try_writes_nothing(
     monkeypatch.setattr(clock, "RESULTS", tmp_path)
     folder = tmp_path / "benchmarks"
     folder.mkdir()
-    (folder / "machines.json").write_text('{"sampling": "another"}')
+    (folder / "machines.json").write_text('{"sampling": "cpu: another, torch 2"}')
     rows = [{"case": "a", "seconds": "0.5"}]
     clock.store_rows(parse_args(["short=1"], clock.SHORT, ""), "train", rows, list(rows[0]))
     assert not (folder / "train.csv").exists()
     clock.store_rows(parse_args([], clock.SHORT, ""), "train", rows, list(rows[0]))
     assert stored_rows("train") == rows
     machines = json.loads((folder / "machines.json").read_text())
-    assert machines["sampling"] == "another"
+    assert machines["sampling"] == "cpu: another, torch 2"
     assert "torch" in machines["train"]
     assert clock.with_machine(["| a |"], "sampling").endswith(
-        "\n\nMeasured by `python -m scripts.bench sampling` on another."
+        "\n\nMeasured by `python -m scripts.bench sampling` on [another](benchmarks/machines.json)."
     )
 
 

@@ -50,10 +50,10 @@ def found_table(e: Evidence) -> str:
          f"[{seen[1].n} tables](results/estimators.md#estimators) of earlier comparisons"],
         ["In mixup, are similar partners better than random ones?", _similar_partner(),
          "[Tables 1 and 3](results/findings.md#claims)"],
-        ["Is C-Mixup better where the paper's gain is clear?", _outcomes(full),
+        ["Is C-Mixup better than ERM where the paper's gain is clear?", _outcomes(full),
          f"{gains} gains of [Tables 1 and 3](results/README.md), with the paper's networks"],
-        ["Is C-Mixup better there with smaller networks?", _outcomes(small),
-         f"{others} gains of [Tables 2 to 4](results/README.md), or on our images"],
+        ["Is it better there with smaller networks?", _outcomes(small),
+         f"{others} gains of [Tables 2 to 4](results/README.md), on images of our own"],
     ]  # fmt: skip
     return markdown_table(HEAD, body, left=3)
 
@@ -72,19 +72,20 @@ def _outcomes(some: list[Finding]) -> str:
 
 def _effect(one: Effect | None) -> str:
     assert one
-    return _answer(one.mean, sign_text(one))
+    return f"{_answer(one.mean, one.lower, len(one.tables))}, p {sign_text(one).partition('(')[2].removesuffix(')')}"
 
 
 def _rival(numbers: tuple[float, Interval, int]) -> str:
     _, d, below = numbers
-    return _answer(d, f"{below} of {d.n}")
+    return _answer(d, below, d.n)
 
 
-def _answer(d: Estimate | None, lower: str) -> str:
+def _answer(d: Estimate | None, lower: int, tables: int) -> str:
     assert d
     word = {LOWER: "yes", HIGHER: "no, worse"}.get(d.side, "not shown")
     mean, space, ends = interval_text(d, 1 if round(abs(d.low), 1) else 2).partition(" ")
-    return f"{word}: {mean} %{space}{ends}, lower on {lower}"
+    most, side = max((lower, "lower"), (tables - lower, "higher"))
+    return f"{word}: {mean} %{space}{ends}, {side} on {most} of {tables}"
 
 
 def rivals_table(e: Evidence) -> str:

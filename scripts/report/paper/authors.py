@@ -18,7 +18,7 @@ from scripts.stats.intervals import Interval, interval_text
 #: Options of presets, in words; of those that differ between the paper and the released code.
 OPTIONS = {
     "alpha": "alpha of the Beta distribution", "lam_per": "lambda is drawn for each", "bandwidth": "bandwidth",
-    "candidates": "C-Mixup with partners of a batch takes them from", "scaling": "features are scaled by",
+    "candidates": "C-Mixup-batch reads two batches; partners are of", "scaling": "features are scaled by",
     "shuffle": "rows reshuffled each epoch", "row_order": "order of rows",
     "drop_last": "the last, smaller batch is left out", "layer": "C-Mixup mixes",
     "epochs": "epochs", "lr": "learning rate", "batch_size": "batch size",

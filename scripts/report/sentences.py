@@ -70,7 +70,7 @@ def regressor_reserve(e: Evidence) -> str:
     _, five, _ = rival_numbers(e, "tabular_catboost", base="catboost_5")
     return (
         f"`TabularRegressor`'s RMSE is below CatBoost's {words[0]}. With CatBoost in `blend=` it is below {words[1]}. "
-        f"Its RMSE differs from five CatBoosts' mean by {interval_text(five, 1)} % on one split"
+        f"The blend's RMSE differs from five CatBoosts' mean by {interval_text(five, 1)} % on one split"
     )
 
 

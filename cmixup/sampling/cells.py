@@ -202,6 +202,10 @@ class Cells(Rejection):
 
         return propose
 
+    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
+        """Play one round."""
+        return self.proposer(anchors)(np.arange(len(anchors)), rng)
+
     def _spans(self, low: Floats, high: Floats) -> tuple[Ints, Ints, Ints]:
         """Return the near cells [left, right) of intervals [low, high], and the slots of each row (with both tails)."""
         left = np.searchsorted(self._high, low - self._cutoff, "left")

@@ -170,9 +170,9 @@ class Rejection(SamplingAlgorithm):
         """Return the rounds for `anchors`: a function of the places (B,) among them that are still open."""
         return lambda places, rng: self.propose(anchors[places], rng)
 
+    @abstractmethod
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
-        """Play one round; an algorithm that overrides `proposer` needs none."""
-        raise NotImplementedError
+        """Play one round."""
 
 
 class UniformRejection(Rejection):

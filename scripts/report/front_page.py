@@ -31,8 +31,8 @@ def first_screen() -> dict[str, dict[str, str]]:
 
 def found_table(e: Evidence) -> str:
     """Return a row a question, each with its interval and where it was measured."""
-    lead, random = leading_setting(), read_settings(PROTOCOL2)[-1]
-    mix, five, both = lead.effect(METHOD), lead.effect(ENSEMBLE), random.effect("C-Mixup x 5", ENSEMBLE)
+    lead, at_random = leading_setting(), read_settings(PROTOCOL2)[-1]
+    mix, five, both = lead.effect(METHOD), lead.effect(ENSEMBLE), at_random.effect("C-Mixup x 5", ENSEMBLE)
     assert mix
     full, small = held_by_network()
     gains, others = (len({one.published for one in some}) for some in (full, small))
@@ -42,7 +42,7 @@ def found_table(e: Evidence) -> str:
     body = [
         ["Does C-Mixup lower a tuned network's error?", _effect(mix), tables],
         ["Does averaging five such networks lower it?", _effect(five), "the same"],
-        ["Does C-Mixup lower the error of such an average?", _effect(both), f"the same, {random.splits} splits"],
+        ["Does C-Mixup lower the error of such an average?", _effect(both), f"the same, {at_random.splits} splits"],
         ["Is `TabularRegressor`'s error below CatBoost's?", _rival(fresh[0]),
          f"[{fresh[0][1].n} fresh tables](results/estimators.md#estimators), used for no choice"],
         ["Is that of `TabularRegressor(blend=CatBoost)`?", _rival(fresh[1]), "the same"],

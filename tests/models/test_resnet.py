@@ -16,7 +16,8 @@ def test_it_is_torchvisions_network(depth: int) -> None:
     theirs = getattr(import_torchvision("torchvision.models"), f"resnet{depth}")(num_classes=2).eval()
     ours, x = ResNet(SHAPE, 2, depth).eval(), torch.rand(2, *SHAPE)
     ours.load_state_dict(theirs.state_dict())
-    torch.testing.assert_close(ours(x), theirs(x))
+    results = [(y := model(x), *torch.autograd.grad(y.sum(), list(model.parameters()))) for model in (ours, theirs)]
+    torch.testing.assert_close(*results)  # layer 4 ends at one pixel, where ours reads fewer taps
 
 
 def test_channels_last_is_the_same_network_in_another_layout() -> None:

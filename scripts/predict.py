@@ -23,18 +23,14 @@ import yaml
 from cmixup.errors import InputError, check_choice, nearest
 from cmixup.files import ARRAYS_FORMAT, IMAGES_FORMAT, SERIES_FORMAT, TABLE_FORMAT, checked, write_atomically
 from cmixup.saved_run import SavedRun, load_run
-from cmixup.tables.columns import Category, as_numbers, read_column
-from cmixup.tables.preprocessing import TablePreprocessing
+from cmixup.tables.columns import as_numbers, read_column
 from cmixup.tables.series import FILLS, SeriesPreprocessing
-from cmixup.tables.written import DAY_FIRST, month_first
 from datasets.arrays import read_arrays
 from datasets.common.table.image_table import read_image_table
 from datasets.common.table.reading import Format, column_named, read_table
 from datasets.common.table.user import as_names
 from scripts.config.arguments import Args, parse_args
-from scripts.config.words import split_names
 from scripts.driver.cli import user_errors
-from scripts.records.csv_rows import plain_cell
 
 KEYS = {
     "run": "folder of a finished run, such as outputs/runs/.../seed=0",
@@ -44,15 +40,15 @@ KEYS = {
     "x": "the same, of a run on x= and y=",
     "labels": "table with a row for each of the images, whose columns id= names; it may have the targets",
     "series": "table whose rows end where the forecast begins; of a run on series",
-    "id": "columns between commas that go into the predictions; a formula of a spreadsheet as text",
+    "id": "columns between commas that go into the predictions",
     "out": "file of the predictions; default predictions.csv",
     "dataset.": "how the new file is written, if not as the run's own: encoding, separator, decimal, thousands, skip, "
-    "missing, dayfirst; and for series fill, for images skip_broken; with or without the word dataset",
+    "missing; and for series fill, for images skip_broken; with or without the word dataset",
     "trust": "1 runs code outside this project that the run names, such as a model of your own; default 0",
 }
 
 
-FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing", "dayfirst")
+FORMAT = ("encoding", "separator", "decimal", "thousands", "skip", "missing")
 READING = (*FORMAT, "fill", "skip_broken")  # options of datasets that say how new data are read
 LITERAL = re.compile(r"\[.*\]|true|false|\d+")  # of a command line; other values are texts
 FILE = "file"  # column of the predictions of images
@@ -106,26 +102,9 @@ def error_lines(frame: pd.DataFrame, predicted: pd.DataFrame) -> list[str]:
     return lines
 
 
-def in_order(made: Any, dayfirst: bool) -> Any:
-    """Return the preprocessing of a run for a file whose dates of numbers begin with the day, or with the month."""
-    known = dict.fromkeys(DAY_FIRST, True) | {month_first(form): False for form in DAY_FIRST}
-
-    def of(form: str) -> str:
-        return form if known.get(form, dayfirst) == dayfirst else month_first(form)
-
-    if isinstance(made, SeriesPreprocessing):
-        return replace(made, form=of(made.form), forms=tuple(map(of, made.forms)))
-    if not isinstance(made, TablePreprocessing):
-        return made
-    columns = (c if isinstance(c, Category) else replace(c, form=of(c.form)) for c in made.columns)
-    return replace(made, columns=tuple(columns))
-
-
 def columns_of_id(given: Args) -> list[str]:
-    """Return every column that `id` may name, which are read as text: 007 stays 007."""
-    parts = given.get("id", "").split(",")
-    joined = [",".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
-    return [" ".join(name.split()) for name in joined]
+    """Return the columns that `id` names, which are read as text: 007 stays 007."""
+    return [name for part in given.get("id", "").split(",") if (name := " ".join(part.split()))]
 
 
 def read_images(run: SavedRun, given: Args) -> tuple[pd.DataFrame, list[Path]]:
@@ -188,14 +167,11 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
     if out.exists() and new.exists() and out.samefile(new):
         raise InputError(f"out must be another file than {word}, got {out}")
     options = run_options(run, given)
-    if {"dayfirst", "dataset.dayfirst"} & set(given) and options["dayfirst"] != "auto":
-        run = replace(run, preprocessing=in_order(made, options["dayfirst"]))
     if isinstance(made, SeriesPreprocessing):
-        fill = check_choice("fill", options["fill"], FILLS)
-        run = replace(run, preprocessing=replace(run.preprocessing, fill=fill))
+        run = replace(run, preprocessing=replace(made, fill=check_choice("fill", options["fill"], FILLS)))
     frame, rows = read_inputs(word, run, given)
     known = [] if frame is None else list(frame)
-    ids = [column_named(name, known) for name in split_names(given.get("id", ""), lambda name: name in known)]
+    ids = [column_named(name, known) for name in columns_of_id(given)]
     for name in ids:
         if name not in known:
             raise InputError(f"id {name!r} is no column of {given.get('labels', new)}{nearest(name, known)}")
@@ -210,7 +186,7 @@ def write_predicted(run: SavedRun, word: str, given: Args) -> None:
         columns = list(frame)
     predicted = predicted.set_axis(frame.index)
     first = [name for name in dict.fromkeys([*columns, *ids]) if name not in predicted]
-    kept = pd.concat([frame[first].map(plain_cell), predicted], axis=1).rename(columns=plain_cell)
+    kept = pd.concat([frame[first], predicted], axis=1)
     write_atomically(out, kept.to_csv(index=False, lineterminator="\n"))
     print(f"{len(predicted)} rows: {made.labels} -> {out}")
     for line in error_lines(frame, predicted):

@@ -11,7 +11,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,17 +73,6 @@ def typed_path(text: str) -> str:
     """Return the path that a word names: quotes around the whole are none of it, and ~ is the user's folder."""
     inside = text[1:-1] if re.fullmatch(QUOTED, text) and not os.path.exists(text) else text  # noqa: PTH110
     return os.path.expanduser(inside)  # noqa: PTH111, which raises where a name begins so
-
-
-def split_names(text: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the names between commas; one that holds commas itself is a name where `known` says so."""
-    parts, names = text.split(","), list[str]()
-    while parts:
-        ends = [k for k in range(len(parts), 0, -1) if known(",".join(parts[:k]).strip())]
-        size = ends[0] if ends else 1
-        names.append(",".join(parts[:size]).strip())
-        parts = parts[size:]
-    return [name for name in names if name]
 
 
 def hydra_words(words: Sequence[str]) -> list[str]:

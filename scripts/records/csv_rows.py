@@ -1,8 +1,7 @@
-"""Rows of CSV files, and values as a spreadsheet shows them."""
+"""Rows of CSV files."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,16 +13,6 @@ import pandas as pd
 def to_csv(records: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Return rows as CSV text; None and NaN become an empty field."""
     return pd.DataFrame(list(records), columns=list(columns), dtype=object).to_csv(index=False, lineterminator="\n")
-
-
-def plain_cell(value: Any) -> Any:
-    """Return a value as a spreadsheet shows it: a text that it would compute gets an apostrophe; numbers stay."""
-    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return value
-    with contextlib.suppress(ValueError):
-        float(value)
-        return value
-    return f"'{value}"
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -13,9 +13,7 @@ from cmixup.tables.series import SeriesPreprocessing
 from cmixup.tables.written import ISO
 from datasets.no2 import NO2
 from datasets.series import Series
-from scripts import predict
 from scripts.driver.job import Job
-from tests.scripts.jobs import execute_job, job_of
 
 
 def test_rows_of_a_table_in_any_form_are_those_of_the_frame(no2: tuple[Job, Path]) -> None:
@@ -66,23 +64,3 @@ def test_series_take_their_own_predictions_with_times_in_the_index(tmp_path: Pat
     assert np.array_equal(alone.apply(one.set_index("time").rename_axis(None)), alone.apply(one))
     with pytest.raises(InputError, match="rows must be a data frame, a dict of columns or a list of dicts; scaled"):
         made.as_given(rows["load"].tolist())
-
-
-def test_predict_takes_dates_whose_month_comes_first(tmp_path: Path) -> None:
-    """Of a run on dates that begin with the day: the same rows, written the other way, are predicted the same."""
-    rng, days = np.random.default_rng(0), pd.date_range("2024", periods=60, freq="D")
-    table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
-    for word, name in (("table", "target=b"), ("series", "window=5")):
-        for form in ("%d/%m/%Y", "%m/%d/%Y"):
-            table.assign(day=days.strftime(form)).to_csv(tmp_path / f"{form[1]}.csv", index=False)
-        more = ["method=erm", "train.epochs=1", "logger=none", "model=fcn3", f"out={tmp_path / word}"]
-        job = job_of(f"{word}={tmp_path / 'd.csv'}", name, *["horizon=1"] * (word == "series"), *more)
-        execute_job(job)
-        run = [f"run={job.run_folder(0)}", f"out={tmp_path / 'p.csv'}"]
-        predict.main([*run, f"{word}={tmp_path / 'd.csv'}"])
-        expected = (tmp_path / "p.csv").read_text()
-        with pytest.raises(SystemExit):
-            predict.main([*run, f"{word}={tmp_path / 'm.csv'}"])
-        for option in ("dayfirst=false", "dataset.dayfirst=false"):
-            predict.main([*run, f"{word}={tmp_path / 'm.csv'}", option])
-            assert (tmp_path / "p.csv").read_text() == expected

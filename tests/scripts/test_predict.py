@@ -83,14 +83,6 @@ def test_ids_go_into_the_predictions_as_they_are(table_run: tuple[Job, Path], tm
         predict.main([f"run={job.folder / 'seed=0'}", f"table={new}", "id=hose"])
 
 
-def test_no_cell_of_the_predictions_is_computed_by_a_spreadsheet(table_run: tuple[Job, Path], tmp_path: Path) -> None:
-    (tmp_path / "new.csv").write_text("=1+1;size;age;state\n=cmd();1;25;s1\n-7;2;25;s1\n@x;3;25;s1\n")
-    out = tmp_path / "out.csv"
-    predict.main([f"run={table_run[0].run_folder(0)}", f"table={tmp_path / 'new.csv'}", "id==1+1", f"out={out}"])
-    cells = [line.split(",")[0] for line in out.read_text().splitlines()]
-    assert cells == ["'=1+1", "'=cmd()", "-7", "'@x"]
-
-
 def test_several_series_are_named_in_the_forecast(tmp_path: Path) -> None:
     one = pd.DataFrame({"day": pd.date_range("1990-01-01", periods=160), "rate": np.sin(np.arange(160))})
     pd.concat([one.assign(land="007"), one.assign(land="8")]).to_csv(tmp_path / "long.csv", index=False)

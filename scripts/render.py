@@ -1,7 +1,7 @@
 """Render everything that shows numbers of results/: tables, figures, and sentences of the pages.
 
-No measured number is typed by hand; a test compares the committed files with a fresh rendering. Where the records no
-longer support a sentence, an error says which, and nothing is written. `make docs` makes one site of all pages.
+No number that runs can change is typed by hand; a test compares the committed files with a fresh rendering. Where the
+records lack a number, an error says which, and nothing is written. `make docs` makes one site of all pages.
 
 python -m scripts.render
 python -m scripts.render check=1
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         elif stale := rendering.stale_texts():
             raise InputError(f"stale, run python -m scripts.render: {', '.join(stale)}")
         else:
-            print("every rendered text is what the records render to, and every sentence holds")
+            print("every rendered text is what the records render to, and no number is missing")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
   train       training against a straightforward loop
   sampling    partner sampling against the original's way: set-up, draws and memory over N
   estimators  the default TabularRegressor beside the defaults of others, by their error
-  scale       the same over rows and columns, and on large tables: fit times, memory and errors
 
 `python -m scripts.render` then fills results/estimators.md and results/speed.md.
 
@@ -16,11 +15,11 @@ from collections.abc import Sequence
 
 import torch
 
-from scripts.bench import estimators, sampling, scale, train
+from scripts.bench import estimators, sampling, train
 from scripts.config.arguments import parse_command
 from scripts.driver.cli import user_errors
 
-BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators, "scale": scale}
+BENCHMARKS = {"train": train, "sampling": sampling, "estimators": estimators}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from scripts.bench.clock import ESTIMATORS, SHORT, measured_seconds, store_rows, stored_rows, with_machine
-from scripts.bench.tables import PART_OF, PARTS, Halves, categories_as_text, table_halves, without_gaps
+from scripts.bench.tables import PART_OF, PARTS, categories_as_text, table_halves, without_gaps
 from scripts.config.arguments import Args
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
@@ -82,18 +82,19 @@ def _catboost(model: str, x: pd.DataFrame, seed: int) -> Any:
     return make_pipeline(FunctionTransformer(categories_as_text), one)
 
 
-def fit_model(model: str, halves: Halves, seed: int) -> tuple[Any, Any, float, float]:
-    """Return the fitted estimator, its test features, the log of its test error, and its fit's process seconds.
+def score_model(name: str, split: int, model: str) -> dict[str, Any]:
+    """Return a row: log error, process seconds of the fit and version of a model.
 
-    The log is that of the test RMSE in standard deviations, the mean over outputs.
+    The error is the test RMSE in standard deviations, its log the mean over outputs. Of TabularRegressor the row also
+    says whether it mixes, how many test labels its intervals hold, and how wide they are.
     """
-    x, y, test, target = halves
+    x, y, test, target = table_halves(name, split)
     module, kind, options = MODELS[model]
     if module == BASE:
-        estimator = _catboost(model, x, seed)
+        estimator = _catboost(model, x, split)
     else:
-        blend = {"blend": _catboost(BASE, x, seed)} if options.get("blend") == BASE else {}
-        estimator = getattr(importlib.import_module(module), kind)(random_state=seed, **options | blend)
+        blend = {"blend": _catboost(BASE, x, split)} if options.get("blend") == BASE else {}
+        estimator = getattr(importlib.import_module(module), kind)(random_state=split, **options | blend)
     if module == "pytabkit":
         x, test = without_gaps(x, test)
     if module != "cmixup.sklearn" and y.shape[1] > 1:
@@ -101,22 +102,13 @@ def fit_model(model: str, halves: Halves, seed: int) -> tuple[Any, Any, float, f
     labels = y if y.shape[1] > 1 else y[:, 0]
     seconds = measured_seconds(lambda: estimator.fit(x, labels))
     errors = np.sqrt(np.mean((estimator.predict(test).reshape(len(target), -1) - target) ** 2, axis=0))
-    return estimator, test, float(np.log(errors / target.std(axis=0)).mean()), seconds
-
-
-def score_model(name: str, split: int, model: str) -> dict[str, Any]:
-    """Return a row: log error, fit seconds and version of a model.
-
-    Of TabularRegressor also whether it mixes, and how many test labels its intervals hold and how wide they are.
-    """
-    halves = table_halves(name, split)
-    estimator, test, log_error, seconds = fit_model(model, halves, split)
-    package = MODELS[model][0].partition(".")[0]
+    log_error = float(np.log(errors / target.std(axis=0)).mean())
+    package = module.partition(".")[0]
     version = getattr(importlib.import_module(package), "__version__", "") or importlib.metadata.version(package)
     more: tuple[Any, ...] = ("", "", "")
     if model == "tabular":
         intervals = estimator.predict_interval(test, COVERAGE)
-        more = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, halves[3]))
+        more = (int(estimator.bandwidth_ > 0), *interval_coverage(intervals, target))
     values = (PART_OF[name], name, split, model, round(log_error, 5), "", round(seconds, 2), version, *more)
     return {column: str(value) for column, value in zip(COLUMNS, values, strict=True)}
 

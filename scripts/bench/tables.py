@@ -55,15 +55,11 @@ def _whole_table(row: pd.Series) -> pd.DataFrame:
     return pd.read_csv(path, na_values=["."], low_memory=False).rename(columns=str.strip)
 
 
-#: Features and labels to train on, and those to test on.
-Halves = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
-
-
-def table_halves(name: str, split: int, most: int = ROWS) -> Halves:
-    """Return rows of a table to train on, three quarters or `most`, and to test on, a quarter or `most`."""
+def table_halves(name: str, split: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+    """Return features and labels to train on, three quarters of a table's rows, and to test on; each `ROWS` at most."""
     x, y = read_table(name)
     order = np.random.default_rng([split, zlib.crc32(name.encode())]).permutation(len(x))
-    train, test = order[: min(most, len(x) * 3 // 4)], order[max(-most, -(len(x) // 4)) :]
+    train, test = order[: min(ROWS, len(x) * 3 // 4)], order[max(-ROWS, -(len(x) // 4)) :]
     return x.iloc[train], y[train], x.iloc[test], y[test]
 
 

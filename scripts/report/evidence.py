@@ -1,7 +1,6 @@
 """Where the numbers of the pages come from: our records, the paper, the authors' code run by us, and CSV files.
 
-`Evidence` returns a `Sample` of each, and `minus` the 95 % interval of a difference of two. A sentence with numbers is
-a function of the evidence with the decorator `sentence`.
+`Evidence` returns a `Sample` of each, and `minus` the 95 % interval of a difference of two.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from scripts.plan.selection import recorded_under
 from scripts.records.experiment import RESULTS, load_experiment, paper_rows, stands_for
 from scripts.records.rescored import table_runs
 from scripts.records.run_tables import by_seed, options_text
-from scripts.report.rendering import fills
 from scripts.stats.intervals import (
     Interval,
     Summary,
@@ -224,26 +222,3 @@ experiment_of = functools.cache(load_experiment)
 @functools.cache
 def _paper_rows(experiment: str, results: Path) -> list[dict[str, str]]:
     return paper_rows(experiment_of(experiment), results)
-
-
-def require(condition: bool, what: str) -> None:
-    """Raise `Unsupported` unless the condition of a sentence holds, which the message calls `what`."""
-    if not condition:
-        raise Unsupported(f"the records no longer say: {what}")
-
-
-def sentence(*pages: str) -> Callable[[Callable[[Evidence], str]], Callable[[Evidence], str]]:
-    """Register a function of the evidence that returns a sentence for the span of its name in some pages.
-
-    Where the function raises `Unsupported` nothing is rendered: the sentence has to be written anew.
-    """
-
-    def register(function: Callable[[Evidence], str]) -> Callable[[Evidence], str]:
-        @fills
-        @functools.wraps(function)
-        def parts() -> dict[str, dict[str, str]]:
-            return {page: {function.__name__: function(published_evidence())} for page in pages}
-
-        return function
-
-    return register

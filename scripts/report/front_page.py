@@ -8,7 +8,7 @@ from scripts.report.paper.statements import held_by_network, outcome_counts
 from scripts.report.paper.verdicts import Finding
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
-from scripts.report.sentences import rival_numbers
+from scripts.report.sentences import regressor_mixed, regressor_reserve, rival_numbers
 from scripts.report.study_evidence import leading_setting, read_settings
 from scripts.stats.effects import Effect
 from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, interval_text
@@ -24,9 +24,10 @@ HEAD = ("question", "answer", "measured on")
 
 @fills
 def first_screen() -> dict[str, dict[str, str]]:
-    """Return the two tables of README."""
+    """Return the two tables of README, and its sentences on the regressor."""
     e = published_evidence()
-    return {"README.md": {"found": found_table(e), "rivals": rivals_table(e)}}
+    tables = {"found": found_table(e), "rivals": rivals_table(e)}
+    return {"README.md": {**tables, "regressor_reserve": regressor_reserve(e), "regressor_mixed": regressor_mixed(e)}}
 
 
 def found_table(e: Evidence) -> str:

@@ -26,7 +26,7 @@ FIGURES: list[Callable[..., Mapping[str, Any]]] = []
 FILES: list[Callable[..., Mapping[str, str]]] = []
 PARTS: list[Callable[..., Mapping[str, Mapping[str, str]]]] = []
 ROOT = RESULTS.parent
-ENTRY = re.compile(r"^@(?:draws|writes|fills|sentence)\b", re.MULTILINE)
+ENTRY = re.compile(r"^@(?:draws|writes|fills)\b", re.MULTILINE)
 
 
 def draws(function: F) -> F:

@@ -1,4 +1,4 @@
-"""Sentences with numbers in README and docs/: on the paper, bandwidths, and `TabularRegressor`."""
+"""`TabularRegressor` beside other regressors: numbers for pages and pictures, and sentences with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from scripts.report.evidence import Evidence, published_evidence, require, sentence
+from scripts.report.evidence import Evidence, published_evidence
 from scripts.report.rendering import fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import Interval, clustered_interval, interval_text
@@ -58,7 +58,6 @@ def blended_with() -> dict[str, dict[str, str]]:
     return {SCIKIT_LEARN: {"blend": markdown_table(("model", "tables", "change, %"), body, left=2)}}
 
 
-@sentence("README.md")
 def regressor_reserve(e: Evidence) -> str:
     """How the regressor, and CatBoost with networks beside it, compare with CatBoost on the fresh tables."""
     words = []
@@ -74,45 +73,9 @@ def regressor_reserve(e: Evidence) -> str:
     )
 
 
-@sentence("README.md")
 def regressor_mixed(e: Evidence) -> str:
     """How often the regressor mixed."""
     mixed = list(e.rows(ESTIMATORS, "mixed", part=RESERVE, model="tabular").values.values())
     splits = len(mixed) // rival_numbers(e, "tabular")[1].n
     return (f"`TabularRegressor` mixes where its validation says so: in {sum(one > 0 for one in mixed)} of the "
             f"{len(mixed)} fits, on {splits} splits a table")  # fmt: skip
-
-
-@sentence(SCIKIT_LEARN)
-def regressor_intervals(e: Evidence) -> str:
-    """How often new labels lie in its intervals."""
-    columns = ("coverage", *(f"fifth{k}" for k in range(1, 6)))
-    cover, *fifths = (e.rows("benchmarks/losses.csv", column, model="squared") for column in columns)
-    low, high = min(fifth.mean for fifth in fifths), max(fifth.mean for fifth in fifths)
-    require(0.88 < cover.mean < 0.92 and low > 0.84 and high < 0.96, "coverage is near nine tenths in every fifth")
-    return (f"Its 90 % prediction intervals cover {cover.mean:.1%} of new labels, the mean over {cover.summary.n} "
-            f"datasets. In each fifth of rows, by prediction, they cover {low:.1%} to {high:.1%}")  # fmt: skip
-
-
-@sentence(SCIKIT_LEARN)
-def regressor_many_rows(e: Evidence) -> str:
-    """How the regressor compares with CatBoost on the study's largest tables at all their rows."""
-    fits = e.frame(e.results / "benchmarks/scale.csv").set_index(["model", "name"])
-    ours, base = fits.loc["tabular"], fits.loc[BASE]
-    below = (ours["log_error"] < base["log_error"]).sum()
-    require(len(ours) == len(base), "both on all")
-    ratio = (ours["seconds"] / base["seconds"]).median()
-    require(below > len(ours) / 2, "lower on most tables")
-    return (
-        f"On the {len(ours)} largest tables of the study, {ours['rows'].min():,} to {ours['rows'].max():,} training "
-        f"rows, `TabularRegressor()` without CatBoost has a lower RMSE than CatBoost on {below}. A fit takes "
-        f"{ours['seconds'].min():.0f} to {ours['seconds'].max():.0f} s, {ratio:.1f} times CatBoost's in the median"
-    )
-
-
-@sentence("results/speed.md")
-def images_on_a_gpu(e: Evidence) -> str:
-    """How fast own images are trained on beside a plain loop."""
-    of = {"way": "dataset=images method=cmixup", "machine": "cuda: NVIDIA H100 80GB HBM3"}
-    count, share = (e.rows("benchmarks/images.csv", column, **of).mean for column in ("images_a_second", "ratio"))
-    return f"{count:,.0f} images of 224 x 224 a second on an H100, {share:.0%} of a plain loop without mixing"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cmixup.errors import InputError
-from scripts.bench import clock, estimators, scale, tables
+from scripts.bench import clock, estimators, tables
 from scripts.bench.clock import stored_rows
 from scripts.config.arguments import parse_args
 
@@ -90,15 +90,3 @@ def test_coverage_and_width_are_means_over_outputs() -> None:
     width = (2 / y[:, 0].std() + 6 / y[:, 1].std()) / 2
     assert estimators.interval_coverage(ends, y) == (pytest.approx(5 / 6, abs=1e-4), pytest.approx(width, abs=1e-4))
     assert estimators.interval_coverage(ends[:, :, 0], y[:, :1])[0] == pytest.approx(2 / 3, abs=1e-4)
-
-
-def test_large_tables_stand_beside_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that is missing, or a table without the base, leaves a gap."""
-    row = {"name": "loan_interest", "rows": "7500", "columns": "41"}
-    fits = {"catboost": ("-0.5", "10.4", "400"), "tabular": ("-0.48", "20.6", "1250"), "xgboost": ("-0.53", "1", "300")}
-    rows = [row | {"model": m, **dict(zip(scale.COLUMNS[4:], values, strict=True))} for m, values in fits.items()]
-    rows.append(rows[1] | {"name": "film_ratings"})
-    monkeypatch.setattr(scale, "stored_rows", lambda _: rows)
-    monkeypatch.setattr(scale, "with_machine", lambda table, _: table)
-    *_, line = scale.scale_table()["results/estimators.md"]["scale"].splitlines()
-    assert line == "| loan_interest, 7,500 x 41 | +2.0 |  | -3.0 | 21 / 10 / - | 1.2 / 0.4 |"

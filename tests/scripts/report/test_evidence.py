@@ -1,4 +1,4 @@
-"""Numbers come from the right rows; a sentence that the records do not support is an error."""
+"""Numbers come from the right rows."""
 
 import math
 import shutil
@@ -10,9 +10,7 @@ import pytest
 from cmixup.errors import InputError
 from scripts.records.experiment import RESULTS
 from scripts.records.run_tables import frame_of
-from scripts.report import evidence as module
-from scripts.report import rendering
-from scripts.report.evidence import Evidence, Unsupported, minus, require, sample_of, sentence
+from scripts.report.evidence import Evidence, Unsupported, minus, sample_of
 from scripts.report.paper import findings
 from scripts.stats.intervals import Interval
 from tests.scripts.reports import report
@@ -80,23 +78,6 @@ def test_only_the_same_units_are_paired_and_clusters_widen_an_interval() -> None
     values, zeros = dict(enumerate((1.0, 1.0, 3.0, 3.0))), dict.fromkeys(range(4), 0.0)
     wide = minus(sample_of(values, "r", dict(enumerate("aabb"))), sample_of(zeros, "r"))
     assert wide.high - wide.mean == pytest.approx(12.7062, abs=1e-3)  # t of one degree of freedom, standard error 1
-
-
-def test_a_sentence_stands_in_its_pages_or_nothing_is_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "PARTS", [])
-
-    @sentence("README.md")
-    def error_of_erm(e: Evidence) -> str:
-        error = e.runs("table1", "airfoil", "paper", "erm").mean
-        require(error < 3, "ERM's error is small")
-        return f"ERM has {error:.1f}"
-
-    (make,) = rendering.PARTS
-    monkeypatch.setattr(module, "published_evidence", lambda: Evidence(frame()))
-    assert make() == {"README.md": {"error_of_erm": "ERM has 2.0"}}
-    monkeypatch.setattr(module, "published_evidence", lambda: Evidence(frame((4.0,))))
-    with pytest.raises(Unsupported, match="the records no longer say: ERM's error is small"):
-        make()
 
 
 def test_intervals_that_exclude_0_are_bold_and_print_no_end_as_0() -> None:

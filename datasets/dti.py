@@ -96,7 +96,10 @@ class DTI(DrugTarget):
             rows = np.flatnonzero(table.domain == year)
             parts["test"].append(rows if self.whole_test else holdout(rows, seed)[0])
         if self.subsample:
-            parts = {part: equalised(years, rng, replace=part == "train") for part, years in parts.items()}
+            for part, years in parts.items():
+                smallest = min(map(len, years))
+                count = min(MAX_BATCHES, smallest // ROWS_PER_BATCH) * ROWS_PER_BATCH or smallest
+                parts[part] = [rng.choice(rows, count, replace=part == "train") for rows in years]
         chosen = {part: np.concatenate(years) for part, years in parts.items()}
         # As in the released code: a run that does not shuffle every epoch must not see one year after another.
         return {**chosen, "train": rng.permutation(chosen["train"])}
@@ -106,10 +109,3 @@ def holdout(rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return about 80 % of a year's rows, and the others (PyTDC `create_group_split`: the same numbers each year)."""
     kept = np.random.RandomState(seed).rand(len(rows)) < KEPT
     return rows[kept], rows[~kept]
-
-
-def equalised(years: list[np.ndarray], rng: np.random.Generator, *, replace: bool) -> list[np.ndarray]:
-    """Draw equally many rows of each year: those of the smallest in whole batches of 64, at most 100 batches."""
-    smallest = min(map(len, years))
-    count = min(MAX_BATCHES, smallest // ROWS_PER_BATCH) * ROWS_PER_BATCH or smallest
-    return [rng.choice(rows, count, replace=replace) for rows in years]

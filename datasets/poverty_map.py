@@ -1,7 +1,6 @@
 """PovertyMap: wealth of African villages from satellite images."""
 
 import sys
-from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
@@ -64,7 +63,8 @@ class PovertyMap(Dataset):
         path = FOLDER.find()
         try:
             import_torchvision()  # wilds imports it, too, and stops where its operators cannot be loaded
-            with no_version_check():
+            # By the package `outdated`, if it is there, wilds and ogb ask PyPI for their latest versions.
+            with mock.patch.dict(sys.modules, {"outdated": None}):
                 from wilds.datasets.poverty_dataset import PovertyMapDataset
         except ImportError as error:
             raise InputError(f"poverty_map needs the package wilds (pip install '.[splits]'): {error}") from None
@@ -92,14 +92,6 @@ class PovertyMap(Dataset):
             domain = np.arange(size) % 13 if part == "train" else urban
             splits.append(self.make_split(part, torch.from_numpy(x.astype(np.float32)), y, domain))
         return splits
-
-
-def no_version_check() -> AbstractContextManager[object]:
-    """Keep wilds and ogb from asking PyPI for their latest versions when they are imported, which nobody asked for.
-
-    They do so by the package `outdated`, and go without where it cannot be imported.
-    """
-    return mock.patch.dict(sys.modules, {"outdated": None})
 
 
 class Images:

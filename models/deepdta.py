@@ -52,12 +52,8 @@ class Tower(nn.Module):
         return self.out(self.convolve(x, done, len(CHANNELS)).amax(dim=-1))
 
 
-def _point(drug: int, protein: int) -> str:
-    return f"conv{drug}" if drug == protein else f"conv{drug}-conv{protein}"
-
-
 # The mix points by how many convolutions lie before them in the drug's and in the protein's tower.
-POINTS = {_point(d, p): (d, p) for d, p in itertools.product(DEPTHS, DEPTHS)}
+POINTS = {f"conv{d}" if d == p else f"conv{d}-conv{p}": (d, p) for d, p in itertools.product(DEPTHS, DEPTHS)}
 
 
 class DeepDTA(Backbone):

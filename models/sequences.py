@@ -22,9 +22,6 @@ CHUNK = 8  # steps whose gradients are taken together, so that they stay in the 
 class StackConv1d(nn.Conv1d):
     """`nn.Conv1d(channels, width, kernel)` without padding, that also takes weights with a leading axis of E models."""
 
-    def __init__(self, channels: int, width: int, kernel: int):
-        super().__init__(channels, width, kernel)
-
     def forward(self, x: Tensor) -> Tensor:
         """Return `(B, width, T - kernel + 1)` for inputs `(B, channels, T)`; each with a leading axis E for a stack.
 
@@ -49,9 +46,6 @@ class StackGRU(nn.GRU):
     float32) become zero, since a CPU takes many times longer for products of subnormal numbers. Second derivatives are
     refused, but for a single model on CUDA, which runs cuDNN.
     """
-
-    def __init__(self, width: int, hidden: int):
-        super().__init__(width, hidden)
 
     def flatten_parameters(self) -> None:
         """Put the weights into one block for cuDNN, which runs single models only."""

@@ -146,8 +146,9 @@ def fetch(*alternatives: RawFile) -> tuple[RawFile, Path]:
         else:
             return file, root / file.path
     wanted = alternatives[0]
+    size = f"{wanted.size:,} bytes" if wanted.size else "size not known"
     raise FetchError(
-        f"could not get {wanted.path} ({_megabytes(wanted.size)}):\n" + "\n".join(problems) + "\n"
+        f"could not get {wanted.path} ({size}):\n" + "\n".join(problems) + "\n"
         f"By hand: get it from {wanted.page} and save it as {root / wanted.path} "
         f"(SHA-256 {wanted.sha256 or 'not published'}), "
         f"or point CMIXUP_MIRROR at a folder or URL that holds {wanted.path}."
@@ -201,9 +202,3 @@ def _extract(archive: Path, member: str) -> None:
     except Exception as error:  # encrypted, of an unknown method, damaged: anything
         raise Unavailable(f"no member {member} in the archive ({type(error).__name__})") from None
     archive.write_bytes(content)
-
-
-def _megabytes(size: int) -> str:
-    if not size:
-        return "size not known"
-    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.0f} kB"

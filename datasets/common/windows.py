@@ -21,9 +21,6 @@ class Windows:
 
     def __init__(self, series: Tensor, starts: Tensor, window: int):
         n, m = series.shape
-        first, last = (int(starts.min()), int(starts.max()) + window) if len(starts) else (0, 0)
-        if first < 0 or last > n:
-            raise InputError(f"windows must lie in the {n} rows of the series, got rows {first} to {last} (exclusive)")
         self.series, self.starts, self.window = series.contiguous(), starts.to(series.device), window
         self.shape = torch.Size((len(starts), window, m))
         # Row i of this view is the window from row i on, laid flat; they overlap in memory, and it is only ever read.

@@ -4,7 +4,6 @@ import math
 from functools import partial
 
 import numpy as np
-import torch
 
 from cmixup.tables.preprocessing import TablePreprocessing
 from datasets.airfoil import Airfoil
@@ -15,7 +14,6 @@ from datasets.common.pose.tasks import draw_tasks
 from datasets.common.scaling import Scaling
 from datasets.common.table.reading import Format
 from datasets.common.video.clips import ClipSpec
-from datasets.common.windows import Windows
 from datasets.csv import Csv
 from datasets.dti import DTI
 from datasets.dti_davis import DTIDavis
@@ -63,9 +61,6 @@ BAD: Bad = [
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
     *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
     (partial(Scaling.fit, HOLES, "minmax"), "column 1 of x"),
-    *bad(lambda place: Windows(torch.rand(20, 3), torch.arange(*place[:2]), place[2]),
-          ((0, 17, 5), (-1, 2, 5), (18, 19, 3), (0, 1, 21)),
-          "windows must lie in the 20 rows of the series, got rows"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
 ]  # fmt: skip
 test_bad_arguments_are_refused = refused(BAD)

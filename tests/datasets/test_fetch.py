@@ -149,7 +149,7 @@ def test_missing_everywhere_names_every_address_and_the_manual_way(
     with pytest.raises(FetchError) as caught:
         fetch(file)
     message = str(caught.value)
-    assert "could not get toy/table.dat (8 kB)" in message
+    assert "could not get toy/table.dat (8,000 bytes)" in message
     assert f"{tmp_path}/mirror/toy/table.dat: no such file" in message
     assert f"{server.url}/first: answered: 404" in message
     assert "http://127.0.0.1:9/refused: out of reach (ConnectionError)" in message

@@ -66,23 +66,29 @@ def in_place(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+class Wilds(types.ModuleType):
+    """Stands in for the module of wilds; what asks for its latest version must not be there when it is imported."""
+
+    def __getattr__(self, name: str) -> type[Source]:
+        if name != "PovertyMapDataset":
+            raise AttributeError(name)
+        assert sys.modules["outdated"] is None
+        return Source
+
+
 @pytest.fixture
-def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
-    made: list[Source] = []
-    module = types.ModuleType("wilds.datasets.poverty_dataset")
-    module.PovertyMapDataset = lambda **given: made.append(Source(**given)) or made[-1]  # type: ignore[attr-defined]
-    for name in ("wilds", "wilds.datasets"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, "wilds.datasets.poverty_dataset", module)
+def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("wilds", "wilds.datasets", "wilds.datasets.poverty_dataset"):
+        monkeypatch.setitem(sys.modules, name, Wilds(name))
     monkeypatch.setattr("datasets.poverty_map.import_torchvision", lambda: None)
     monkeypatch.setattr(PovertyMap, "rows", 30)
     in_place(tmp_path, monkeypatch)
-    return made
 
 
-def test_splits_labels_and_domains(fake_wilds: list[Source], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fake_wilds")
+def test_splits_labels_and_domains(tmp_path: Path) -> None:
     data = PovertyMap().load(7)
-    assert fake_wilds[0].asked == {
+    assert data.train.x.source.asked == {
         "root_dir": str((tmp_path / FOLDER.path).parent), "download": False, "fold": "C",
     }  # fmt: skip
     for split, first in zip(parts(data), (0, 3, 4), strict=True):
@@ -95,7 +101,8 @@ def test_splits_labels_and_domains(fake_wilds: list[Source], tmp_path: Path) -> 
     assert data.notes == ()
 
 
-def test_a_folder_of_another_size_is_refused(fake_wilds: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("fake_wilds")
+def test_a_folder_of_another_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PovertyMap, "rows", 19_669)
     with pytest.raises(InputError, match=r"dhs_metadata.csv lists 30 images, expected 19669"):
         PovertyMap().load(0)

@@ -16,15 +16,6 @@ REPO = Path(__file__).resolve().parents[2]
 DEFAULT = ("-m", "scripts.train", "dataset=no2", "dataset.synthetic=true", "train.epochs=1")
 
 
-def test_wilds_is_imported_without_asking_for_its_latest_version() -> None:
-    from datasets.poverty_map import no_version_check
-
-    before = sys.modules.get("outdated")
-    with no_version_check(), pytest.raises(ImportError):
-        import outdated  # noqa: F401
-    assert sys.modules.get("outdated") is before
-
-
 def far(trace: str) -> list[str]:
     """Return the lines of a trace that name an address or port of another machine, or look a name up."""
     lines = [line for line in trace.splitlines() if re.search(r"sin6?_port", line)]

@@ -4,11 +4,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-import torch
 
-from cmixup.data import RegressionData, Split, Tasks
+from cmixup.data import RegressionData, Tasks
 from cmixup.errors import InputError, check_count, check_seed
-from datasets.common.base import Dataset
+from datasets.common.base import SPLITS, Dataset
 from datasets.common.pose.views import Views
 
 SHOTS = 15  # support and query views of a task; paper tab:hyperpara_meta
@@ -76,19 +75,11 @@ class TaskDataset(Dataset):
             )
         kept = np.random.default_rng([seed, 2]).permutation(len(train.names))
         held, fitted = np.sort(kept[: self.val_objects]), np.sort(kept[self.val_objects :])
-        val = train.select(held) if self.val_objects else train
-        train = train.select(fitted) if self.val_objects else train
-        n_train, n_val, n_test = self.n_tasks
-        splits = (
-            self._split("train", train, n_train, [seed, 0]),
-            self._split("val", val, n_val, [seed, 1]),
-            self._split("test", test, n_test, [self.task_seed, 3]),
-        )
+        train, val = (train.select(fitted), train.select(held)) if self.val_objects else (train, train)
+        pools, streams = (train, val, test), ([seed, 0], [seed, 1], [self.task_seed, 3])
+        tasks = map(draw_tasks, pools, self.n_tasks, map(np.random.default_rng, streams))
+        splits = (self.make_split(part, of, of.y.numpy(), of.objects) for part, of in zip(SPLITS, tasks, strict=True))
         return self.assemble(seed, splits, checksums)
-
-    def _split(self, part: str, views: Views, n: int, seed: list[int]) -> Split:
-        tasks = draw_tasks(views, n, np.random.default_rng(seed))
-        return Split(tasks, tasks.y, torch.from_numpy(tasks.objects), f"{self.name}/{part}")
 
 
 def draw_tasks(views: Views, n: int, rng: np.random.Generator, shots: int = SHOTS) -> Tasks:

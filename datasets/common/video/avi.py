@@ -52,12 +52,8 @@ class Avi:
     def read(self, numbers: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the frames `numbers: (L,)`, counted from 0, as `(L, height, width, 3)` uint8 RGB."""
         frames = [self._decode(int(number)) for number in numbers]
-        for number, frame in zip(numbers, frames, strict=True):
-            if frame.shape != frames[0].shape:
-                raise DamagedVideo(
-                    f"video {self.path}: frame {number} is {frame.shape[0]} x {frame.shape[1]} pixels, "
-                    f"others {frames[0].shape[0]} x {frames[0].shape[1]}"
-                )
+        if len(sizes := {f"{frame.shape[0]} x {frame.shape[1]}" for frame in frames}) > 1:
+            raise DamagedVideo(f"video {self.path}: frames have several sizes, {', '.join(sorted(sizes))} pixels")
         return np.stack(frames)
 
     def _decode(self, number: int) -> np.ndarray:

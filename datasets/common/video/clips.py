@@ -141,10 +141,12 @@ class RandomClips(Clips):
         row, draw = pair
         rng, video = np.random.default_rng(draw), open_video(self.videos[row])
         clip = self.clip(video, int(rng.integers(self.spec.starts(len(video)))))
-        if self.spec.pad == 0:
+        pad, size = self.spec.pad, self.spec.size
+        if pad == 0:
             return clip
-        top, left = rng.integers(0, 2 * self.spec.pad, 2).tolist()  # 2 pad itself is left out, as in the original
-        return shifted(clip, top, left, self.spec.pad)
+        top, left = rng.integers(0, 2 * pad, 2).tolist()  # 2 pad itself is left out, as in the original
+        wide = np.pad(clip, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+        return wide[..., top : top + size, left : left + size]
 
 
 class EveryClip(Clips):
@@ -159,13 +161,6 @@ class EveryClip(Clips):
         clips = every.permute(1, 0, 4, 2, 3)
         for start in range(0, len(clips), size):
             yield clips[start : start + size].contiguous()
-
-
-def shifted(clip: np.ndarray, top: int, left: int, pad: int) -> np.ndarray:
-    """Pad `clip: (..., H, W)` with `pad` zeros on every side and cut H x W pixels out at (`top`, `left`)."""
-    height, width = clip.shape[-2:]
-    wide = np.pad(clip, [(0, 0)] * (clip.ndim - 2) + [(pad, pad)] * 2)
-    return wide[..., top : top + height, left : left + width]
 
 
 def read_frames(video: Video, numbers: np.ndarray, size: int) -> np.ndarray:

@@ -1,8 +1,7 @@
 """Compare the finished runs of Table 2 on the same test tasks.
 
 Every model's squared error on each test task goes into results/task_errors/<dataset>_<preset>.csv; from these files
-come a table of paired differences with their intervals (results/tables/table2_paired_<dataset>_<preset>.md) and a
-figure of the error on each object.
+comes a table of paired differences with their intervals (results/tables/table2_paired_<dataset>_<preset>.md).
 
 Example: python -m scripts.analysis task_errors preset=cpu
 """
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from cmixup.errors import InputError
 from scripts.analysis.runs import KEYS as COMMON
@@ -26,8 +24,7 @@ from scripts.config.arguments import Args
 from scripts.driver.runs import RunFolder
 from scripts.records import names
 from scripts.records.experiment import RESULTS, load_experiment
-from scripts.report.figures import method_looks, new_subplots
-from scripts.report.rendering import draws, writes
+from scripts.report.rendering import writes
 from scripts.report.result_table import markdown_page, markdown_table
 from scripts.stats.intervals import clustered_interval
 
@@ -135,48 +132,8 @@ def render_tables(results: Path = RESULTS) -> dict[str, str]:
     }
 
 
-def objects_figure(means: pd.DataFrame, title: str) -> Figure:
-    """Draw each method's error on each object, objects in the order of their mean error.
-
-    Args:
-        means: a row an object, a column a method; the constant is drawn as a grey line.
-        title: of the figure.
-    """
-    methods = [m for m in means if m != CONSTANT]
-    means = means.loc[means[methods].mean(axis=1).sort_values(kind="stable").index]
-    figure, ((axis,),) = new_subplots(1, 1, figsize=(2.5 + 0.62 * len(means), 4.2))
-    at = np.arange(len(means))
-    axis.plot(at, means[CONSTANT], "_", color="grey", markersize=26, label=CONSTANT_TITLE)
-    for k, (method, look) in enumerate(method_looks(methods).items()):
-        offset = 0.63 / len(methods) * (k - (len(methods) - 1) / 2)
-        axis.plot(at + offset, means[method], linestyle="", **look, markersize=5,
-                  label=names.method_title(method))  # fmt: skip
-    axis.set_xticks(at, means.index, rotation=35, ha="right")
-    axis.set(ylim=(0, None), ylabel="MSE of the label, 10 x azimuth in turns")
-    axis.grid(axis="y", alpha=0.3)
-    axis.set_title(title, fontsize=11)
-    figure.legend(*axis.get_legend_handles_labels(), loc="center right", frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0, 1 - 1.9 / figure.get_figwidth(), 1))
-    return figure
-
-
-@draws
-def task_figures(results: Path = RESULTS) -> dict[str, Figure]:
-    """Return the figure of every file of task errors, by its path below `results`."""
-    figures = {}
-    for (dataset, preset), frame in saved_frames(results).items():
-        means = {}
-        for method in methods_of(frame):
-            errors, objects, seeds = task_means(frame, method)
-            means[method] = errors.groupby(objects, sort=False).mean()
-        title = (f"{names.dataset_title(dataset)}, preset {preset}: error on the test tasks of each object, "
-                 f"mean over {seeds} seeds")  # fmt: skip
-        figures[f"figures/{EXPERIMENT}_objects_{dataset}_{preset}.png"] = objects_figure(pd.DataFrame(means), title)
-    return figures
-
-
 def run(given: Args) -> None:
-    """Measure the runs of each dataset and preset, then render all files."""
+    """Measure the runs of each dataset and preset, then render all tables."""
     results, preset = results_of(given), given.get("preset", "")
     about = f"{EXPERIMENT}{f', preset {preset!r}' if preset else ''}; make reproduce-{EXPERIMENT}"
     reports = runs_of(given, [EXPERIMENT], lambda r: not r["options"] and preset in ("", r["preset"]), about)
@@ -185,4 +142,4 @@ def run(given: Args) -> None:
         name = f"{FOLDER}/{dataset}_{of}.csv"
         frame = score_runs(list(group), given.out)
         write_analysis(given, {name: frame.to_csv(index=False, lineterminator="\n")})
-    write_analysis(given, render_tables(results), task_figures(results))
+    write_analysis(given, render_tables(results))

@@ -74,8 +74,6 @@ LOOKS = {
     "erm": (BLACK, "o"), "cmixup": (VERMILION, "D"), "mixup": (BLUE, "s"), "manifold_mixup": (GREEN, "^"),
     "irm": (SKY, "^"), "ib_irm": (SKY, "v"), "vrex": (ORANGE, "o"), "coral": (PURPLE, "o"), "group_dro": (GREEN, "o"),
     "fish": (GREY, "o"), "drnn": (GREY, "v"),
-    "maml": (BLACK, "o"), "mr_maml": (SKY, "v"), "meta_aug": (GREEN, "^"), "metamix": (BLUE, "s"),
-    "k_metamix": (PURPLE, "P"), "local_metamix": (ORANGE, "<"), "cmixup_meta": (VERMILION, "D"),
 }  # fmt: skip
 COLOURS = {name: colour for name, (colour, _) in LOOKS.items()}
 #: Of series that are no methods, such as presets and datasets, and of methods without a look.

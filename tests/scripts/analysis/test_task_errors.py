@@ -9,7 +9,7 @@ import pytest
 
 from cmixup.errors import InputError
 from datasets.pascal1d_rendered import Pascal1DRendered
-from scripts.analysis.task_errors import CONSTANT, render_tables, score_runs, task_figures, task_means
+from scripts.analysis.task_errors import CONSTANT, render_tables, score_runs, task_means
 from tests.scripts.jobs import execute_job, job_of
 
 METHODS = ("maml", "mr_maml")
@@ -82,5 +82,4 @@ def test_the_table_has_both_intervals(tmp_path: Path) -> None:
     # C-Mixup's own errors are 3.5 and 4.5 in the mean of each object: again sqrt(2 * 2) / 4.
     assert "| C-Mixup | 1 | 4.000 [-2.353, 10.353] | — | — | — |" in text
     assert "| mean training label | — | 8.000 [8.000, 8.000] | -4.000 | [-10.353, +2.353] |" in text
-    assert list(task_figures(tmp_path)) == ["figures/table2_objects_pascal1d_rendered_cpu.png"]
     assert render_tables(tmp_path / "nothing") == {}

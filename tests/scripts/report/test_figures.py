@@ -8,7 +8,6 @@ import pytest
 
 from cmixup.sampling.bandwidth import diagnose
 from scripts.analysis.invariance import invariance_figure
-from scripts.analysis.task_errors import objects_figure
 from scripts.config.compose import option_names
 from scripts.records.experiment import load_experiment
 from scripts.report.figures import (
@@ -76,17 +75,6 @@ def test_overfitting_shows_the_mean_the_band_and_the_gap() -> None:
     assert [line.get_color() for line in left.lines] == [COLOURS["erm"], COLOURS["cmixup"]]
 
 
-def test_objects_are_in_the_order_of_their_mean_error() -> None:
-    means = {"constant": {"boat": 9.0, "car": 8.0}, "maml": {"boat": 5.0, "car": 2.0}, "C": {"boat": 1.0, "car": 1.5}}
-    (axis,) = objects_figure(pd.DataFrame(means), "title").axes
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["car", "boat"]
-    assert axis.get_ylabel() == "MSE of the label, 10 x azimuth in turns"
-    assert [np.rint(line.get_xdata()).tolist() for line in axis.lines] == [[0, 1]] * 3
-    assert {line.get_label(): list(line.get_ydata()) for line in axis.lines} == {
-        "mean training label": [8.0, 9.0], "MAML": [2.0, 5.0], "C": [1.5, 1.0],
-    }  # fmt: skip
-
-
 def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
     labels = np.linspace(0, 1, 50)
     along, marked = [diagnose(labels, b) for b in (0.1, 1.0)], [diagnose(labels, 0.5)]
@@ -106,11 +94,8 @@ def test_bandwidth_figure_is_in_units_of_the_spread() -> None:
 
 def test_no_two_methods_of_a_table_look_alike_and_c_mixup_s_forms_share_its_colour() -> None:
     assert LOOKS.keys() <= set(option_names("method"))
-    of_tasks = {name for name in LOOKS if "meta" in name or "maml" in name}
-    for together in (of_tasks, LOOKS.keys() - of_tasks):
-        assert len({LOOKS[name] for name in together}) == len(together)
-    family = {name for name, colour in COLOURS.items() if colour == VERMILION}
-    assert family == {"cmixup", "cmixup_meta"}
+    assert len(set(LOOKS.values())) == len(LOOKS)
+    assert [name for name, colour in COLOURS.items() if colour == VERMILION] == ["cmixup"]
     assert {VERMILION, COLOURS["erm"]}.isdisjoint(SERIES)
 
     looks = method_looks(["erm", "cmixup_batch", "mixup", "k_mixup", "local_mixup", "mixrl"])

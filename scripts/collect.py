@@ -30,7 +30,7 @@ from scripts.records.csv_rows import to_csv
 from scripts.records.run_tables import Row, by_seed, frame_of
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, markdown_table, mean_text
-from scripts.report.sweep import ERM, Point, Sweep, decimals_for, sweep_points, value_text
+from scripts.report.sweep import ERM, Point, Sweep, sweep_points, value_text
 from scripts.report.sweep_figure import draw_panels
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
@@ -122,7 +122,7 @@ def collected_page(groups: Sequence[Sweep]) -> str:
     parts = [LEGEND]
     for group in groups:
         best, metric = best_on_val(group), names.metric_title(group.metric)
-        decimals = decimals_for([p.interval.mean for p in group.points if math.isfinite(p.interval.mean)] or [1.0])
+        decimals = 4 if all(not abs(p.interval.mean) >= 0.1 for p in group.points) else 3
         rows = []
         for p in group.points:
             mark, value = "**{}**" if p == best else "{}", value_text(p.value).replace("|", r"\|")

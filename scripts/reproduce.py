@@ -25,7 +25,7 @@ from scripts.driver.job import Job, pick_device
 from scripts.plan.cells import TOO_LONG, collect_runs, estimate_minutes, plan_cells, published_lines, train_cells
 from scripts.plan.selection import Choice, changes_preset, swept_option
 from scripts.records.experiment import Experiment, all_experiments, load_experiment
-from scripts.report.ablation import ablation_page, find_sweeps
+from scripts.report.ablation import ablation_frame, ablation_page, find_sweeps
 from scripts.report.rendering import to_png
 from scripts.report.result_table import markdown_page, missing_part, table_page, to_table_csv
 from scripts.report.tables import make_table
@@ -63,7 +63,8 @@ def choice_of(experiment: Experiment, given: Args) -> Choice:
 def ablation_files(experiment: Experiment, choice: Choice, cells: Sequence[Job], missing: Sequence[str]) -> Files:
     """Return what each point of an ablation does, and the figure of two values or more of one option."""
     runs = pd.concat([collect_runs(cells), published_lines(experiment, choice)], ignore_index=True)
-    files: Files = {"md": ablation_page(experiment, runs, choice.preset, missing)}
+    rows = ablation_frame(experiment, runs, choice.preset)
+    files: Files = {"md": ablation_page(experiment, rows, choice.preset, missing), "csv": rows.to_csv(index=False)}
     if sweeps := find_sweeps(experiment, runs, choice.preset):
         from scripts.report.sweep_figure import draw_sweeps  # here: Matplotlib takes a second, and tables need none
 

@@ -21,16 +21,16 @@ from scripts.plan.selection import (
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment, all_experiments
 from scripts.records.rescored import table_runs
-from scripts.records.run_tables import by_seed, option_words, options_text
+from scripts.records.run_tables import by_seed, option_words
 from scripts.report.rendering import writes
-from scripts.report.result_table import bullets, markdown_page, markdown_table, mean_text, missing_part
-from scripts.report.sweep import Sweep, decimals_for, option_value, sweep_points
-from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
+from scripts.report.result_table import bullets, markdown_page, markdown_table, missing_part
+from scripts.report.sweep import Sweep, option_value, sweep_points
+from scripts.stats.intervals import paired_or_none, summarise_values
 
-LEGEND = """Mean ± standard deviation over n seeds. Change: difference of the test score to the method's first row,
-paired by seed, mean [95 % t interval]; minus ERM and its kind: to it with the same change, or without any. No interval
-is corrected for how many there are. Partners: effective partners as a share of the training rows; 1 is mixup, 0 is
-ERM. Bold: the preset alone."""
+LEGEND = """Means and standard deviations (std) over n seeds. Change: difference of the test score to the method's first
+row, paired by seed, mean [95 % t interval]; minus ERM and its kind: to it with the same change, or without any. No
+interval is corrected for how many there are. Partners: effective partners as a share of the training rows; 1 is mixup,
+0 is ERM."""
 
 
 def runs_by_point(
@@ -57,78 +57,46 @@ def runs_by_point(
     return {key: mine if key[1] else mine[mine["seed"].isin(seeds)] for key, mine in runs.items()}
 
 
-def ablation_page(experiment: Experiment, every: pd.DataFrame, preset: str, missing: Sequence[str] = ()) -> str:
-    """Return a page with a table a dataset, and a row in it for each method and point that has runs."""
+def ablation_page(experiment: Experiment, rows: pd.DataFrame, preset: str, missing: Sequence[str] = ()) -> str:
+    """Return the page of an `ablation_frame`."""
     about = f" ({experiment.about_preset[preset]})" if preset in experiment.about_preset else ""
     title = experiment.title if changes_preset(experiment) else f"{experiment.title}, preset {preset}{about}"
-    tables = [ablation_table(experiment, dataset, every, preset) for dataset in experiment.datasets]
+    body = rows.map(lambda cell: f"{cell:.4g}" if isinstance(cell, float) else str(cell)).replace("nan", "")
+    for name in [column.removesuffix("_low") for column in rows if column.endswith("_low")]:
+        body[name] += " [" + body.pop(f"{name}_low") + ", " + body.pop(f"{name}_high") + "]"
+    table = markdown_table(list(body), body.replace(" [, ]", "—").to_numpy().tolist(), left=3)
     notes = [bullets(experiment.notes)] if experiment.notes else []
-    return markdown_page(f"# {title}", LEGEND, *filter(None, tables), *missing_part(missing), *notes)
+    return markdown_page(f"# {title}", LEGEND, table, *missing_part(missing), *notes)
 
 
-def ablation_rows(
-    experiment: Experiment, dataset: str, every: pd.DataFrame, preset: str
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row for each method and point of a dataset that has runs, and the methods with which all are compared.
+def ablation_frame(experiment: Experiment, every: pd.DataFrame, preset: str) -> pd.DataFrame:
+    """Return a row for each dataset, method and point that has runs.
 
-    A row has scores by seed of each metric, and differences: to the method's first row, then to each rival.
+    It has means and deviations, and differences with their 95 % t intervals: to the method's first row, then to each
+    rival, with the same change or without any.
     """
-    runs, shared, rows = runs_by_point(experiment, dataset, every, preset), shared_options(experiment), []
-    metrics = experiment.metrics_of.get(dataset, experiment.metrics)
-    scores = {key: {metric: by_seed(mine, f"test_{metric}") for metric in metrics} for key, mine in runs.items()}
-    main = {key: of_metric[metrics[0]] for key, of_metric in scores.items()}
-    first = {method: (method, label) for method, label in reversed(runs)}
-    rivals = [method for method, label in runs if not label] or experiment.methods[:1]
-    for (method, label), mine in runs.items():
-        if mine.empty:
-            continue
-        beside = [(rival, label) if (rival, label) in runs else first[rival] for rival in rivals]
-        others = (first[method], *beside)
-        values = main[method, label]
-        pairs = [None if other == (method, label) else paired_or_none(values, main[other]) for other in others]
-        fractions = by_seed(mine, "train_effective_fraction").values()
-        alone = bool(label) and set(mine["options"] + mine["preset"]) == {options_text(shared) + preset}
-        partners = statistics.fmean(fractions) if fractions else None
-        rows.append({"method": method, "changed": label or "the preset", "alone": alone, "pairs": pairs,
-                     "scores": scores[method, label], "n": len(values), "partners": partners})  # fmt: skip
-    return rows, rivals
-
-
-def ablation_table(experiment: Experiment, dataset: str, every: pd.DataFrame, preset: str) -> str:
-    """Return the table of a dataset, or "" where it has no runs."""
-    rows, rivals = ablation_rows(experiment, dataset, every, preset)
-    if not rows:
-        return ""
-    metrics = list(rows[0]["scores"])
-    decimals = decimals_for(v for row in rows for v in row["scores"][metrics[0]].values())
-    body = [
-        [
-            names.method_title(row["method"]), f"**{row['changed']}**" if row["alone"] else row["changed"],
-            str(row["n"]), *(mean_text(of_metric, decimals) for of_metric in row["scores"].values()),
-            *(interval_text(pair, decimals) for pair in row["pairs"]),
-            "—" if row["partners"] is None else f"{row['partners']:.3g}",
-        ]
-        for row in rows
-    ]  # fmt: skip
-    head = [names.dataset_title(dataset), "changed", "n", *map(names.metric_title, metrics), "change"]
-    return markdown_table([*head, *(f"minus {names.method_title(m)}" for m in rivals), "partners"], body)
-
-
-def ablation_csv(experiment: Experiment, every: pd.DataFrame, preset: str) -> str:
-    """Return the rows of all datasets as CSV: means and deviations, and differences with their 95 % t intervals."""
-    lines = []
+    rows = []
     for dataset in experiment.datasets:
-        rows, rivals = ablation_rows(experiment, dataset, every, preset)
-        for row in rows:
-            line = {"dataset": dataset, **{key: row[key] for key in ("method", "changed", "n")}}
-            for metric, values in row["scores"].items():
-                summary = summarise_values(list(values.values()))
-                line |= {f"{metric}_mean": summary.mean, f"{metric}_std": summary.std}
-            for name, pair in zip(("change", *(f"minus_{rival}" for rival in rivals)), row["pairs"], strict=True):
+        runs = runs_by_point(experiment, dataset, every, preset)
+        metrics = experiment.metrics_of.get(dataset, experiment.metrics)
+        main = {key: by_seed(mine, f"test_{metrics[0]}") for key, mine in runs.items()}
+        first = {method: (method, label) for method, label in reversed(runs)}
+        rivals = [method for method, label in runs if not label] or experiment.methods[:1]
+        for (method, label), mine in ((key, mine) for key, mine in runs.items() if len(mine)):
+            values = main[method, label]
+            about = {"dataset": dataset, "method": method, "changed": label or "the preset"}
+            row: dict[str, Any] = {**about, "n": len(values)}
+            for metric in metrics:
+                summary = summarise_values(list(by_seed(mine, f"test_{metric}").values()))
+                row |= {f"{metric}_mean": summary.mean, f"{metric}_std": summary.std}
+            beside = {f"minus_{m}": (m, label) if (m, label) in runs else first[m] for m in rivals}
+            for name, other in {"change": first[method], **beside}.items():
+                pair = None if other == (method, label) else paired_or_none(values, main[other])
                 ends = (pair.mean, pair.low, pair.high) if pair else (None,) * 3
-                line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-            lines.append({**line, "partners": row["partners"]})
-    return pd.DataFrame(lines).to_csv(index=False, lineterminator="\n")
+                row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            fractions = by_seed(mine, "train_effective_fraction").values()
+            rows.append({**row, "partners": statistics.fmean(fractions) if fractions else None})
+    return pd.DataFrame(rows)
 
 
 def find_sweeps(experiment: Experiment, every: pd.DataFrame, preset: str) -> list[Sweep]:
@@ -157,4 +125,6 @@ def published_ablations(results: Path = RESULTS) -> list[tuple[Experiment, str]]
 @writes
 def ablation_files() -> dict[str, str]:
     """Return every ablation that has published runs, as CSV."""
-    return {f"tables/{e.name}_{p}.csv": ablation_csv(e, table_runs(), p) for e, p in published_ablations()}
+    ablations = {(e.name, preset): ablation_frame(e, table_runs(), preset) for e, preset in published_ablations()}
+    to_text = {"index": False, "lineterminator": "\n"}
+    return {f"tables/{name}_{preset}.csv": rows.to_csv(**to_text) for (name, preset), rows in ablations.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,8 +92,3 @@ def value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(value_text, value))
     return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
-
-
-def decimals_for(scores: Iterable[float]) -> int:
-    """Return how many decimals tell scores of this size apart."""
-    return 4 if max(map(abs, scores)) < 0.1 else 3

@@ -1,6 +1,6 @@
 """Points that an experiment changes of its preset: which runs they are, the page, and the sweep of one option."""
 
-import io
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from scripts.records.experiment import Experiment, load_experiment
 from scripts.records.published import write_reports
 from scripts.records.rescored import table_runs
 from scripts.records.run_tables import frame_of
-from scripts.report.ablation import ablation_csv, ablation_page, find_sweeps, published_ablations, runs_by_point
+from scripts.report.ablation import ablation_frame, ablation_page, find_sweeps, published_ablations, runs_by_point
 from tests.scripts.reports import report as plain_report
 from tests.scripts.sweeps import report
 
 ABLATION, GRID = load_experiment("ablation_ood"), load_experiment("ladder")
 BANDWIDTH, ALPHA = load_experiment("figure_bandwidth"), load_experiment("figure_alpha")
+T3 = 4.302652729911275  # 97.5 % quantile of Student's t with 2 degrees of freedom
 SMALL = replace(
     ABLATION, datasets=["skillcraft"], points=[{"label": "preset paper", "options": {}},
     {"label": "scaled on all rows", "options": {"dataset.scaling": "all"}},
@@ -31,10 +32,9 @@ SMALL = replace(
 )  # fmt: skip
 
 
-def rows_of(text: str) -> dict[tuple[str, str], list[str]]:
-    """The cells of each row of a page, by method and what is changed."""
-    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("| ")]
-    return {(row[0], row[1]): row[2:] for row in cells}
+def rows_of(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of an ablation by method and what is changed."""
+    return ablation_frame(experiment, runs, "paper").set_index(["method", "changed"])
 
 
 # ---- points
@@ -123,24 +123,24 @@ def test_changes_are_paired_differences_to_the_methods_first_row() -> None:
         *ablated("cmixup", {"dataset.scaling": "all"}, [5.0, 6.0, 7.0], [7.0, 7.0, 7.0]),
         *ablated("cmixup", {"method.bandwidth": 0.5}, [4.0, 5.0, 6.0], [7.0, 7.0, 7.0]),
     ]
-    runs = frame_of(reports)
-    rows = rows_of(ablation_page(SMALL, runs, "paper", ["NO2: not at hand"]))
-    assert rows["ERM", "**preset paper**"] == ["3", "6.000 ± 1.000", "9.000 ± 1.000", "—", "—", "—"]
-    change = "+0.500 [+0.500, +0.500]"
-    assert rows["ERM", "scaled on all rows"] == ["3", "6.500 ± 1.000", "8.000 ± 0.000", change, "—", "—"]
-    change, minus = "+1.000 [-1.484, +3.484]", "-1.000 [-1.000, -1.000]"
-    assert rows["C-Mixup", "bandwidth 0.5"] == ["3", "5.000 ± 1.000", "7.000 ± 0.000", change, minus, "0.04"]
-    change, minus = "+2.000 [-0.484, +4.484]", "-0.500 [-0.500, -0.500]"  # of ERM with the same change
-    assert rows["C-Mixup", "scaled on all rows"][3:] == [change, minus, "—"]
-    assert ("C-Mixup", "bandwidth 30") not in rows  # never run
-    assert "- NO2: not at hand" in ablation_page(SMALL, runs, "paper", ["NO2: not at hand"])
-    frame = pd.read_csv(io.StringIO(ablation_csv(SMALL, runs, "paper"))).set_index(["method", "changed"])
-    line = frame.loc[("cmixup", "scaled on all rows")]
-    assert line[["n", "rmse_mean", "rmse_std", "worst_rmse_mean"]].tolist() == [3, 6, 1, 7]
-    assert line[["change", "change_low", "minus_erm", "minus_erm_high"]].tolist() == pytest.approx(
-        [2, -0.484, -0.5, -0.5], abs=1e-3
-    )
-    assert frame.loc[("cmixup", "bandwidth 0.5"), "partners"] == pytest.approx(0.04)
+    rows = rows_of(SMALL, frame_of(reports))
+    exact = ["n", "rmse_mean", "rmse_std", "worst_rmse_mean", "worst_rmse_std"]
+    assert rows.loc[("erm", "preset paper"), exact].tolist() == [3, 6, 1, 9, 1]
+    assert rows.loc[("erm", "scaled on all rows"), exact].tolist() == [3, 6.5, 1, 8, 0]
+    assert ("cmixup", "bandwidth 30") not in rows.index  # never run
+    ends = [*(f"{name}{end}" for name in ("change", "minus_erm") for end in ("", "_low", "_high")), "partners"]
+    none, half = math.nan, T3 / math.sqrt(3)
+    want = {
+        ("erm", "preset paper"): [none] * 7, ("erm", "scaled on all rows"): [0.5] * 3 + [none] * 4,
+        ("cmixup", "bandwidth 0.5"): [1, 1 - half, 1 + half, -1, -1, -1, 0.04],
+        # minus ERM with the same change
+        ("cmixup", "scaled on all rows"): [2, 2 - half, 2 + half, -0.5, -0.5, -0.5, none],
+    }  # fmt: skip
+    for key, values in want.items():
+        assert rows.loc[key, ends].astype(float).tolist() == pytest.approx(values, nan_ok=True)
+    page = ablation_page(SMALL, rows.reset_index(), "paper", ["NO2: not at hand"])
+    assert "| 3 | 5 | 1 | 7 | 0 | 1 [-1.484, 3.484] | -1 [-1, -1] | 0.04 |\n" in page
+    assert "- NO2: not at hand" in page
 
 
 def line(method: str, scores: dict[int, float], **changes: Any) -> list[dict[str, Any]]:
@@ -174,20 +174,23 @@ def test_runs_are_grouped_by_value_and_lines_come_from_their_table() -> None:
 
 
 def test_methods_without_points_are_what_the_others_are_compared_with() -> None:
-    rows = rows_of(ablation_page(BANDWIDTH, swept_runs(), "paper"))
-    assert rows["Airfoil", "changed"] == ["n", "RMSE", "change", "minus ERM", "minus Manifold Mixup", "partners"]
-    assert rows["ERM", "the preset"][:2] == ["3", "2.000 ± 0.500"]
-    minus = ["0.000 [-1.242, +1.242]", "0.000 [0.000, 0.000]"]  # of 1 - 1.5, 2 - 2, 3 - 2.5; of 1 - 1, 3 - 3
-    assert rows["C-Mixup", "bandwidth 0.01"] == ["3", "2.000 ± 1.000", "—", *minus, "0.2"]
-    assert rows["C-Mixup", "**bandwidth 1.75**"][2:4] == ["—", "+1.000 [-0.242, +2.242]"]  # no runs at the first
-    assert rows["C-Mixup", "bandwidth 5"] == ["1", "2.000", "—", "—", "—", "0.2"]
+    rows = rows_of(BANDWIDTH, swept_runs())
+    assert rows.loc[("erm", "the preset"), ["n", "rmse_mean", "rmse_std"]].tolist() == [3, 2, 0.5]
+    about = ["n", "rmse_mean", "rmse_std", "change", "partners"]
+    values = rows.loc[("cmixup", "bandwidth 0.01"), about].astype(float).tolist()
+    assert values == pytest.approx([3, 2, 1, math.nan, 0.2], nan_ok=True)
+    minus = rows.loc[("cmixup", "bandwidth 0.01"), ["minus_erm", "minus_erm_high", "minus_manifold_mixup_high"]]
+    assert minus.tolist() == pytest.approx([0, T3 * 0.5 / math.sqrt(3), 0])  # of 1 - 1.5, 2 - 2, 3 - 2.5; 1 - 1, 3 - 3
+    assert rows.loc[("cmixup", "bandwidth 1.75"), "minus_erm"] == 1
+    assert rows["change"].isna().all()  # no runs at the first value
+    assert rows.loc[("cmixup", "bandwidth 5"), "n"] == 1
 
 
 def test_a_run_with_a_further_option_is_at_no_point_and_two_of_one_seed_are_refused() -> None:
     runs, other = swept_runs(), frame_of([{**report(0, 50.0, 0.01), "run": "another/seed=0"}])
-    assert "99.0" not in ablation_page(BANDWIDTH, runs, "paper")
+    assert rows_of(BANDWIDTH, runs)["rmse_mean"].max() == 5
     with pytest.raises(InputError, match=r"seed 0 is there twice.*another"):
-        ablation_page(BANDWIDTH, pd.concat([runs, other]), "paper")
+        rows_of(BANDWIDTH, pd.concat([runs, other]))
 
 
 def test_a_published_sweep_shows_the_layer_that_is_better_on_validation(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_sweep_is_printed_and_written_with_its_lines(tmp_path, monkeypatch, ca
     given = choice(tmp_path, methods=list(experiment.methods))
     reproduce.show_experiment(experiment, given, [report(0, 1.0, 0.1), report(0, 3.0, 1000.0)], ["NO2: not here"])
     text = (tmp_path / "tables" / "figure_bandwidth_paper.md").read_text()
-    assert "| C-Mixup | bandwidth 1000 | 1 | 3.000 | — | — | — | 0.2 |" in text
+    assert "| airfoil | cmixup | bandwidth 1000 | 1 | 3 |" in text
     assert text in capsys.readouterr().out
     assert (tmp_path / "figures" / "figure_bandwidth_paper.png").is_file()
     assert "- NO2: not here" in text

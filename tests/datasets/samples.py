@@ -38,7 +38,7 @@ def put_needed(dataset: type[Dataset], root: Path, monkeypatch: pytest.MonkeyPat
 def write_avi(path: Path, frames: np.ndarray) -> None:
     """Write frames `(T, height, width, 3)` uint8 RGB as a Motion-JPEG AVI of 50 frames a second."""
     count, height, width, _ = frames.shape
-    images = [_jpeg(frame) for frame in frames]
+    images = [as_jpeg(frame) for frame in frames]
     largest = max(map(len, images))
     main = struct.pack("<14I", 20_000, 0, 0, 0x10, count, 0, 1, largest, width, height, 0, 0, 0, 0)
     stream = struct.pack("<4s4sIHHIIIIIIII4H", b"vids", b"MJPG", 0, 0, 0, 0, 1000, 50_000, 0, count, largest, 0, 0,
@@ -54,7 +54,8 @@ def write_avi(path: Path, frames: np.ndarray) -> None:
     path.write_bytes(b"RIFF" + struct.pack("<I", len(body) + 4) + b"AVI " + body)
 
 
-def _jpeg(frame: np.ndarray) -> bytes:
+def as_jpeg(frame: np.ndarray) -> bytes:
+    """Return an image `(height, width, 3)` uint8 as JPEG."""
     stream = io.BytesIO()
     Image.fromarray(frame).save(stream, "JPEG", quality=95)
     return stream.getvalue()

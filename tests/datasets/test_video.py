@@ -15,7 +15,7 @@ from cmixup.data import ManyViews, Sampled
 from cmixup.errors import InputError
 from datasets.common.video.avi import Avi, DamagedVideo
 from datasets.common.video.clips import Clips, ClipSpec, EveryClip, RandomClips, measure_channels
-from tests.datasets.samples import write_avi
+from tests.datasets.samples import as_jpeg, write_avi
 
 # ---- avi
 
@@ -31,17 +31,6 @@ def frames(count: int = 5, seed: int = 0) -> np.ndarray:
     return (slopes[0] * y + slopes[1] * x).astype(np.uint8)
 
 
-def jpegs_of(path: Path) -> list[bytes]:
-    """The JPEG images in a file, found by their chunk's name alone."""
-    content, images, at = path.read_bytes(), [], 0
-    end = content.index(b"idx1")
-    while (at := content.find(b"00dc", at, end)) >= 0:
-        size = struct.unpack("<I", content[at + 4 : at + 8])[0]
-        images.append(content[at + 8 : at + 8 + size])
-        at += 8 + size
-    return images
-
-
 @pytest.fixture
 def video(tmp_path: Path) -> Path:
     path = tmp_path / "a.avi"
@@ -50,13 +39,10 @@ def video(tmp_path: Path) -> Path:
 
 
 def test_frames_are_as_pillow_decodes_them(video: Path) -> None:
-    images = jpegs_of(video)
     read = Avi(video).read(range(5))
-    assert len(Avi(video)) == len(images) == 5
-    assert read.shape == (5, *SIZE, 3)
-    assert read.dtype == np.uint8
-    for frame, image in zip(read, images, strict=True):
-        assert np.array_equal(frame, np.asarray(Image.open(io.BytesIO(image)).convert("RGB")))
+    assert (len(Avi(video)), read.shape, read.dtype) == (5, (5, *SIZE, 3), np.uint8)
+    for frame, image in zip(read, frames(), strict=True):
+        assert np.array_equal(frame, np.asarray(Image.open(io.BytesIO(as_jpeg(image))).convert("RGB")))
 
 
 def test_an_empty_chunk_repeats_the_frame_before(video: Path) -> None:
@@ -97,7 +83,7 @@ def test_another_codec_or_number_of_frames_than_the_header_says_is_refused(video
 
 
 def test_a_damaged_frame_is_named_and_the_others_read(video: Path) -> None:
-    image = jpegs_of(video)[3]
+    image = as_jpeg(frames()[3])
     video.write_bytes(video.read_bytes().replace(image, bytes(len(image))))
     avi = Avi(video)
     assert len(avi.read([0, 1, 2, 4])) == 4
@@ -147,14 +133,14 @@ def test_the_original_clip_spans_63_frames() -> None:
     assert [original.starts(n) for n in (28, 63, 65)] == [2, 2, 3]
 
 
-@pytest.mark.parametrize(("where", "start"), [(0.0, 0), (0.3, 1), (0.5, 3), (0.999, 5)])
-def test_a_fixed_clip_holds_every_second_frame_from_its_start(where: float, start: int) -> None:
-    clips = clips_of(Clips, (10,), where=[where])  # 10 - 4 = 6 starts
-    (clip,) = clips[torch.tensor([0])]
-    assert clip.shape == (3, 3, 4, 4)
-    frames = (clip[0, :, 0, 0] / 3).int()  # that its images show, by the first pixel
-    assert frames.tolist() == [start, start + 2, start + 4]
-    assert torch.equal(clips[torch.tensor([0])][0], clip)
+def test_fixed_clips_hold_every_second_frame_from_their_start_and_a_batch_its_rows() -> None:
+    clips, starts = clips_of(Clips, (10, 10, 10, 10), where=[0.0, 0.3, 0.5, 0.999]), [0, 1, 3, 5]  # of 10 - 4 = 6
+    assert (len(clips), clips.shape) == (4, (4, 3, 3, 4, 4))
+    index = torch.tensor([2, 0, 3, 1, 2])
+    batch = clips[index]
+    assert (batch.dtype, batch.shape) == (torch.float32, (5, 3, 3, 4, 4))
+    frames = (batch[:, 0, :, 0, 0] / 3).int()  # that its images show, by the first pixel
+    assert frames.tolist() == [[starts[row], starts[row] + 2, starts[row] + 4] for row in index]
 
 
 @pytest.mark.parametrize(
@@ -168,17 +154,6 @@ def test_a_short_video_ends_in_zeros_after_normalisation(length: int, start: int
     assert torch.equal(clip[:, :held], whole[:, :held])
     assert (clip[:, held:] == 0).all()
     assert held == 3 or not torch.equal(whole[:, held:], clip[:, held:])
-
-
-def test_a_batch_is_its_rows() -> None:
-    clips = clips_of(Clips, (10, 12, 4), where=[0.2, 0.9, 0.6])
-    index = torch.tensor([2, 0, 2, 1])
-    batch = clips[index]
-    assert batch.dtype == torch.float32
-    for row, clip in zip(index.tolist(), batch, strict=True):
-        assert torch.equal(clip, clips[torch.tensor([row])][0])
-    assert clips.shape == (3, 3, 3, 4, 4)
-    assert len(clips) == 3
 
 
 # ---- training

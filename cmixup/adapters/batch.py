@@ -27,7 +27,7 @@ from cmixup.errors import InputError, check_count, check_flag, format_value
 from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Given, as_labels, check_common
-from cmixup.sampling.sampler import BatchPartnerSampler, SelfPairWarning
+from cmixup.sampling.sampler import SelfPairWarning
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.within import draw_within
 from cmixup.seeding import WorkerStreams
@@ -108,7 +108,7 @@ class CMixup(nn.Module):
     def bandwidth(self) -> float | None:
         """Return s in use, or None where it depends on labels and none has been seen."""
         if self._fitted_to:
-            return self._sampler.bandwidth
+            return self._bandwidth
         return self._given_bandwidth if isinstance(self._given_bandwidth, float) else None
 
     def set_epoch(self, epoch: int) -> None:
@@ -171,8 +171,8 @@ class CMixup(nn.Module):
             raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
         self._look_at(values)
         points = self._coordinates.of("labels", values)
-        partner = draw_within(points, self._sampler.bandwidth, self._streams["partners"], self._coordinates.period)
-        self._warning.check(np.arange(len(partner)), partner, self._sampler.bandwidth, len(partner))
+        partner = draw_within(points, self._bandwidth, self._streams["partners"])
+        self._warning.check(np.arange(len(partner)), partner, self._bandwidth, len(partner))
         lam, device = self.lam.draw(np.array([len(values)]), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), torch.from_numpy(lam).to(device))
 
@@ -239,9 +239,8 @@ class CMixup(nn.Module):
     def _fit(self, values: np.ndarray) -> None:
         """Find coordinates and bandwidth from labels `(N, d)`."""
         self._coordinates = self.space.fit(values)
-        points, period = self._coordinates.of("labels", values), self._coordinates.period
         given = self._given_bandwidth
         if isinstance(given, tuple) and given[0] == "fraction":
             given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
-        self._sampler = BatchPartnerSampler(resolve_bandwidth(points, given, period=period), period=period)
+        self._bandwidth = resolve_bandwidth(self._coordinates.of("labels", values), given)
         self._fitted_to = len(values)

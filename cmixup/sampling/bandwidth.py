@@ -18,7 +18,7 @@ from cmixup.errors import (
     format_value,
 )
 from cmixup.sampling.distance import FAR, Distances, Kernel
-from cmixup.sampling.inputs import Floats, Given, Ints, Labels, as_labels, has_gaps
+from cmixup.sampling.inputs import Given, Ints, Labels, as_labels, has_gaps
 from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
@@ -78,10 +78,10 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
         InputError: an argument cannot be used; the message gives its name and value.
     """
     check_count("seed", seed)
-    data, period = _compared(labels, space)
-    sigma, n = resolve_bandwidth(data, bandwidth, seed=seed, period=period), len(data)
+    data = _compared(labels, space)
+    sigma, n = resolve_bandwidth(data, bandwidth, seed=seed), len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
-    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma), period).statistics(anchors).T
+    mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma)).statistics(anchors).T
     fraction = float(np.median(mass**2 / squares)) / n
     to_self, ties = float(np.median(1 / mass)), float(np.median(equal / mass))
     return BandwidthReport(
@@ -157,22 +157,17 @@ def parse_bandwidth(bandwidth: Bandwidth) -> float | tuple[str, float]:
     return check_bandwidth(bandwidth)
 
 
-def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, period: Floats | None = None) -> float:
+def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> float:
     """Turn a bandwidth of any form that `parse_bandwidth` allows into a number in label units.
 
-    A number is returned without looking at the labels. `seed` is that of `bandwidth_for_fraction`, `period` that of
-    `cmixup.sampling.distance.pair_distance`.
+    A number is returned without looking at the labels. `seed` is that of `bandwidth_for_fraction`.
     """
     parsed = parse_bandwidth(bandwidth)
     if isinstance(parsed, float):
         return parsed
     form, value = parsed
     if form == "fraction":
-        return _search(as_labels("labels", labels, gaps=True), value, seed, period)
-    if period is not None:
-        raise InputError(
-            f'bandwidth must be a number, "auto" or ("fraction", f) on a circle, got {format_value(bandwidth)}'
-        )
+        return _search(as_labels("labels", labels, gaps=True), value, seed)
     if form == "median":
         return float(np.sqrt(value * median_squared_distance(labels, seed=seed)))
     values = as_labels("labels", labels, gaps=True)
@@ -196,23 +191,21 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, spa
         The bandwidth in label units, to one part in ten thousand. Labels nearer than `MIN_BANDWIDTH` count as equal.
     """
     parse_bandwidth(("fraction", fraction))  # refuses a bad value before any work
-    data, period = _compared(labels, space)
-    return _search(data, float(fraction), check_count("seed", seed), period)
+    return _search(_compared(labels, space), float(fraction), check_count("seed", seed))
 
 
-def _compared(labels: Given, space: LabelSpace | None) -> tuple[Labels, Floats | None]:
-    """Return the labels as they are compared, and their periods."""
+def _compared(labels: Given, space: LabelSpace | None) -> Labels:
+    """Return the labels as they are compared."""
     checked = as_labels("labels", labels, gaps=True)
-    coordinates = as_space(space).fit(checked)
-    return coordinates.of("labels", checked), coordinates.period
+    return as_space(space).fit(checked).of("labels", checked)
 
 
-def _search(data: Labels, fraction: float, seed: int, period: Floats | None) -> float:
+def _search(data: Labels, fraction: float, seed: int) -> float:
     """Return the result of `bandwidth_for_fraction`, for checked labels."""
     rng = np.random.default_rng(seed)
     sample = np.asarray(data[_standing_for(data, MAX_SEARCH_LABELS, rng)], dtype=np.float64)
     anchors = _standing_for(sample, MAX_SEARCH_DISTANCES // len(sample), rng)
-    rows = Distances(sample, None, period)
+    rows = Distances(sample)
     distance = rows.to(rows.at(anchors), 0, len(sample))
     distance[distance < MIN_BANDWIDTH] = 0.0
     longest = float(distance[distance < FAR].max())

@@ -3,11 +3,6 @@
 A training draws a partner for every row in each epoch, so a set-up is spread over `EPOCHS`. Algorithms of accept/reject
 are tried on a pilot: a mean acceptance does not tell their cost, because rows in the tails are refused for
 `round_limit` rounds and then read all labels.
-
-Labels that go round a circle are drawn by proposals on the chord. With radius R = P / 2 pi, a label y of period P is
-the point (R cos, R sin)(y / R) of the plane. A chord is never longer than its arc, so the kernel of the chord is an
-envelope of the kernel of the arc: any algorithm proposes j on the chords, and j is kept with probability
-K(arc) / K(chord). Outputs that do not go round stay as they are.
 """
 
 from collections.abc import Callable
@@ -16,10 +11,10 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.sampling.cells import Cells, KDCells, bytes_needed, n_leaves
-from cmixup.sampling.distance import Kernel, pair_distance
-from cmixup.sampling.inputs import Floats, Ints, Labels, has_gaps
+from cmixup.sampling.distance import Kernel
+from cmixup.sampling.inputs import Ints, Labels, has_gaps
 from cmixup.sampling.stored_rows import SparseRows, n_stored
-from cmixup.sampling.stream import Rejection, Round, SamplingAlgorithm, StreamedSampler, UniformRejection, round_limit
+from cmixup.sampling.stream import Round, SamplingAlgorithm, StreamedSampler, UniformRejection, round_limit
 
 ALGORITHMS = ("auto", "cells", "uniform", "kd", "sparse", "rows")
 #: 1 GiB: lets 11,500 rows keep their cumulative rows whole.
@@ -39,20 +34,11 @@ SPARSE_SECONDS_A_PAIR, SPARSE_SECONDS_A_DRAW = 27e-9, 250e-9
 PREFERRED = 1.4
 
 
-def choose(
-    labels: Labels, kernel: Kernel, name: str, budget: int, period: Floats | None = None
-) -> tuple[SamplingAlgorithm, str]:
+def choose(labels: Labels, kernel: Kernel, name: str, budget: int) -> tuple[SamplingAlgorithm, str]:
     """Return the sampling algorithm `name`, "auto" for the one that is expected to cost least, and the reason in words.
 
     Its tables take at most `budget` bytes.
     """
-    if period is not None and has_gaps(labels):
-        return StreamedSampler(labels, kernel, period), "circular labels with gaps"
-    if period is not None:
-        chords = _on_circles(labels, period)
-        proposing, reason = choose(chords, kernel, name, budget)
-        circular = Circular(labels, kernel, period, chords, proposing)
-        return circular, f"circular labels, proposals on the chord; {reason}"
     if name != "auto":
         return _build(labels, kernel, name, budget), "as given"
     if labels.ndim == 1:
@@ -122,32 +108,3 @@ def expected_seconds(
             weight *= len(rows) / PILOT_KEPT
             rows = rng.choice(rows, size=PILOT_KEPT, replace=False)
     return EPOCHS * (proposals * a_proposal + rounds * SECONDS_A_ROUND + weight * len(rows) * a_row)
-
-
-class Circular(Rejection):
-    """Exact partner draws for labels with outputs that go round a circle, see the head of this file."""
-
-    def __init__(
-        self, labels: Labels, kernel: Kernel, period: Floats, chords: Floats, proposing: SamplingAlgorithm
-    ) -> None:
-        super().__init__(labels, kernel, period)
-        self._chords, self._proposing, self.name = chords, proposing, proposing.name
-
-    def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:
-        """Propose by the chords, and refuse by the arcs."""
-        proposal = self._proposing.draw(anchors, rng)
-        arc = self.distances.between(proposal, anchors)
-        chord = pair_distance(self._chords[proposal], self._chords[anchors], self._chords.shape[1])
-        return proposal, rng.standard_exponential(len(anchors)) < self.kernel.excess(arc, chord)
-
-
-def _on_circles(labels: Labels, period: Floats) -> Floats:
-    """Return labels (N,) or (N, d) with the columns R cos and R sin in the place of each circular output."""
-    columns = []
-    for column, length in zip(labels.reshape(len(labels), -1).astype(np.float64).T, period, strict=True):
-        if length == 0:
-            columns.append(column)
-        else:
-            radius = length / (2 * np.pi)
-            columns += [radius * np.cos(column / radius), radius * np.sin(column / radius)]
-    return np.stack(columns, axis=1)

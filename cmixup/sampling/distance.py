@@ -44,21 +44,16 @@ class Kernel:
         return excess
 
 
-def pair_distance(a: Labels, b: Floats, d: int, period: Floats | None = None, *, gaps: bool = False) -> Floats:
+def pair_distance(a: Labels, b: Floats, d: int, *, gaps: bool = False) -> Floats:
     """Return the distances (...) float64 of `a` and `b`, (..., d) each or, with d = 1, (...); broadcasts.
 
     Args:
         a, b: labels.
         d: number of outputs.
-        period: (d,) the length of the circle that an output in [0, period) goes round, 0 for one that does not.
         gaps: whether NaN stands for a missing output. The mean square of the c differences in outputs that both have is
             then taken for all: sqrt(d / c * sum), as scikit-learn's `nan_euclidean_distances` does; `FAR` for c = 0.
     """
     difference: Floats = np.subtract(a, b)
-    if period is not None:
-        turns = np.zeros_like(difference)
-        np.divide(difference, period, out=turns, where=period > 0)
-        difference -= np.rint(turns, out=turns) * period
     if d == 1:
         return np.abs(difference, out=difference)  # whose square could underflow
     if gaps:
@@ -80,12 +75,12 @@ class Distances:
     Without a kernel, differences are used throughout.
     """
 
-    def __init__(self, labels: Labels, kernel: Kernel | None = None, period: Floats | None = None) -> None:
-        self.labels, self.period = labels, period
+    def __init__(self, labels: Labels, kernel: Kernel | None = None) -> None:
+        self.labels = labels
         self.d = 1 if labels.ndim == 1 else int(labels.shape[1])
         self.gaps = has_gaps(labels)
         smooth = kernel is not None and kernel.bandwidth > 0
-        self._product = self.d > 3 and smooth and period is None and not self.gaps
+        self._product = self.d > 3 and smooth and not self.gaps
         self._max_squared_norm = 0.0
         if kernel is not None and self._product:
             squared_bandwidth = kernel.bandwidth * kernel.bandwidth  # infinite above 1e154, where ** would raise
@@ -107,7 +102,7 @@ class Distances:
 
     def between(self, first: Ints, second: Ints) -> Floats:
         """Return the distance of label first[b] and label second[b] for each b, (B,) float64."""
-        return pair_distance(self.at(first), self.at(second), self.d, self.period, gaps=self.gaps)
+        return pair_distance(self.at(first), self.at(second), self.d, gaps=self.gaps)
 
     def to(self, points: Floats, start: int, stop: int, anchors: Ints | None = None) -> Floats:
         """Return the distances (B, stop - start) float64 from points (B,) or (B, d) to labels start..stop-1.
@@ -116,7 +111,7 @@ class Distances:
         """
         block = self._read(start, stop)
         if self.d == 1:
-            return pair_distance(points[:, None], block, 1, self.period)
+            return pair_distance(points[:, None], block, 1)
         if self._product:
             centred = points - self._centre
             squared_norms = _squared_norm(centred)
@@ -125,7 +120,7 @@ class Distances:
         rows = max(1, COORDINATES_PER_BLOCK // block.size)
         return np.concatenate(
             [
-                pair_distance(points[r : r + rows, None, :], block, self.d, self.period, gaps=self.gaps)
+                pair_distance(points[r : r + rows, None, :], block, self.d, gaps=self.gaps)
                 for r in range(0, len(points), rows)
             ]
         )

@@ -23,12 +23,11 @@ from cmixup.sampling.inputs import (
     has_gaps,
     numpy_rng,
 )
-from cmixup.sampling.space import LabelSpace, as_space, positive_numbers
+from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
 #: So many rows are drawn before it is said that each was its own partner.
 WATCHED = 64
-SMALLEST_PERIOD = 1e-150  # labels over it must not overflow
 
 
 class PartnerSampler:
@@ -73,12 +72,11 @@ class PartnerSampler:
         checked = copied_numpy(checked) if isinstance(labels, Tensor) else checked
         check_common("labels", checked)
         self._coordinates = as_space(space).fit(checked)
-        period = self._coordinates.period
         data = self._coordinates.of("labels", checked)
-        self.bandwidth = resolve_bandwidth(data, bandwidth, period=period)
+        self.bandwidth = resolve_bandwidth(data, bandwidth)
         kernel = Kernel(self.bandwidth)
-        self._streamed = StreamedSampler(data, kernel, period)
-        self._algorithm, self.reason = choose(data, kernel, method, budget, period)
+        self._streamed = StreamedSampler(data, kernel)
+        self._algorithm, self.reason = choose(data, kernel, method, budget)
         self.method = self._algorithm.name
         self._labels = data
         self._kind = labels.new_empty(0) if isinstance(labels, Tensor) else data[:0]  # partners are of its kind
@@ -133,18 +131,14 @@ class BatchPartnerSampler:
     Args:
         bandwidth: s in label units, 0 and infinity allowed.
         candidates: "b2" as in the paper, or "b1+b2" as in the released code (an anchor may draw itself).
-        period: (d,) lengths of the circles that outputs go round, 0 for those that do not; labels lie in [0, period).
 
     Raises:
         InputError: an argument cannot be used; the message gives its name and value.
     """
 
-    def __init__(self, bandwidth: float, *, candidates: str = "b2", period: Floats | None = None) -> None:
+    def __init__(self, bandwidth: float, *, candidates: str = "b2") -> None:
         self.bandwidth = check_bandwidth(bandwidth)
         self.candidates = check_choice("candidates", candidates, ("b2", "b1+b2"))
-        self._period = None if period is None else positive_numbers("period", period, zero=True)
-        if self._period is not None and ((self._period > 0) & (self._period < SMALLEST_PERIOD)).any():
-            raise InputError(f"period must be 0 or at least {SMALLEST_PERIOD:g}, got {float(self._period.min())!r}")
 
     def probabilities(self, first: Given, second: Given) -> Any:
         """Return the exact rows P over the candidates, `second` or [first; second].
@@ -184,13 +178,11 @@ class BatchPartnerSampler:
         d, other = (points.shape[1] if points.ndim > 1 else 1 for points in (anchors, pool))
         if d != other:
             raise InputError(f"first and second must have as many outputs, got {d} and {other}")
-        if self._period is not None and self._period.size not in (1, d):
-            raise InputError(f"period must be one number or {d} as the labels, got {self._period.size}")
         if self.candidates == "b1+b2":
             pool = np.concatenate([anchors, pool])
         gaps = has_gaps(anchors) or has_gaps(pool)
         kernel = Kernel(min(self.bandwidth, WIDEST) if gaps else self.bandwidth)
-        distance = pair_distance(anchors[:, None], pool[None], d, self._period, gaps=gaps)
+        distance = pair_distance(anchors[:, None], pool[None], d, gaps=gaps)
         return np.exp(-kernel.excess(distance, distance.min(axis=1, keepdims=True)))
 
 

@@ -15,14 +15,16 @@ from cmixup.sampling.inputs import MAX_LABEL, Floats, Labels, has_gaps, to_numpy
 class LabelSpace:
     """Says how labels are compared. The labels that are mixed stay as they are.
 
-    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2). The gap of an output is its difference, the shorter
-    way round its circle, or the difference of its ranks. A bandwidth is in units of this distance.
+    The distance of two labels is sqrt(sum_c (gap_c / scale_c)^2). The gap of an output is its difference, the
+    difference of its ranks, or the chord between two points of its circle (of one circle the kernel is von Mises'). A
+    chord is 1 % shorter than the way round for a gap of a twelfth of the period. A bandwidth is in units of this
+    distance.
 
     Args:
         scale: divisor of each output: a number, (d,) numbers above 0, or "std" for the standard deviation of
             each (constant outputs are left as they are). None leaves the outputs in their own units.
         period: the length of the circle that an output goes round (360 for degrees): a number for all outputs, or (d,)
-            with None or 0 for those that do not go round. Labels are taken modulo the period.
+            with None or 0 for those that do not go round. Among labels with gaps a circle counts as two outputs.
         ranks: whether outputs are replaced by their ranks, (mean rank of equal values - 1/2) / N, in (0, 1). Labels
             outside the data are placed by linear interpolation.
 
@@ -57,24 +59,18 @@ class LabelSpace:
         """Return the map from labels (N,) or (N, d), which are checked, to coordinates."""
         d = 1 if labels.ndim == 1 else int(labels.shape[1])
         values = labels.reshape(len(labels), d)
-        scale: Floats | None
+        if self.scale is None and self.period is None and not self.ranks:
+            return Coordinates(d)
         if isinstance(self.scale, str):
             of = np.nanstd if has_gaps(values) else np.std
             deviation = of(values, axis=0, dtype=np.float64)
             low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
             scale = np.where(varies(low, high, len(values)), deviation, 1.0)
         else:
-            scale = _per_output("scale", self.scale, d)
-        period = _per_output("period", self.period, d)
-        tables = [_rank_table(column) for column in values.T] if self.ranks else None
-        if period is not None and not period.any():
-            period = None
-        if period is not None and scale is not None:
-            with np.errstate(over="ignore"):
-                longest = float((period / scale).max())
-            if longest > MAX_LABEL:
-                raise InputError(f"period divided by scale must be within +-{MAX_LABEL:g}, got {longest!r}")
-        return Coordinates(d, scale, period, tables)
+            scale = _per_output("scale", self.scale, d, 1.0)
+        period = _per_output("period", self.period, d, 0.0)
+        scale = np.concatenate([scale, scale[period > 0]])
+        return Coordinates(d, scale, period, [_rank_table(column) for column in values.T] if self.ranks else None)
 
     def __repr__(self) -> str:
         scale, period = (v.tolist() if isinstance(v, np.ndarray) else v for v in (self.scale, self.period))
@@ -86,34 +82,33 @@ class Coordinates:
     """A fitted `LabelSpace`."""
 
     d: int  # number of outputs
-    scale: Floats | None  # (d,), or None for 1
-    turn: Floats | None  # (d,) periods in label units, 0 for outputs that do not go round; None if none does
-    tables: list[tuple[Floats, Floats]] | None  # for ranks, each output's different values and their ranks
-
-    @property
-    def period(self) -> Floats | None:
-        """Return the periods (d,) float64 in units of the distance, 0 for outputs that do not go round."""
-        return self.turn if self.turn is None or self.scale is None else self.turn / self.scale
+    scale: Floats | None = None  # of every coordinate; None leaves labels as they are
+    period: Floats | None = None  # (d,) in label units, 0 for outputs that do not go round
+    tables: list[tuple[Floats, Floats]] | None = None  # for ranks, each output's different values and their ranks
 
     def of(self, name: str, labels: Labels) -> Labels:
-        """Return coordinates, (N,) or (N, d), of labels; raise `InputError` if they are too large for distances."""
-        if self.scale is None and self.turn is None and self.tables is None:
+        """Return coordinates (N,) or (N, c) of labels (N,) or (N, d); c is d and one more for each circle.
+
+        `InputError` is raised if they are too large for distances.
+        """
+        if self.scale is None or self.period is None:
             return labels
         values = labels.astype(np.float64).reshape(len(labels), self.d)
-        if self.turn is not None:
-            circular = self.turn > 0
-            values[:, circular] = np.mod(values[:, circular], self.turn[circular])
-            values[:, circular] %= self.turn[circular]  # rounding can leave the period itself, which is 0
         if self.tables is not None:
             values = np.stack([np.interp(v, *t) for v, t in zip(values.T, self.tables, strict=True)], axis=1)
-        if self.scale is not None:
-            with np.errstate(over="ignore"):
-                values /= self.scale
-            if (np.abs(values) > MAX_LABEL).any():
-                raise InputError(
-                    f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.nanmax(np.abs(values))!r}"
-                )
-        return values[:, 0] if labels.ndim == 1 else values
+        circular = self.period > 0
+        length = self.period[circular]
+        turn = np.mod(values[:, circular], length)
+        turn = 2 * np.pi * (np.mod(turn, length) / length)  # rounding can leave the period itself, which is 0
+        values[:, circular] = length / (2 * np.pi) * np.cos(turn)
+        values = np.concatenate([values, length / (2 * np.pi) * np.sin(turn)], axis=1)
+        with np.errstate(over="ignore"):
+            values /= self.scale
+        if (np.abs(values) > MAX_LABEL).any():
+            raise InputError(
+                f"{name} divided by scale must be within +-{MAX_LABEL:g}, got {np.nanmax(np.abs(values))!r}"
+            )
+        return values[:, 0] if labels.ndim == values.shape[1] == 1 else values
 
 
 def as_space(space: LabelSpace | None) -> LabelSpace:
@@ -140,12 +135,10 @@ def positive_numbers(name: str, given: Any, *, zero: bool = False) -> Floats:
     return numbers
 
 
-def _per_output(name: str, given: Floats | None, d: int) -> Floats | None:
-    if given is None:
-        return None
-    if given.ndim == 1 and len(given) != d:
+def _per_output(name: str, given: Floats | None, d: int, default: float) -> Floats:
+    if given is not None and given.ndim == 1 and len(given) != d:
         raise InputError(f"{name} must be one number or {d}, one for each output, got {len(given)}")
-    return np.broadcast_to(given, (d,)).copy()
+    return np.broadcast_to(default if given is None else given, (d,))
 
 
 def _rank_table(column: NDArray[Any]) -> tuple[Floats, Floats]:

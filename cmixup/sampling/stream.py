@@ -58,13 +58,13 @@ class SamplingAlgorithm(ABC):
 class StreamedSampler(SamplingAlgorithm):
     """Exact partner draws that stream the rows of the anchors; a draw takes time O(B N d), and there is no set-up.
 
-    Labels (N,) or (N, d) are float32 or float64, possibly a memory map; `period` is that of `pair_distance`.
+    Labels (N,) or (N, d) are float32 or float64, possibly a memory map.
     """
 
     name = "rows"
 
-    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
-        self.distances = Distances(labels, kernel, period)
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
+        self.distances = Distances(labels, kernel)
         if self.distances.gaps:
             kernel = replace(kernel, bandwidth=min(kernel.bandwidth, WIDEST))
         self.labels, self.kernel = labels, kernel
@@ -147,8 +147,8 @@ class Rejection(SamplingAlgorithm):
 
     at_once = 1 << 20
 
-    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
-        self._streamed = StreamedSampler(labels, kernel, period)
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
+        self._streamed = StreamedSampler(labels, kernel)
         self.labels, self.kernel, self.distances = labels, self._streamed.kernel, self._streamed.distances
 
     def draw(self, anchors: Ints, rng: np.random.Generator) -> Ints:
@@ -183,8 +183,8 @@ class UniformRejection(Rejection):
 
     name = "uniform"
 
-    def __init__(self, labels: Labels, kernel: Kernel, period: Floats | None = None) -> None:
-        super().__init__(labels, kernel, period)
+    def __init__(self, labels: Labels, kernel: Kernel) -> None:
+        super().__init__(labels, kernel)
         self.at_once = max(1, COORDINATES_PER_CHUNK // self.distances.d)
 
     def propose(self, anchors: Ints, rng: np.random.Generator) -> Round:

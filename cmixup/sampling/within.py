@@ -21,7 +21,7 @@ SMALL = 2048  # up to so many weights NumPy finds partners sooner than PyTorch d
 WEIGHTS_AT_ONCE = 1 << 17  # 1 MiB, which the cache of a core holds
 
 
-def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator, period: Floats | None = None) -> Ints:
+def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator) -> Ints:
     """Return a partner (B,) int64 for every row of checked labels (B, d) float64, from all B.
 
     Rounds of rejection are played as long as one more is expected to cost less than the rows that it saves; rows that
@@ -29,12 +29,12 @@ def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator, peri
     """
     n, d = labels.shape
     points = labels[:, 0] if d == 1 else labels
-    if d == 1 and period is None and n >= SORTED_FROM:
+    if d == 1 and n >= SORTED_FROM:
         return Cells(points, Kernel(bandwidth), DEFAULT_BUDGET_BYTES).draw(np.arange(n), rng)
-    exponents = _exponents(labels, bandwidth, period)
+    exponents = _exponents(labels, bandwidth)
     if n < REJECTION_FROM:
         return _chosen(exponents(slice(None)), rng)
-    proposing = UniformRejection(points, Kernel(bandwidth), period)
+    proposing = UniformRejection(points, Kernel(bandwidth))
     partners, pending, saved = np.empty(n, dtype=np.int64), np.arange(n), n
     while saved * n > WEIGHTS_A_ROUND + WEIGHTS_A_ROW * len(pending):
         partners[pending], refused = proposing.propose(pending, rng)
@@ -46,9 +46,9 @@ def draw_within(labels: Labels, bandwidth: float, rng: np.random.Generator, peri
     return partners
 
 
-def _exponents(labels: Labels, bandwidth: float, period: Floats | None) -> Callable[[Ints | slice], Floats]:
+def _exponents(labels: Labels, bandwidth: float) -> Callable[[Ints | slice], Floats]:
     """Return the function from A of the B labels (B, d) to their negative energies (A, B); 0 is the most."""
-    if period is None and bandwidth > 0:
+    if bandwidth > 0:
         scaled = (labels - labels[0]) / bandwidth
         energy = 0.5 * np.einsum("nd,nd->n", scaled, scaled)
 
@@ -62,9 +62,7 @@ def _exponents(labels: Labels, bandwidth: float, period: Floats | None) -> Calla
             return by_product
     points, gaps = np.asarray(labels[:, 0] if labels.shape[1] == 1 else labels, dtype=np.float64), has_gaps(labels)
     kernel = Kernel(min(bandwidth, WIDEST) if gaps else bandwidth)
-    return lambda anchors: (
-        -kernel.excess(pair_distance(points[anchors, None], points, points[0].size, period, gaps=gaps), 0.0)
-    )
+    return lambda anchors: -kernel.excess(pair_distance(points[anchors, None], points, points[0].size, gaps=gaps), 0.0)
 
 
 def _chosen(exponent: Floats, rng: np.random.Generator) -> Ints:

@@ -123,7 +123,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "batches: epoch": (lambda: PairBatchSampler(pairs(), 2).set_epoch(-1), "epoch must be a whole number"),
     # LabelSpace
     "space: scale 0": (lambda: LabelSpace(scale=[1, 0]), "scale must be a number or a sequence of numbers above 0"),
+    "space: period a text": (lambda: LabelSpace(period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
     "space: period negative": (lambda: LabelSpace(period=-360), "period must be"),
+    "space: periods of other outputs": (lambda: PartnerSampler(Y, 1.0, space=LabelSpace(period=[360, None])),
+     "period must be one number or 1, one for each output, got 2"),
     "space: ranks of a circle": (lambda: LabelSpace(period=360, ranks=True), "ranks and period do not go together"),
     "space: std of ranks": (lambda: LabelSpace("std", ranks=True), "neither ranks nor period"),
     "space: scales of other outputs": (lambda: PartnerSampler(X, 1.0, space=LabelSpace(scale=[1, 2])),
@@ -149,10 +152,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
      "sparse needs 2000 .*memory_budget=10"),
     "diagnose: fraction above 1": (lambda: bandwidth_for_fraction(Y, 20), "fraction must be .* got 20"),
     "batch sampler: auto": (lambda: BatchPartnerSampler("auto"), "bandwidth must be a number, got 'auto'"),  # type: ignore[arg-type]
-    "batch sampler: period": (lambda: BatchPartnerSampler(1.0, period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
-    "batch sampler: periods of other outputs": (
-        lambda: BatchPartnerSampler(1.0, period=np.ones(2)).draw(Y.numpy(), Y.numpy(), np.random.default_rng(0)),
-        "period must be one number or 1 as the labels, got 2"),
     "batch sampler: other outputs": (lambda: BatchPartnerSampler(1.0).draw(Y, X, np.random.default_rng(0)),
      "first and second must have as many outputs"),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from cmixup.sampling.sampler import BatchPartnerSampler
 from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import UniformRejection
 from cmixup.training.losses import known_squared_error, squared_error
+from tests.sampling.test_space import chord
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
@@ -84,7 +85,7 @@ def test_spaces_compare_what_is_there() -> None:
         assert np.isnan(rank[~known]).all()
     angles = np.array([[1.0, 5.0], [359.0, np.nan], [np.nan, 7.0]])
     circular = PartnerSampler(angles, 10.0, space=LabelSpace(period=(360, None)))
-    weight = np.exp(-2 * 2.0**2 / 200)  # two degrees in one of two outputs
+    weight = np.exp(-3 / 2 * chord(2, 360) ** 2 / 200)  # two degrees, in two of three coordinates
     np.testing.assert_allclose(circular.probabilities(1), [weight / (1 + weight), 1 / (1 + weight), 0])
 
 

@@ -29,9 +29,9 @@ from scripts.records import names
 from scripts.records.csv_rows import to_csv
 from scripts.records.run_tables import Row, by_seed, frame_of
 from scripts.report.rendering import to_png
-from scripts.report.result_table import markdown_page, markdown_table, mean_text
+from scripts.report.result_table import markdown_page, markdown_table, summary_text
 from scripts.report.sweep import ERM, Point, Sweep, sweep_points, value_text
-from scripts.report.sweep_figure import draw_panels
+from scripts.report.sweep_figure import draw_sweeps
 from scripts.stats.intervals import interval_text, paired_or_none, summarise_values
 
 WHOLE = ("dataset", "model", "method", "preset", "experiment")  # what a report names beside its options
@@ -127,7 +127,8 @@ def collected_page(groups: Sequence[Sweep]) -> str:
         for p in group.points:
             mark, value = "**{}**" if p == best else "{}", value_text(p.value).replace("|", r"\|")
             change = paired_or_none(p.scores, p.erm) if p.erm != p.scores else None
-            rows.append([mark.format(value), str(len(p.scores)), mark.format(mean_text(p.scores, decimals)),
+            mean = summary_text(summarise_values(list(p.scores.values())), decimals)
+            rows.append([mark.format(value), str(len(p.scores)), mark.format(mean),
                          interval_text(change, decimals), f"{p.on_val:.{decimals}f}"])  # fmt: skip
         head = [group.option, "n", f"test {metric}", "minus ERM", f"val {metric}"]
         parts += [f"## {group.title}", markdown_table(head, rows)]
@@ -163,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             narrowed_runs(frame_of(reports), "dataset", dataset), over, given.get("metric", ""), method
         )
         stem = re.sub(r"[^\w.+-]", "_", "-".join(filter(None, [dataset, method, over])))
-        plot = to_png(draw_panels(groups, over, method or "mean"))
+        plot = to_png(draw_sweeps(groups, method or "mean"))
         made: dict[str, str | bytes] = {".md": collected_page(groups), ".csv": to_rows(groups), ".png": plot}
         for suffix, content in made.items():
             write_atomically(Path(given.out, "collected", f"{stem}{suffix}"), content)

@@ -117,18 +117,13 @@ def _interval_text(values: pd.Series, clusters: Iterable[Hashable], sign: str = 
     return f"[{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval else "—"
 
 
-def saved_frames(results: Path) -> dict[tuple[str, str], pd.DataFrame]:
-    """Return every file of task errors by dataset and preset."""
-    paths = {path.stem.rpartition("_"): path for path in sorted((results / FOLDER).glob("*.csv"))}
-    return {(dataset, preset): pd.read_csv(path) for (dataset, _, preset), path in paths.items()}
-
-
 @writes
 def render_tables(results: Path = RESULTS) -> dict[str, str]:
     """Return the tables that the files of task errors give, by their paths below results/."""
+    paths = {path.stem.rpartition("_"): path for path in sorted((results / FOLDER).glob("*.csv"))}
     return {
-        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": paired_table(frame, dataset, preset)
-        for (dataset, preset), frame in saved_frames(results).items()
+        f"tables/{EXPERIMENT}_paired_{dataset}_{preset}.md": paired_table(pd.read_csv(path), dataset, preset)
+        for (dataset, _, preset), path in paths.items()
     }
 
 

@@ -138,15 +138,10 @@ class Evidence:
                 found += [({**cell, "layer": layer}, sample) for _, layer in kinds if sample]
         return found
 
-    def gain(self, experiment: str, dataset: str, preset: str, method: str, base: str = "erm", *,
-             options: Query | None = None, metric: str = "rmse") -> Interval:  # fmt: skip
-        """Return a method minus another one under the same preset and options; see `minus`."""
-        plan = experiment_of(experiment)
-        first, second = (
-            self.runs(recorded_under(plan, one, dataset), dataset, preset, one, options, metric=metric)
-            for one in (method, base)
-        )
-        return minus(first, second)
+    def gain(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None) -> Interval:
+        """Return a method minus ERM under the same preset and options; see `minus`."""
+        places = [(recorded_under(experiment_of(experiment), one, dataset), one) for one in (method, "erm")]
+        return minus(*(self.runs(place, dataset, preset, one, options) for place, one in places))
 
     def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
         """Return what the paper prints."""

@@ -139,11 +139,6 @@ def summary_text(summary: Summary | None, decimals: int) -> str:
     return f"{summary.mean:.{decimals}f}" + ("" if math.isnan(summary.std) else f" ± {summary.std:.{decimals}f}")
 
 
-def mean_text(values: Mapping[int, float], decimals: int = 3) -> str:
-    """Return `summary_text` of values by seed."""
-    return summary_text(summarise_values(list(values.values())) if values else None, decimals)
-
-
 def table_page(*tables: ResultTable, linked: bool = False) -> str:
     """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 

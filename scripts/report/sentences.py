@@ -25,19 +25,14 @@ def rival_numbers(e: Evidence, model: str, part: str = RESERVE, base: str = BASE
     fits = frame[frame["part"] == part].pivot_table(["log_error", "seconds"], ["table", "split"], "model")
     differences = (fits["log_error"][model] - fits["log_error"][base]).dropna()
     below = (differences.groupby("table").mean() < 0).sum()
-    return fits["seconds"][model].median(), in_percent(over_tables(differences)), below
+    return fits["seconds"][model].median(), percent_change(differences), below
 
 
-def over_tables(differences: pd.Series) -> Interval:
-    """Return the mean and the interval over tables of differences on several splits of each."""
+def percent_change(differences: pd.Series) -> Interval:
+    """Return the mean over tables, in percent, and its interval, of log ratios on several splits of each."""
     means = differences.groupby("table").mean().to_list()
-    interval = clustered_interval(means, range(len(means)))
-    assert interval
-    return interval
-
-
-def in_percent(d: Interval) -> Interval:
-    """Return an interval of log ratios in percent."""
+    d = clustered_interval(means, range(len(means)))
+    assert d
     mean, low, high = (100 * math.expm1(end) for end in (d.mean, d.low, d.high))
     return Interval(mean, low, high, d.n)
 
@@ -53,7 +48,7 @@ def blended_with() -> dict[str, dict[str, str]]:
     fits = frame.pivot_table("log_error", ["part", "model", "table"], "fits")
     changes = (fits["3"] - fits["alone"]).dropna().loc["chosen_on"]
     for model, name in {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "ridge regression"}.items():
-        change = in_percent(over_tables(changes[model]))
+        change = percent_change(changes[model])
         body.append([name, f"{change.n} seen", interval_text(change, 1)])
     return {SCIKIT_LEARN: {"blend": markdown_table(("model", "tables", "change, %"), body, left=2)}}
 

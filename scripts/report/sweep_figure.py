@@ -60,8 +60,10 @@ def make_panel(points: Sequence[Point], lines: Mapping[str, Mapping[int, float]]
     return Panel(x, ticks, paired, less, paired=True)
 
 
-def draw_panels(sweeps: Sequence[Sweep], xlabel: str, method: str) -> Figure:
-    """Draw a panel a sweep, with its title and finding, and `method`, the swept one, in its colour."""
+def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
+    """Draw a panel a sweep over one option, with its title, and `method`, the swept one, in its colour."""
+    option = sweeps[0].option.rpartition(".")[2]
+    xlabel = f"{option}, in units of the label" if option == "bandwidth" else option
     across = len(sweeps) if len(sweeps) < 4 else 2
     down = math.ceil(len(sweeps) / across)
     figure, axes = new_subplots(down, across, (5.6 * across, 1.0 + 3.2 * down))
@@ -109,12 +111,6 @@ def _draw_panel(axis: Any, shows: Panel, method: str, colours: Mapping[str, str]
         axis.minorticks_off()
     axis.grid(alpha=0.3)
     return handles
-
-
-def draw_sweeps(sweeps: Sequence[Sweep], method: str) -> Figure:
-    """Draw a panel a dataset: the method's score less ERM's over the option, with its paired 95 % t interval."""
-    option = sweeps[0].option.rpartition(".")[2]
-    return draw_panels(sweeps, f"{option}, in units of the label" if option == "bandwidth" else option, method)
 
 
 @draws

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.data import get_worker_info
 
 from cmixup.adapters.labels import (
     LabelsGetter,
@@ -50,7 +49,8 @@ class CMixup(nn.Module):
 
     Row i becomes `lam_i x_i + (1 - lam_i) x_j`, and its label `lam_i y_i + (1 - lam_i) y_j`: one label to compare with,
     no triple. j is drawn with `P(j|i) ~ exp(-|y_i - y_j|^2 / 2 s^2)` among the batch (i may draw itself), lam_i from
-    Beta(alpha, alpha). Nothing is mixed after `.eval()`. For partners from the whole training set see `PairDataset`.
+    Beta(alpha, alpha). Nothing is mixed after `.eval()`, which workers that stay (`persistent_workers`) do not see.
+    For partners from the whole training set see `PairDataset`.
 
     NaN among several outputs is a missing label: rows are compared by the outputs that both have, a row without any in
     common with others is its own partner, and a mixed label is NaN where either is missing; your loss leaves it out.
@@ -70,16 +70,13 @@ class CMixup(nn.Module):
         keep: entries that stay as they are (indices, masks, texts, categories): keys of dictionaries, wherever they
             stand, or places from the top of the batch, such as 2 for the third entry and (0, 1) for the second tensor
             of a list of inputs.
-        off_epoch: the epoch from which on nothing is mixed, as timm's; None for never. `set_epoch` says which it is,
-            before each epoch, also to a `DataLoader`'s workers.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
     """
 
     def __init__(
         self, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *, seed: int | None = None,
         labels: Given | None = None, space: LabelSpace | None = None, lam_per: str = "example",
-        labels_getter: LabelsGetter = "default", keep: tuple[Entry, ...] = (), off_epoch: int | None = None,
-        return_mix: bool = False,
+        labels_getter: LabelsGetter = "default", keep: tuple[Entry, ...] = (), return_mix: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self._given_bandwidth = parse_bandwidth(bandwidth)
@@ -87,11 +84,6 @@ class CMixup(nn.Module):
         self.space = as_space(space)
         self.labels_getter, self.keep = check_entries(labels_getter, keep)
         self.return_mix = check_flag("return_mix", return_mix)
-        self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
-        #: Lies in shared memory, so that a worker that stays sees it; -1 until it is set.
-        self._epoch = torch.tensor(-1, device="cpu")
-        if self.off_epoch is not None:
-            self._epoch.share_memory_()  # type: ignore[no-untyped-call]
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
         self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels
@@ -110,15 +102,6 @@ class CMixup(nn.Module):
         if self._fitted_to:
             return self._bandwidth
         return self._given_bandwidth if isinstance(self._given_bandwidth, float) else None
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the number of the epoch, 0 or more, for `off_epoch`, before its first batch is asked for."""
-        self._epoch.fill_(check_count("epoch", epoch))
-
-    @property
-    def epoch(self) -> int:
-        """Return the number of the epoch that was set last, 0 if none was."""
-        return max(int(self._epoch), 0)
 
     def forward(self, *batch: Any) -> Any:
         """Return the batch with every row mixed with its partner, in the form in which it came.
@@ -151,19 +134,12 @@ class CMixup(nn.Module):
     def draw(self, labels: Any) -> Mix:
         """Draw a partner and a weight for every row of labels `(B, ...)`, on their device.
 
-        After `.eval()`, or from `off_epoch` on, each row itself and 1. Under `torch.compile` the graph breaks here.
+        After `.eval()` each row itself and 1. Under `torch.compile` the graph breaks here.
         """
         if torch.compiler.is_dynamo_compiling():
             # A decorator would import the compiler with cmixup.
             return torch.compiler.disable(CMixup.draw)(self, labels)  # type: ignore[no-untyped-call]
-        if self.off_epoch is not None and self._epoch < 0 and get_worker_info() is not None:
-            self._epoch.fill_(0)  # so that this warns once
-            warnings.warn(
-                f"off_epoch={self.off_epoch} is never reached in a worker that knows no epoch: call set_epoch(epoch) "
-                "before each",
-                stacklevel=2,
-            )
-        if not self.training or (self.off_epoch is not None and self.epoch >= self.off_epoch):
+        if not self.training:
             return no_mix(labels)
         values = as_labels("labels", label_matrix(labels), gaps=True)
         values = values.reshape(len(values), -1)
@@ -177,7 +153,7 @@ class CMixup(nn.Module):
         return Mix(torch.from_numpy(partner).to(device), torch.from_numpy(lam).to(device))
 
     def get_extra_state(self) -> Tensor:
-        """Return streams, epoch and labels seen, for `state_dict`.
+        """Return streams and labels seen, for `state_dict`.
 
         They are bytes, `(4096,)` uint8, or `(69632,)` where the bandwidth is found from labels that pass by; so many
         from the beginning on, as tools for checkpoints and averages expect. Labels of more than 16 outputs have no
@@ -186,7 +162,7 @@ class CMixup(nn.Module):
         seen, fitted_to = self._seen, self._fitted_to
         if seen is None or seen.shape[1] > MAX_OUTPUTS_KEPT or self._state_bytes == STATE_BYTES:
             seen, fitted_to = np.empty((0, 0)), 0
-        content = {"streams": self._streams.state(), "epoch": self.epoch, "fitted_to": fitted_to}
+        content = {"streams": self._streams.state(), "fitted_to": fitted_to}
         file = io.BytesIO()
         np.savez(file, content=np.frombuffer(json.dumps(content).encode(), dtype=np.uint8), seen=seen)
         return torch.frombuffer(bytearray(file.getvalue().rjust(self._state_bytes, b"\0")), dtype=torch.uint8)
@@ -200,14 +176,13 @@ class CMixup(nn.Module):
             archive = state.cpu().to(torch.uint8).numpy().tobytes().lstrip(b"\0")
             with np.load(io.BytesIO(archive), allow_pickle=False) as file:  # its checksums show damage
                 content, seen = json.loads(file["content"].tobytes()), file["seen"]
-            epoch, fitted_to = (check_count(name, content[name]) for name in ("epoch", "fitted_to"))
+            fitted_to = check_count("fitted_to", content["fitted_to"])
             self._streams.restore(content["streams"])
         except (AttributeError, EOFError, KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
             if isinstance(state, Tensor) and state.shape in ((STATE_BYTES,), (STATE_BYTES + LABEL_BYTES,)):
                 warnings.warn("the state of a CMixup was averaged or damaged, and is not gone on from", stacklevel=2)
                 return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        self.set_epoch(epoch)
         if not self._final and len(seen):
             self._fit(seen[:fitted_to])
             self._seen = seen

@@ -127,14 +127,13 @@ class PairBatchSampler(Sampler[list[Pair]]):
         batch_size: rows a batch, 1 or more, on this rank.
         shuffle: whether the order of rows changes from epoch to epoch.
         drop_last: leave out a smaller last batch.
-        off_epoch: the epoch from which on rows come unmixed, as timm's; None for never.
         seed: a whole number; None draws one from torch's own generator, which several ranks would not share: refused.
         rank, world: of this process, and number of processes; by default those of torch.distributed.
     """
 
     def __init__(
         self, pairs: PairDataset, batch_size: int, *, shuffle: bool = True, drop_last: bool = False,
-        off_epoch: int | None = None, seed: int | None = None, rank: int | None = None, world: int | None = None,
+        seed: int | None = None, rank: int | None = None, world: int | None = None,
     ) -> None:  # fmt: skip
         if not isinstance(pairs, PairDataset):
             raise InputError(f"pairs must be a PairDataset, got {type(pairs).__name__}")
@@ -148,7 +147,6 @@ class PairBatchSampler(Sampler[list[Pair]]):
         self.pairs, self.shuffle = pairs, check_flag("shuffle", shuffle)
         self.drop_last = check_flag("drop_last", drop_last)
         self.batch_size = check_count("batch_size", batch_size, 1)
-        self.off_epoch = None if off_epoch is None else check_count("off_epoch", off_epoch)
         self.seed, self.epoch, self._first, self._place = seed_or_random(seed), 0, 0, (0, 0)
         self._rows = -(-len(pairs) // self.world)  # on each rank
         if len(self) == 0:
@@ -197,8 +195,6 @@ class PairBatchSampler(Sampler[list[Pair]]):
         order = stream("order", self.seed, epoch).permutation(n) if self.shuffle else np.arange(n)
         partners = self.pairs.sampler.draw(order, stream("partners", self.seed, epoch))
         lam = self.pairs.lam.draw(np.array([len(order)]), stream("lam", self.seed, epoch))
-        if self.off_epoch is not None and epoch >= self.off_epoch:
-            partners, lam = order, np.ones_like(lam)
         mine = np.resize(np.arange(n), self._rows * self.world)[self.rank :: self.world]
         order, partners, lam = order[mine], partners[mine], lam[mine]
         for number in range(first, len(self)):

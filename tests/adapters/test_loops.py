@@ -2,7 +2,6 @@
 
 import copy
 import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from cmixup import CMixup, InputError, PairBatchSampler, PairDataset, mixing_at
+from cmixup import CMixup, InputError, PairDataset, mixing_at
 from cmixup.adapters.pairs import Pair
 from tests.adapters.test_hidden import net, rows
 
@@ -162,7 +161,7 @@ def test_checkpoints_from_before_a_mixing_load_and_those_with_one_deploy_without
 def test_a_mixing_made_on_the_device_meta_has_its_numbers() -> None:
     """As FSDP makes modules, whose parameters come later."""
     with torch.device("meta"):
-        model = Net(CMixup(0.5, off_epoch=3))
+        model = Net(CMixup(0.5))
     model.to_empty(device="cpu")
     assert model.mixing.draw(rows(20)[1]).lam.isfinite().all()
     assert model.state_dict()["mixing._extra_state"].device.type == "cpu"
@@ -242,49 +241,11 @@ def test_weights_after_the_labels_are_kept_by_their_place(batch: Any) -> None:
     torch.testing.assert_close(mixed_x @ y, mixed_y)
 
 
-class Listening:
-    """Mixes in a worker, and hands on what it warns of."""
-
-    def __init__(self, off_epoch: int) -> None:
-        self.mixing = CMixup(10.0, seed=0, off_epoch=off_epoch)
-
-    def __call__(self, samples: list[Any]) -> tuple[bool, list[str]]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            mixed, _ = self.mixing(samples)
-        return not torch.equal(mixed, torch.eye(8)), [str(warning.message) for warning in caught]
-
-
-@pytest.mark.parametrize("hears", [True, False])
-def test_a_worker_that_stays_gets_the_epoch_or_warns(hears: bool) -> None:
-    collate, epochs = Listening(off_epoch=2), []
-    loader: Any = DataLoader(
-        TensorDataset(torch.eye(8), torch.arange(8.0)), 8, collate_fn=collate, num_workers=1, persistent_workers=True
-    )
-    for epoch in range(3):
-        if hears:
-            collate.mixing.set_epoch(epoch)
-        epochs += list(loader)
-    assert [mixed for mixed, _ in epochs] == [True, True, not hears]
-    heard = [message for _, messages in epochs for message in messages]
-    assert len(heard) == (not hears)
-    assert all("off_epoch=2 is never reached in a worker that knows no epoch" in message for message in heard)
-
-
-def test_mixing_stops_after_epochs() -> None:
-    x, y = rows(8)
-    mixing, changed = CMixup(1.0, seed=0, off_epoch=2), []
-    for epoch in range(4):
-        mixing.set_epoch(epoch)
-        mixed_x, mixed_y = mixing(x, y.long())
-        changed.append(not torch.equal(mixed_x, x))
-        assert mixed_y.dtype == torch.float32
-    assert changed == [True, True, False, False]
-    pairs = PairDataset(TensorDataset(x, y), y, 1.0)
-    loader = DataLoader(pairs, batch_sampler=PairBatchSampler(pairs, 8, shuffle=False, seed=0, off_epoch=1))
-    assert [torch.equal(next(iter(loader))[0], x) for _ in range(3)] == [False, True, True]
-    with pytest.raises(InputError, match="off_epoch must be a whole number, 0 or more, got -1"):
-        CMixup(off_epoch=-1)
+def test_workers_hear_before_an_epoch_that_mixing_has_stopped() -> None:
+    mixing = CMixup(10.0, seed=0)
+    loader: Any = DataLoader(TensorDataset(torch.eye(8), torch.arange(8.0)), 8, collate_fn=mixing, num_workers=1)
+    same = [torch.equal(x, torch.eye(8)) for on in (True, False) for x, _ in (mixing.train(on), loader)[1]]
+    assert same == [False, True]
 
 
 class Nested(Dataset):

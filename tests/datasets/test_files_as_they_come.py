@@ -1,7 +1,6 @@
 """Files and names as users have them are found, or said to be what they are."""
 
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -39,14 +38,19 @@ def test_images_below_links_are_found_once_and_no_loop_is_walked(tmp_path: Path)
     assert found == ["2.png", "a/0.png", "a/deep/1.png"]
 
 
-def test_images_are_found_by_names_that_look_the_same_and_by_endings_in_any_case(tmp_path: Path) -> None:
-    folder = photos(tmp_path / "photos", "IMG_0.png", "a/IMG_1.PNG", "gr\u00f6\u00dfe.png", "two.png", "two.PNG")
-    names = ["IMG_0.PNG", "a/IMG_1.png", "gro\u0308\u00dfe\u200b.png", "two.PNG", "two.png"]
-    pd.DataFrame({"file": names, "y": range(5)}).to_csv(tmp_path / "l.csv", index=False)
+def test_images_are_found_by_path_or_name_with_or_without_ending_in_any_case(tmp_path: Path) -> None:
+    names = {
+        "0.png": "0.png", "b/1.jpg": "b/1.jpg", "photos/2.tiff": "2.tiff", "b/3": "b/3.png", "./4.bmp": "4.bmp",
+        "b\\5.png": "b/5.png", str(tmp_path / "photos/6.jpg"): "6.jpg", "IMG_0.PNG": "IMG_0.png",
+        "a/IMG_1.png": "a/IMG_1.PNG", "gro\u0308\u00dfe\u200b.png": "gr\u00f6\u00dfe.png", "two.PNG": "two.PNG",
+        "two.png": "two.png",
+    }  # fmt: skip
+    folder = photos(tmp_path / "photos", *names.values(), "other.png")
+    pd.DataFrame({"n": range(len(names)), "where": [*names]}).to_csv(tmp_path / "l.csv", index=False)
     table = read_image_table(tmp_path / "l.csv", folder)
-    assert [str(file.relative_to(folder)) for file in table.files if file] == [
-        "IMG_0.png", "a/IMG_1.PNG", "gr\u00f6\u00dfe.png", "two.PNG", "two.png"]  # fmt: skip
-    pd.DataFrame({"file": ["two.Png", *names], "y": range(6)}).to_csv(tmp_path / "l.csv", index=False)
+    assert [file.relative_to(folder).as_posix() for file in table.files if file] == [*names.values()]
+    assert (table.column, table.wrong, table.unlabelled) == ("where", {}, 1)
+    pd.DataFrame({"n": range(len(names) + 1), "where": ["two.Png", *names]}).to_csv(tmp_path / "l.csv", index=False)
     assert "2 images are called 'two.Png'" in read_image_table(tmp_path / "l.csv", folder).wrong[0]
 
 
@@ -130,16 +134,3 @@ def test_labels_of_arrays_may_have_gaps(tmp_path: Path) -> None:
     labels = torch.cat([data.train.y, data.val.y, data.test.y])
     assert (len(labels), int(labels.isnan().sum())) == (29, 9)
     assert "1 of 30 rows have no label and are left out" in data.notes
-    np.savez(tmp_path / "a.npz", x=X, y=np.column_stack([Y, np.full(30, np.nan)]))
-    with pytest.raises(InputError, match=r"target 'y2' of .*a.npz has no value in any row"):
-        Arrays(str(tmp_path / "a.npz")).load(0)
-
-
-def test_arrays_of_another_kind_are_said_to_be_it(tmp_path: Path) -> None:
-    torch.save({"x": torch.zeros(3, 2)}, tmp_path / "a.pt")
-    (tmp_path / "a.nc").write_bytes(b"CDF\x01\0\0\0\0")
-    (tmp_path / "a.mat").write_bytes(b"MATLAB 5.0 MAT-file")
-    given: dict[str, Any] = {"a.pt": "a file of torch.save", "a.nc": "a netCDF file", "a.mat": "a MATLAB file"}
-    for name, what in given.items():
-        with pytest.raises(InputError, match=f"is {what}; what can be read is .npz, .npy and HDF5: np.savez"):
-            Arrays(str(tmp_path / name)).load(0)

@@ -106,6 +106,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no array y": ({"y": None}, {}, "d.npz has no array y; there are x"),
     "no arrays": ({}, {"path": "{place}/text.npz"}, "text.npz holds no arrays"),
     "no HDF5": ({}, {"path": "{place}/text.H5"}, "text.H5 holds no arrays .*: .*signature"),
+    "torch": ({}, {"path": "{place}/a.pt"}, "is a file of torch.save; what can be read is .npz, .npy and HDF5: np"),
+    "netCDF": ({}, {"path": "{place}/a.nc"}, "is a netCDF file; what can be read"),
+    "MATLAB": ({}, {"path": "{place}/a.mat"}, "is a MATLAB file; what can be read"),
+    "gaps alone": ({"y": np.stack([Y, np.full(40, np.nan)], 1)}, {}, "target 'y2' of .*d.npz has no value in any row"),
     "no table": ({}, {"path": "{place}/text.csv"}, "text.csv holds no arrays .*: it is of another kind, or"),
     "objects": ({"y": np.array([{}] * 40)}, {}, "d.npz holds no arrays .*: it is of another kind, or an array in it"),
     "pair of .npz": (
@@ -137,8 +141,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_bad_input_is_one_line_before_training(case: str, tmp_path: Path) -> None:
     arrays, given, message = BAD[case]
     options = {"path": str(write_npz(tmp_path / "d.npz", **arrays))} | given
-    for ending in ("npz", "H5", "csv"):
-        (tmp_path / f"text.{ending}").write_text("x,y\n1,2\n")
+    torch.save({"x": torch.zeros(3, 2)}, tmp_path / "a.pt")
+    texts = {"a.nc": "CDF\1\0\0\0\0", "a.mat": "MATLAB 5.0 MAT-file"}
+    for name, text in (texts | dict.fromkeys(("text.npz", "text.H5", "text.csv"), "x,y\n1,2\n")).items():
+        (tmp_path / name).write_text(text)
     filled = {key: value.format(place=tmp_path) if isinstance(value, str) else value for key, value in options.items()}
     with pytest.raises(InputError, match=message) as caught:
         Arrays(**filled).load(0)

@@ -13,7 +13,6 @@ from sklearn.datasets import load_digits
 
 from cmixup.errors import InputError
 from cmixup.inputs.images import IMAGENET, ImageFiles, ImagePreprocessing, ImageRows, read_image
-from datasets.common.table.image_table import read_image_table
 from datasets.images import Images
 
 N = 24
@@ -146,25 +145,6 @@ def test_views_of_training_are_pure_functions_of_the_draw(tmp_path: Path) -> Non
         assert all(same) == mirrored_alone
         many = x.sample(index[:1].expand(40), torch.arange(40))
         assert 8 < sum(torch.equal(view, plain[index[0]]) for view in many) < 32 or not mirrored_alone
-
-
-def test_images_are_named_by_path_or_name_with_or_without_ending(tmp_path: Path) -> None:
-    folder_of(tmp_path)
-    spellings = [
-        "000.png",
-        "b/001.jpg",
-        "photos/002.tiff",
-        "b/003",
-        "./004.bmp",
-        "b\\005.png",
-        str(tmp_path / "photos/006.jpg"),
-        "u\u0308",  # as macOS writes ü
-    ]
-    (tmp_path / "photos/b/007.tiff").rename(tmp_path / "photos/ü.tiff")
-    pd.DataFrame({"n": range(8), "where": spellings}).to_csv(tmp_path / "other.csv", index=False)
-    table = read_image_table(tmp_path / "other.csv", tmp_path / "photos")
-    assert (table.column, table.wrong, table.unlabelled) == ("where", {}, N - 8)
-    assert [path.stem for path in table.files if path] == [*(f"{k:03d}" for k in range(7)), "ü"]
 
 
 def test_what_is_broken_is_left_out_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -31,23 +31,6 @@ def toy_values() -> np.ndarray:
     return np.stack([np.arange(20.0), 100 - np.arange(20.0)], axis=1)
 
 
-# ---- windows
-
-
-@pytest.mark.parametrize(("start", "count", "window"), [(0, 16, 5), (3, 7, 5), (0, 20, 1), (0, 1, 20), (9, 1, 4)])
-def test_windows_equal_a_naive_loop(start: int, count: int, window: int) -> None:
-    series = torch.rand(20, 3)
-    windows = Windows(series, torch.arange(start, start + count), window)
-    naive = torch.stack([series[start + i : start + i + window] for i in range(count)])
-    assert len(windows) == count
-    assert windows.shape == naive.shape
-    assert torch.equal(windows[torch.arange(count)], naive)
-    index = torch.randint(count, (30,))
-    assert torch.equal(windows[index], naive[index])
-    assert windows[index].is_contiguous()
-    assert windows[torch.empty(0, dtype=torch.int64)].shape == (0, window, 3)
-
-
 # ---- which rows predict which
 
 
@@ -64,12 +47,14 @@ def test_row_t_is_predicted_from_the_rows_of_the_spec(window: int, horizon: int)
     seen = []
     for split in parts(data):
         x, y = split.x[torch.arange(len(split))], split.y
-        for inputs, target in zip(
-            (x[..., 0] * 19).round().int().tolist(), (y[:, 0] * 19).round().int().tolist(), strict=True
-        ):
+        assert torch.equal(split.x[torch.tensor([-1, 0]) % len(x)], x[[-1, 0]])
+        rows, targets = ((of[..., 0] * 19).round().int().tolist() for of in (x, y))
+        for inputs, target in zip(rows, targets, strict=True):
             assert inputs == list(range(target - horizon - window + 1, target - horizon + 1))
             seen.append(target)
     assert seen == list(range(window + horizon - 1, 20))
+    series, first = data.train.x.series, torch.tensor([0])
+    assert torch.equal(Windows(series, first + 20 - window, window)[first][0], series[-window:])  # the last there is
 
 
 # ---- scaling
@@ -83,11 +68,8 @@ def test_each_series_is_divided_by_its_largest_value_anywhere() -> None:
     assert torch.equal(data.test.y, expected[16:])
     assert data.checksums == {"toy.txt": "0" * 64}
     assert data.notes == ()
-
-
-def test_scaling_on_train_looks_at_the_first_rows_only() -> None:
-    data = Toy(scaling="train").load(0)
-    torch.testing.assert_close(data.test.y[-1], torch.tensor([19 / 11, 81 / 100]))
+    of_train = Toy(scaling="train").load(0)  # looks at the first rows only
+    torch.testing.assert_close(of_train.test.y[-1], torch.tensor([19 / 11, 81 / 100]))
 
 
 # ---- cards and stand-ins

@@ -11,6 +11,7 @@ from datasets.common.base import permuted
 from datasets.common.domain_table import split_by_domain
 from datasets.common.label_noise import LabelNoise
 from datasets.common.pose.tasks import draw_tasks
+from datasets.common.pose.views import Views
 from datasets.common.scaling import Scaling
 from datasets.common.table.reading import Format
 from datasets.common.video.clips import ClipSpec
@@ -61,6 +62,8 @@ BAD: Bad = [
     (partial(permuted, np.arange(10), (6, 2, 1)), "split sizes (6, 2, 1) must sum to the 10 rows"),
     *bad(split_by_domain, (np.array([1, 1, 1]), np.array([1, 1, 2, 2]), np.array([1] * 99 + [2])), "domain has"),
     (partial(Scaling.fit, HOLES, "minmax"), "column 1 of x"),
+    (partial(Views, np.zeros((2, 3, 4, 4)), np.array([[0.5, 1, 0], [0, 0, 1.5]]), ("a", "b"), {}),
+     "y must lie in [0, 1], got 1.5 for view 2 of b"),
     (lambda: draw_tasks(views(n_views=29), 5, np.random.default_rng(0)), "object 0 has 29"),
 ]  # fmt: skip
 test_bad_arguments_are_refused = refused(BAD)

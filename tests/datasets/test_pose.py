@@ -17,12 +17,12 @@ from cmixup.errors import InputError
 from datasets.common.fetch import FetchError, sha256_of
 from datasets.common.pose import rendered
 from datasets.common.pose.rendered import azimuths
-from datasets.common.pose.rendering import Mesh, parse_obj, read_mat, read_objs, render
+from datasets.common.pose.rendering import Mesh, read_mat, read_objs, render
 from datasets.common.pose.tasks import SHOTS, draw_tasks
-from datasets.common.pose.views import Views, converted, read_pickle, read_views, write_views
+from datasets.common.pose.views import Views, converted, read_pickle
 from datasets.pascal1d import Pascal1D
 from datasets.pascal1d_rendered import Pascal1DRendered
-from tests.datasets.samples import views
+from tests.datasets.samples import parts, views
 
 # ---- Tasks: what a row is, who is drawn, and that test objects stay apart
 
@@ -40,11 +40,8 @@ def test_a_task_is_views_of_one_object_with_their_labels() -> None:
         theirs = torch.from_numpy(pool.x[tasks.objects[k]][tasks.views[k]]).float() / 255
         torch.testing.assert_close(images, theirs)
         torch.testing.assert_close(labels, torch.from_numpy(10 * pool.y[tasks.objects[k]][tasks.views[k]]))
-
-
-def test_support_and_query_share_no_view() -> None:
     tasks = draw_tasks(views(n_views=30), 200, np.random.default_rng(0))
-    assert (np.sort(tasks.views, axis=1) == np.arange(30)).all()
+    assert (np.sort(tasks.views, axis=1) == np.arange(30)).all()  # support and query share none
     with pytest.raises(InputError, match="views must not name a view of a task twice"):
         Tasks(tasks.images, tasks.labels, tasks.objects[:1], np.zeros((1, 4), np.int64), 2)
 
@@ -57,10 +54,6 @@ def test_distances_are_between_images() -> None:
     assert tasks.pair_distances().shape == (3 * 31 * 30 // 2,)
 
 
-def labels(data: Any) -> list[torch.Tensor]:
-    return [data.train.y, data.val.y, data.test.y]
-
-
 class Small(Pascal1D):
     """The same classes over views made here."""
 
@@ -70,8 +63,7 @@ class Small(Pascal1D):
 
 def test_the_test_tasks_are_the_same_for_every_run_seed() -> None:
     one, same, other = (Small(20, 5, 6000).load(seed) for seed in (0, 0, 1))
-    for a, b in zip(labels(one), labels(same), strict=True):
-        assert torch.equal(a, b)
+    assert all(torch.equal(a.y, b.y) for a, b in zip(parts(one), parts(same), strict=True))
     assert torch.equal(one.test.y, other.test.y)
     assert not torch.equal(one.train.y, other.train.y)
     assert len(one.test) == 6000
@@ -82,7 +74,7 @@ def test_no_two_splits_draw_from_one_stream() -> None:
     """NumPy pads seeds with zeros: `[0, 0]` and `[0]` are one stream, so run seed 0 once had the test tasks' views."""
     for seed in (0, 5):
         data = Small(30, 30, 30, task_seed=seed).load(seed)
-        views = [split.x.views for split in (data.train, data.val, data.test)]
+        views = [split.x.views for split in parts(data)]
         assert not any(np.array_equal(a, b) for a, b in itertools.combinations(views, 2))
 
 
@@ -90,9 +82,7 @@ def test_labels_are_ten_times_the_azimuth_and_test_objects_are_apart() -> None:
     data = Small(50, 5, 50).load(0)
     pools = [set(data.train.x.labels.ravel().tolist()), set(data.test.x.labels.ravel().tolist())]
     assert not pools[0] & pools[1]
-    for y in labels(data):
-        assert y.min() >= 0
-        assert y.max() < 10
+    assert all(0 <= split.y.min() <= split.y.max() < 10 for split in parts(data))
     assert (data.selection, data.metrics) == ("mse", ("mse", "mse_ci95"))
     assert data.train.domain.tolist() == data.train.x.objects.tolist()
 
@@ -190,9 +180,13 @@ def test_a_pickle_is_converted_once_and_again_when_it_changes(tmp_path: Path) ->
     for sha, times in (("a", 1), ("a", 1), ("b", 2)):
         arrays = converted(tmp_path / "train.npz", {"train.pkl": sha}, content)
         assert len(opened) == times
-        assert (np.asarray(arrays.x) == x[..., 0]).all()
-        assert arrays.about == {"sources": {"train.pkl": sha}}
+        assert (arrays.x == x[..., 0]).all()
+        assert (arrays.y == y[..., 1].astype(np.float32)).all()
+        assert (arrays.names, arrays.about) == (("train 0",), {"sources": {"train.pkl": sha}})
     assert sorted(p.name for p in tmp_path.iterdir()) == ["train.npz"]
+    (tmp_path / "train.npz").write_bytes(b"no archive")
+    with pytest.raises(InputError, match=r"train.npz is not a file of views"):
+        converted(tmp_path / "train.npz", {}, content)
 
 
 def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,22 +206,6 @@ def test_the_released_pascal1d_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }
 
 
-def test_views_are_read_back_and_checked(tmp_path: Path) -> None:
-    pool = views()
-    write_views(tmp_path / "v.npz", Views(pool.x, pool.y, pool.names, {"sources": {"a": "b"}}))
-    stored = read_views(tmp_path / "v.npz")
-    assert (np.asarray(stored.x) == pool.x).all()
-    assert (stored.y == pool.y).all()
-    assert (stored.names, stored.about) == (pool.names, {"sources": {"a": "b"}})
-    (tmp_path / "bad.npz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match=r"bad.npz is not a file of views"):
-        read_views(tmp_path / "bad.npz")
-    wrong = pool.y.copy()
-    wrong[1, 2] = 1.5
-    with pytest.raises(InputError, match=r"y must lie in \[0, 1\], got 1.5 for view 2 of object 1"):
-        Views(pool.x, wrong, pool.names, {})
-
-
 # ---- Meshes, the renderer, and the datasets that are rendered here
 
 
@@ -239,12 +217,6 @@ def box(low: tuple[float, ...] = (-1, -1, -1), high: tuple[float, ...] = (1, 1, 
 
 
 OBJ = "o thing\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvn 0 0 1\n# note\nf 1/1/1 2//1 3 4\nf -4 -3 -2\n"
-
-
-def test_obj_files() -> None:
-    mesh = parse_obj(OBJ, "a.obj")
-    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
-    assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
 
 
 def test_mat_files(tmp_path: Path) -> None:
@@ -267,7 +239,10 @@ def test_objs_are_read_from_the_archive_member_by_member(tmp_path: Path) -> None
             info = tarfile.TarInfo(name)
             info.size = len(text)
             tar.addfile(info, io.BytesIO(text.encode()))
-    assert [m.name for m in read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])] == ["a.obj", "c.obj"]
+    first, second = read_objs(tmp_path / "all.tar.xz", ["c.obj", "a.obj"])
+    assert (first.name, second.name) == ("a.obj", "c.obj")
+    assert first.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    assert first.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
 
 
 # ---- renderer

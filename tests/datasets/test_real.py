@@ -1,7 +1,6 @@
 """The real files: `CMIXUP_MIRROR=<folder> pytest -m data`, which `make test-data` does."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import torch
 from cmixup.data import RegressionData
 from datasets.airfoil import Airfoil
 from datasets.common.base import TabularDataset
+from datasets.common.domain_table import DomainTable
 from datasets.crime import Crime
 from datasets.dti_davis import DTIDavis
 from datasets.dti_kiba import DTIKiba
@@ -17,6 +17,7 @@ from datasets.exchange_rate import ExchangeRate
 from datasets.no2 import NO2
 from datasets.rcf_mnist import RCFMNIST
 from datasets.skillcraft import SkillCraft
+from tests.datasets.samples import parts
 
 pytestmark = pytest.mark.data
 
@@ -28,7 +29,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def labels(data: RegressionData) -> torch.Tensor:
-    return torch.cat([data.train.y, data.val.y, data.test.y])
+    return torch.cat([split.y for split in parts(data)])
 
 
 #: By dataset: the label's smallest and largest value and its deviation in training, and the domains of each split.
@@ -47,7 +48,7 @@ def test_a_table_is_what_its_card_says(dataset: type[TabularDataset]) -> None:
     assert (y.min().item(), y.max().item()) == pytest.approx((low, high), abs=1e-4)
     assert data.train.y.std().item() == pytest.approx(std, rel=0.05)
     assert data.checksums == {dataset.files[0][0].path: dataset.files[0][0].sha256}
-    for split, size, ids in zip((data.train, data.val, data.test), dataset.split_sizes, domains, strict=True):
+    for split, size, ids in zip(parts(data), dataset.split_sizes, domains, strict=True):
         assert split.x.shape == (size, *dataset.x_shape)
         assert torch.isfinite(split.x).all()
         assert split.x.min() >= 0
@@ -56,47 +57,32 @@ def test_a_table_is_what_its_card_says(dataset: type[TabularDataset]) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_crime_under_released_has_the_arrays_of_the_authors_loader(seed: int) -> None:
-    """Read and ordered as src/data/communities_and_crime.py says, step by step."""
-    path = Crime().fetch()[0][1]
-    lines = [line.strip().split(",") for line in path.read_text().splitlines()]
-    raw = np.array([[-1.0 if v == "?" else float(v) for k, v in enumerate(line) if k != 3] for line in lines])
-    expected = authors_arrays(raw, raw[:, 0].astype(int), lambda t: (t[:, 4:-1], t[:, -1:]), seed)
-    compare(Crime("all", "released").load(seed), expected)
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_skillcraft_under_released_has_the_arrays_of_the_authors_loader(seed: int) -> None:
-    """Read and ordered as src/data/skillcraft.py says; column 1 is the league and column 13 the label."""
-    path = SkillCraft().fetch()[0][1]
-    lines = [line.replace('"', "").strip().split(",") for line in path.read_text().splitlines()[1:]]
-    raw = np.array([[-1.0 if v == "?" else float(v) for v in line] for line in lines])
-    columns = lambda t: (np.concatenate([t[:, 2:13], t[:, 14:]], axis=1), t[:, 13:14])  # noqa: E731
-    compare(SkillCraft("all", "released").load(seed), authors_arrays(raw, raw[:, 1].astype(int), columns, seed))
-
-
-def authors_arrays(raw: np.ndarray, domain: np.ndarray, columns: Any, seed: int) -> list[np.ndarray]:
-    """Features and labels of train, val and test, side by side."""
-    means = [column[column >= -0.5].mean() for column in raw.T]
-    x, y = columns(np.where(raw >= -0.5, raw, means))
-    x = (x - x.min(axis=0)) / (x.max(axis=0) - x.min(axis=0))
-    ids = sorted(set(domain.tolist()))
-    sums = np.cumsum([(domain == d).sum() for d in ids])
+@pytest.mark.parametrize(
+    ("dataset", "header", "domain", "x", "y"),
+    [  # as src/data/communities_and_crime.py and src/data/skillcraft.py have them; the former leaves column 3 out
+        (Crime, 0, 0, [*range(5, 127)], 127), (SkillCraft, 1, 1, [*range(2, 13), *range(14, 20)], 13),
+    ],
+)  # fmt: skip
+def test_a_domain_table_under_released_has_the_arrays_of_the_authors_loader(
+    dataset: type[DomainTable], header: int, domain: int, x: list[int], y: int, *, seed: int
+) -> None:
+    """Read and ordered as they say, step by step, every array equals theirs row by row, as float32."""
+    lines = [line.split(",") for line in dataset().fetch()[0][1].read_text().replace('"', "").splitlines()[header:]]
+    raw = np.array([[-1.0 if line[k] == "?" else float(line[k]) for k in (*x, y)] for line in lines])
+    raw = np.where(raw >= -0.5, raw, [column[column >= -0.5].mean() for column in raw.T])
+    raw[:, :-1] -= raw[:, :-1].min(axis=0)
+    raw[:, :-1] /= raw[:, :-1].max(axis=0)
+    group = np.array([int(line[domain]) for line in lines])
+    ids = sorted(set(group.tolist()))
+    sums = np.cumsum([(group == d).sum() for d in ids])
     first = next(k for k in range(len(ids)) if sums[k] >= int(0.7 * len(raw)))
     second = next(k for k in range(len(ids)) if sums[k] >= sums[first] + int(0.1 * len(raw)))
+    data = dataset("all", "released").load(seed)
     np.random.seed(seed)  # noqa: NPY002 - what the authors do
-    parts = []
-    for chosen in (ids[:first], ids[first:second], ids[second:]):
-        rows = np.concatenate([np.flatnonzero(domain == d) for d in chosen])
+    for split, chosen in zip(parts(data), (ids[:first], ids[first:second], ids[second:]), strict=True):
+        rows = np.concatenate([np.flatnonzero(group == d) for d in chosen])
         rows = rows[np.random.permutation(len(rows))]  # noqa: NPY002
-        parts.append(np.concatenate([x[rows], y[rows]], axis=1))
-    return parts
-
-
-def compare(data: RegressionData, expected: list[np.ndarray]) -> None:
-    """Every array equals the authors' row by row, as float32."""
-    for split, array in zip((data.train, data.val, data.test), expected, strict=True):
-        np.testing.assert_array_equal(torch.cat([split.x, split.y], dim=1).numpy(), array.astype(np.float32))
+        np.testing.assert_array_equal(torch.cat([split.x, split.y], dim=1), raw[rows].astype(np.float32))
 
 
 def test_no2_from_the_csv_and_from_pmlb_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,15 +113,14 @@ def test_exchange_rate() -> None:
 
 def test_rcf_mnist() -> None:
     data = RCFMNIST().load(0)
-    parts = (data.train, data.val, data.test)
-    assert [len(split) for split in parts] == [40_000, 10_000, 10_000]
+    assert [len(split) for split in parts(data)] == [40_000, 10_000, 10_000]
     assert torch.bincount(data.train.domain).tolist() == [32_000, 8_000]
     assert data.checksums == {RCFMNIST.files[0][0].path: RCFMNIST.files[0][0].sha256}
     assert data.train.y.std().item() == pytest.approx(1 / 12**0.5, abs=0.003)
-    for split, wanted in zip(parts, (0.6, 0.0, -0.6), strict=True):
+    for split, wanted in zip(parts(data), (0.6, 0.0, -0.6), strict=True):
         rho = split.x.rho
         assert np.corrcoef(rho, split.y[:, 0])[0, 1] == pytest.approx(wanted, abs=0.03)
-    assert sum(int((split.x.grey > 5).sum()) for split in parts) > 60_000 * 100
+    assert sum(int((split.x.grey > 5).sum()) for split in parts(data)) > 60_000 * 100
 
 
 @pytest.mark.parametrize(
@@ -144,13 +129,12 @@ def test_rcf_mnist() -> None:
 )
 def test_davis_and_kiba(dataset: type, sizes: tuple[int, ...], low: float, high: float, std: float) -> None:
     data = dataset().load(0)
-    parts = (data.train, data.val, data.test)
     y = labels(data)
     assert len(y) == {DTIDavis: 30_056, DTIKiba: 118_254}[dataset]
-    assert tuple(map(len, parts)) == sizes
+    assert tuple(map(len, parts(data))) == sizes
     assert (y.min().item(), y.max().item()) == pytest.approx((low, high), abs=1e-4)
     assert data.train.y.std().item() == pytest.approx(std, abs=1e-3)
-    proteins = [set(split.x.protein.tolist()) for split in parts]
+    proteins = [set(split.x.protein.tolist()) for split in parts(data)]
     codes = data.train.x.proteins
     sequences = [{tuple(codes[k].tolist()) for k in rows} for rows in proteins]
     assert sum(map(len, proteins)) == len(set.union(*proteins))

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
-from cmixup.sklearn.frames import as_frame, column_of, in_numbers, replaced
+from cmixup.sklearn.frames import in_numbers
 from cmixup.tables.levels import Level, distinct, level_of, level_places
 
 #: The levels of a column of categories, or None for a column of numbers.
@@ -25,7 +24,6 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
 
     Given are None, "from_dtype" (pandas' categories), or names, positions or a mask of the columns.
     """
-    X = as_frame(X)
     names = list(getattr(X, "columns", ()))
     if given is None:
         return []
@@ -45,7 +43,7 @@ def categorical_columns(given: Any, X: Any) -> list[int]:
 
 def levels_of(X: Any, categorical: Sequence[int], count: int) -> list[Levels]:
     """Return the levels of each of so many columns, sorted, numbers before text."""
-    X, levels = as_frame(X), list[Levels]([None] * count)
+    levels = list[Levels]([None] * count)
     for place in categorical:
         levels[place] = distinct({level for level in _levels(X, place) if level is not None})
     return levels
@@ -64,16 +62,15 @@ def coded(X: Any, levels: Sequence[Levels]) -> tuple[Any, list[str]]:
     A warning names a column with more than half of its rows unknown. `in_numbers` says what becomes of times and text,
     and returns the kinds.
     """
-    X = X.toarray() if issparse(X) else as_frame(X)
     categories = {place: known for place, known in enumerate(levels) if known is not None}
     X, kinds = in_numbers(X, categories)
-    names, codes = getattr(X, "columns", range(len(levels))), {}
     for place, known in categories.items():
         column = _levels(X, place)
         counts = Counter(level for level in column if level is not None)
-        places = level_places(f"column {names[place]} of X", counts, known)
-        codes[place] = np.array([np.nan if level is None else places[level] for level in column], dtype=np.float64)
-    return replaced(X, codes), kinds
+        places = level_places(f"column {X.columns[place]} of X", counts, known)
+        codes = [np.nan if level is None else places[level] for level in column]
+        X.isetitem(place, np.array(codes, dtype=np.float64))
+    return X, kinds
 
 
 def indicators_of(x: Floats, levels: Sequence[Levels]) -> Floats:
@@ -132,4 +129,4 @@ def pieces_of(x: Floats, weight: Floats, most: int) -> Floats:
 
 def _levels(X: Any, place: int) -> list[Level | None]:
     """Return the values of a column as levels, None where one is missing."""
-    return [level_of(value) for value in column_of(X, place)]
+    return [level_of(value) for value in X.iloc[:, place]]

@@ -4,7 +4,6 @@ scikit-learn's ecosystem reads frames the same way. The result is a frame of pan
 numbers, booleans, categories or objects.
 """
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from scipy.sparse import issparse
 
 from cmixup.errors import InputError, format_value
 from cmixup.sampling.inputs import Floats
-from cmixup.tables.days import DATES, day_of, days_of
+from cmixup.tables.days import day_of, days_of
 from cmixup.tables.levels import is_missing
 
 #: The kind of a column without dates, durations and times of day.
@@ -22,34 +21,24 @@ NO_TIMES = "numbers"
 
 
 def as_frame(X: Any) -> Any:
-    """Return a frame of another library as pandas has it; arrays, sparse matrices and pandas' frames as they are."""
+    """Return a table as a frame of pandas; what is none, or empty, as it is, for scikit-learn to refuse."""
+    import pandas as pd
+
     if hasattr(X, "to_frame") and not hasattr(X, "columns"):
         raise InputError(
             f"X must be a table (n, d), got a {type(X).__name__} of {len(X)} values: X.to_frame() is a table of one "
             "column, and X.to_frame().T of one row"
         )
-    if hasattr(X, "iloc") or not any(
-        hasattr(X, name) for name in ("columns", "__dataframe__", "__narwhals_dataframe__")
-    ):
+    if hasattr(X, "iloc"):
         return X
-    import narwhals
-    import pandas as pd
+    if any(hasattr(X, name) for name in ("columns", "__dataframe__", "__narwhals_dataframe__")):
+        import narwhals
 
-    frame = narwhals.from_native(X, eager_only=True)
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        if isinstance(column.dtype, narwhals.Categorical | narwhals.Enum):
-            columns[name] = pd.Categorical(column.cast(narwhals.String).to_list())
-        elif column.dtype.is_integer() and column.is_null().any():
-            columns[name] = pd.array(column.to_list(), dtype="Int64")
-        elif column.dtype.is_numeric():
-            columns[name] = column.to_numpy()
-        else:
-            columns[name] = pd.Series(column.to_list(), dtype=object)
-            if isinstance(column.dtype, narwhals.Date | narwhals.Datetime):
-                columns[name] = pd.to_datetime(columns[name])
-    return pd.DataFrame(columns)
+        columns = list(narwhals.from_native(X, eager_only=True).iter_columns())
+        levels = [c.name for c in columns if isinstance(c.dtype, narwhals.Categorical | narwhals.Enum)]
+        return pd.DataFrame({c.name: c.to_numpy() for c in columns}).astype(dict.fromkeys(levels, "category"))
+    array = X.toarray() if issparse(X) else np.asarray(X)
+    return pd.DataFrame(array) if array.ndim == 2 and array.size else X
 
 
 def as_array(name: str, values: Any) -> Any:
@@ -75,45 +64,20 @@ def as_array(name: str, values: Any) -> Any:
     return (values.float() if values.is_floating_point() and values.itemsize < 4 else values).numpy()
 
 
-def column_of(X: Any, place: int) -> Any:
-    """Return a column of a frame or an array."""
-    return X.iloc[:, place] if hasattr(X, "iloc") else np.asarray(X, dtype=object)[:, place]
-
-
-def replaced(X: Any, columns: Mapping[int, Any]) -> Any:
-    """Return a frame or an array with other columns at some positions."""
-    if not columns:
-        return X
-    frame = hasattr(X, "iloc")
-    X = X.copy(deep=False) if frame else np.array(X, dtype=object)
-    for place, values in columns.items():
-        if frame:
-            X.isetitem(place, values)
-        else:
-            X[:, place] = values
-    return X
-
-
 def in_numbers(X: Any, categorical: Collection[int]) -> tuple[Any, list[str]]:
-    """Return a table whose columns of dates, durations and times are days, NaN for gaps; and the kind of each column.
+    """Return a frame whose columns of dates, durations and times are days, NaN for gaps; and the kind of each column.
 
-    A kind is as of `days_of`, or `NO_TIMES`. The columns at the positions `categorical` stay; another one of a frame
-    that holds text raises `InputError`.
+    A kind is as of `days_of`, or `NO_TIMES`. The columns at the positions `categorical` stay; another one that holds
+    text raises `InputError`. What is no frame is returned as it is.
     """
-    X = np.asarray(X) if isinstance(X, list | tuple) and np.ndim(X) == 2 else X
-    kinds, found = [NO_TIMES] * (np.shape(X)[1] if np.ndim(X) == 2 else 0), dict[int, Any]()
     if not hasattr(X, "iloc"):
-        kind = getattr(getattr(X, "dtype", None), "kind", "")
-        times = days_of(np.asarray(X)) if kind and kind in "Mm" else None
-        if times is not None:
-            return times[0], [times[1]] * len(kinds)
-        if kind != "O":
-            return X, kinds
-    dtypes, names = getattr(X, "dtypes", [None] * len(kinds)), getattr(X, "columns", range(len(kinds)))
-    for place, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
+        return X, []
+    X, kinds = X.copy(deep=False), [NO_TIMES] * X.shape[1]
+    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if place not in categorical and getattr(dtype, "kind", "O") not in "biuf":
-            found[place], kinds[place] = _numbers(column_of(X, place), name)
-    return replaced(X, found), kinds
+            values, kinds[place] = _numbers(X.iloc[:, place], name)
+            X.isetitem(place, values)
+    return X, kinds
 
 
 def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: Sequence[object]) -> None:
@@ -126,36 +90,24 @@ def check_kinds(x: Floats, kinds: Sequence[str], fitted: Sequence[str], names: S
 def _numbers(column: Any, name: Any) -> tuple[Any, str]:
     """Return a column of times as days, one of objects without values that NumPy has no number for, and its kind.
 
-    Text that is no number raises `InputError`, and so does another object in a frame.
+    Text that is no number raises `InputError`, and so does another object in a column with a name.
     """
-    kind, frame = getattr(column.dtype, "kind", "O"), hasattr(column, "iloc")
+    kind = getattr(column.dtype, "kind", "O")
     for value in column if kind in "OUT" and str(column.dtype) != "category" else ():
         if isinstance(value, str) and not _is_number(value):
-            raise InputError(_advice(column, name, value))
+            cure = f'X[{str(name)!r}].astype("category") (polars: cast(pl.Categorical))'
+            what = f"holds text, such as {format_value(value)}: make it categories by {cure}"
+            raise InputError(f"column {format_value(str(name))} of X {what}, or name it in categorical_features")
     if (times := days_of(column)) is not None:
         return times
     if kind != "O":
         return column, NO_TIMES
     missing = [is_missing(value) for value in column]
     for value, unknown in zip(column, missing, strict=True):
-        if frame and not (unknown or _is_number(value)):  # scikit-learn's error names no column
-            raise InputError(f"column {format_value(str(name))} of X must hold numbers, got {format_value(value)}")
+        if isinstance(name, str) and not (unknown or _is_number(value)):  # scikit-learn's error names no column
+            raise InputError(f"column {format_value(name)} of X must hold numbers, got {format_value(value)}")
     fill = any(missing) and column.dtype == object
     return np.where(missing, np.nan, np.asarray(column, dtype=object)) if fill else column, NO_TIMES
-
-
-def _advice(column: Any, name: Any, text: str) -> str:
-    """Return the line on a column of text: how it becomes categories, or numbers that it is written for."""
-    cure, place = "", f"X[{str(name)!r}]"
-    if hasattr(column, "iloc"):
-        from cmixup.tables.columns import read_column
-
-        if form := read_column(column).form:
-            cure = f"; as numbers or days it is as_numbers({place}, {form!r})[0] of cmixup.tables.columns"
-    return (
-        f"column {format_value(str(name))} of X holds text, such as {format_value(text)}: make it categories by "
-        f'{place}.astype("category") (polars: cast(pl.Categorical)), or name it in categorical_features{cure}'
-    )
 
 
 def _is_number(value: Any) -> bool:
@@ -166,33 +118,25 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def as_labels(name: str, y: Any, *, warn: bool = False) -> Any:
-    """Return labels (n,) or (n, d_y) as they came, durations as days; with `warn` a warning says so.
+def as_labels(name: str, y: Any) -> Any:
+    """Return labels (n,) or (n, d_y) as they came, with NaN for every kind of gap.
 
-    Dates are refused, and text, even if it reads as numbers.
+    Dates, durations and times of day are refused, and so is text, even if it reads as numbers.
     """
     y = as_array(name, y)
     values = np.asarray(y)
     if not values.ndim or values.dtype.kind not in "OUSTMm":
         return y
-    labels, kinds = np.array(values, dtype=object), set[str]()
-    if (times := days_of(values)) is not None:
-        labels, kinds = times[0], {times[1]}
-    for place, value in np.ndenumerate(labels if times is None else ()):
+    labels = np.array(values, dtype=object)
+    for place, value in np.ndenumerate(values):
         if isinstance(value, str | bytes):
             what = f"got text such as {format_value(str(value))}: {name}.astype(float) reads it as numbers"
             raise InputError(f"{name} must be numbers, {what}")
         if is_missing(value):
             labels[place] = np.nan
-        elif (day := day_of(value)) is not None:
-            labels[place] = day[0]
-            kinds.add(day[1])
-    if DATES in kinds:
-        first = next(value for value in values.ravel() if not is_missing(value))
-        cure = f"({name} - {name}.min()) / pd.Timedelta(days=1) counts days"
-        raise InputError(f"{name} must be numbers, got dates such as {first}: {cure}")
-    if kinds and warn:
-        warnings.warn(f"{name} holds {kinds.pop()}: labels and predictions are in days", UserWarning, stacklevel=4)
+        elif day_of(value) is not None:
+            cure = f"({name} - {name}.min()) / pd.Timedelta(days=1) counts days"
+            raise InputError(f"{name} must be numbers, got times such as {value}: {cure}")
     try:
         return labels.astype(np.float64)
     except (TypeError, ValueError):  # for scikit-learn to say what is wrong

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn._loss.loss import HuberLoss
 from torch import Tensor
 
 from cmixup.errors import InputError, as_number, check_choice, format_value
-from cmixup.sampling.inputs import Floats
 from cmixup.training.losses import known_squared_error, squared_error
 
-LOSSES = ("squared", "absolute", "huber", "quantile")
+LOSSES = ("squared", "absolute", "quantile")
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,6 @@ class Loss:
 
     name: str = "squared"  # one of `LOSSES`
     quantiles: tuple[float, ...] = ()  # (q,) the levels that are fitted, rising; other losses fit one number
-    delta: tuple[float, ...] = ()  # (d_y,) the errors from which on Huber's loss is linear
 
     @property
     def outputs(self) -> int:
@@ -36,9 +33,6 @@ class Loss:
             return gap.square()
         if self.name == "absolute":
             return gap.abs()
-        if self.name == "huber":
-            delta = torch.tensor(self.delta, dtype=gap.dtype, device=gap.device)[:, None]
-            return torch.where(gap.abs() <= delta, gap.square() / 2, delta * (gap.abs() - delta / 2))
         levels = torch.tensor(self.quantiles, dtype=gap.dtype, device=gap.device)
         return torch.maximum(levels * gap, (levels - 1) * gap)
 
@@ -53,14 +47,9 @@ class Loss:
         return self._known
 
     def tree_options(self, labels: int) -> list[dict[str, Any]]:
-        """Return the arguments of `HistGradientBoostingRegressor` for each number that is fitted to so many labels.
-
-        It has no name for Huber's loss, but takes scikit-learn's own, that of `GradientBoostingRegressor`.
-        """
+        """Return the arguments of `HistGradientBoostingRegressor` for each number that is fitted to so many labels."""
         if self.name == "quantile":
             return [{"loss": "quantile", "quantile": level} for level in self.quantiles] * labels
-        if self.name == "huber":
-            return [{"loss": HuberLoss(delta=delta)} for delta in self.delta]
         return [{"loss": f"{self.name}_error"}] * labels
 
     def _known(self, prediction: Tensor, target: Tensor, weight: None = None) -> Tensor:
@@ -79,15 +68,3 @@ def check_loss(loss: Any, quantiles: Any) -> Loss:
     if not levels or not all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True)):
         raise InputError(f"quantiles must be numbers that rise between 0 and 1, got {format_value(quantiles)}")
     return Loss(loss, levels)
-
-
-def huber_delta(labels: Floats, weight: Floats) -> tuple[float, ...]:
-    """Return half the interquartile range of standardised labels (N, d_y), by weight, of each output; 1 for 0."""
-    delta = []
-    for column in labels.T:
-        known = ~np.isnan(column)
-        order = np.argsort(column[known], kind="stable")
-        reached = np.cumsum(weight[known][order])
-        low, high = column[known][order][np.searchsorted(reached, reached[-1] * np.array([0.25, 0.75]))]
-        delta.append(float(high - low) / 2 or 1.0)
-    return tuple(delta)

@@ -21,7 +21,6 @@ from cmixup.sklearn.fitting import Trained, bandwidths_for, fit_networks
 from cmixup.sklearn.frames import as_array
 from cmixup.sklearn.held_out import Part, group_codes, held_out_means, parts_of, sides_by_splitter
 from cmixup.sklearn.intervals import fit_intervals
-from cmixup.sklearn.losses import huber_delta
 from cmixup.sklearn.network import arrays_of
 from cmixup.sklearn.options import RandomState, seed_of, settings_of
 from cmixup.sklearn.persistence import read_estimator, write_estimator
@@ -54,7 +53,7 @@ class TabularRegressor(MemberMean):
         hidden_layer_sizes: units of each hidden layer; () is a linear model of columns and pieces.
         members: networks that are averaged, each with its trees.
         loss: of networks, trees and choices by held-out rows: "squared" for the mean, "absolute" for the
-            median, "huber" (squared up to half the interquartile range of the labels, then linear), or "quantile".
+            median, or "quantile".
         quantiles: levels between 0 and 1, rising, that `loss="quantile"` fits (by the pinball loss) and
             `predict_quantiles` returns. They never cross: each member's are sorted.
         target_transform: the scale of fitted labels: None for their own units, "log", "auto" for logarithms where
@@ -166,7 +165,6 @@ class TabularRegressor(MemberMean):
         patterns, apart = sides_by_splitter(self.cv, X, y, groups, codes)
         table, raw, place = fit_table(self, X, y, sample_weight, apart=apart, group=codes)
         rows = Rows(table.columns_of(raw.x), table.deviations(raw.y), raw.weight, raw.apart)
-        settings = replace(settings, loss=replace(settings.loss, delta=huber_delta(rows.y, rows.weight)))
         settings = settings.of_rows(int((place >= 0).sum()))
         tried = bandwidths_for(self.bandwidth, rows.y, table.unit, settings)
         parts = parts_of(raw, patterns, settings, seed)

@@ -26,7 +26,7 @@ from cmixup.sklearn.columns import (
     widened,
 )
 from cmixup.sklearn.effects import looked_up, places_of_levels
-from cmixup.sklearn.frames import NO_TIMES, as_array, as_labels, check_kinds
+from cmixup.sklearn.frames import NO_TIMES, as_array, as_frame, as_labels, check_kinds
 from cmixup.sklearn.options import check_size
 from cmixup.sklearn.rows import Rows, merged, moments, standardised
 from cmixup.sklearn.transforms import Transform
@@ -77,7 +77,7 @@ class Table:
         X, names = as_array("X", X), _names(estimator)
         if len(np.shape(X)) != 1:  # other shapes are refused below, by name
             validate_data(estimator, X, reset=False, skip_check_array=True)
-        x, kinds = coded(X, self.levels)
+        x, kinds = coded(as_frame(X), self.levels)
         if hasattr(x, "iloc") and all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in x.dtypes):
             x = x.to_numpy(np.float64)  # scikit-learn looks at each column of a frame
         x = check_array(x, estimator=estimator, input_name="X", **NUMBERS)
@@ -119,7 +119,8 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
 
     Rows are kept `apart`, and the place of each given row is returned, as in `merged`.
     """
-    y, sample_weight = as_labels("y", y, warn=True), as_array("sample_weight", sample_weight)
+    y, sample_weight = as_labels("y", y), as_array("sample_weight", sample_weight)
+    X = as_frame(X)
     categorical = categorical_columns(estimator.categorical_features, X)
     levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
     filled, gaps = _without_gaps(y)

@@ -14,6 +14,7 @@ from cmixup import InputError
 from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn import rows as rows_module
 from cmixup.sklearn.columns import categorical_columns, coded, indicators_of, levels_of, pieces_of, widened
+from cmixup.sklearn.frames import as_frame
 from cmixup.sklearn.network import Pieces
 from cmixup.sklearn.rows import WeightedLabels, epoch_batches, merged, moments
 from cmixup.training.batch import EpochBatches
@@ -41,7 +42,8 @@ def test_a_level_and_a_gap_have_a_column_each() -> None:
     )
     new = FRAME.assign(fuel=["coal", "oil", "gas", None], size=1.0)  # coal has not been seen
     np.testing.assert_array_equal(coded(new, levels)[0]["fuel"], [-1, 1, 0, np.nan])
-    assert coded(np.array([[1.0, "gas", 12, 2]], dtype=object), levels)[0].tolist() == [[1.0, 0.0, 1.0, 2]]
+    array = as_frame(np.array([[1.0, "gas", 12, 2]], dtype=object))
+    assert coded(array, levels)[0].to_numpy().tolist() == [[1.0, 0.0, 1.0, 2]]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import torch
 from cmixup.errors import InputError
 from cmixup.sklearn import TabularRegressor
 from cmixup.sklearn.table import MOST_LOOKS
-from cmixup.tables.columns import as_numbers
 from tests.sklearn.test_regressor import X, Y, quick
 
 N = 60
@@ -53,12 +52,6 @@ def test_text_says_how_to_encode_it_and_where_that_works(kind: Any) -> None:
     )
     with pytest.raises(InputError, match=r"column '1' of X holds text, such as '[ab]'"):
         plain().fit(text.to_numpy(dtype=object), LABELS)
-    words = FRAME.assign(size=pd.Series([f"{v:.2f} kg" for v in SIZE], dtype=kind))
-    cure = r"it is as_numbers\(X\['size'\], '1234.5 kg'\)\[0\] of cmixup.tables.columns"
-    with pytest.raises(InputError, match=cure):
-        plain().fit(words, LABELS)
-    read = words.assign(size=as_numbers(words["size"], "1234.5 kg")[0])
-    np.testing.assert_array_equal(read["size"], SIZE.round(2))
     numbers = FRAME.assign(size=pd.Series(SIZE.astype(str), dtype=object))
     assert np.isfinite(plain().fit(numbers, LABELS).predict(numbers)).all()
 

@@ -7,35 +7,30 @@ import pandas as pd
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
-from sklearn._loss.loss import HuberLoss
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import mean_pinball_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from cmixup import InputError
-from cmixup.sklearn.losses import LOSSES, Loss, huber_delta
+from cmixup.sklearn.losses import LOSSES, Loss
 from cmixup.sklearn.transforms import Transform
 from cmixup.sklearn.trees import fit_trees, predict_trees, weigh_trees
 from tests.sklearn.test_regressor import X, Y, quick, table
 from tests.sklearn.test_trees import COLUMNS, LABELS, LEVELS, PARTS, N, Rows
 
 QUANTILES = (0.1, 0.5, 0.9)
-KINDS = [Loss("absolute"), Loss("huber", delta=(0.4, 0.7)), Loss("quantile", QUANTILES)]
+KINDS = [Loss("absolute"), Loss("quantile", QUANTILES)]
 
 
 def test_errors_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     y, predicted = rng.normal(size=(50, 2)), rng.normal(size=(50, 6))
-    pinball = KINDS[2].of_outputs(torch.from_numpy(predicted), torch.from_numpy(y)).numpy()
+    pinball = KINDS[1].of_outputs(torch.from_numpy(predicted), torch.from_numpy(y)).numpy()
     for label in range(2):
         for place, level in enumerate(QUANTILES):
             expected = mean_pinball_loss(y[:, label], predicted[:, 3 * label + place], alpha=level)
             assert pinball[:, label, place].mean() == pytest.approx(expected)
-    huber = KINDS[1].of_outputs(torch.from_numpy(predicted[:, :2]), torch.from_numpy(y)).numpy()[..., 0]
-    for label, delta in enumerate(KINDS[1].delta):
-        expected = HuberLoss(delta=delta).loss(y[:, label].copy(), predicted[:, label].copy())
-        np.testing.assert_allclose(huber[:, label], expected)
 
 
 def test_a_label_that_is_missing_has_no_part_in_a_step() -> None:
@@ -49,21 +44,13 @@ def test_a_label_that_is_missing_has_no_part_in_a_step() -> None:
     assert (predicted.grad[known] != 0).all()
 
 
-def test_huber_delta_is_half_the_interquartile_range() -> None:
-    y = np.column_stack([np.arange(9.0), np.zeros(9), [*range(8), np.nan]])
-    assert huber_delta(y, np.ones(9)) == (2.0, 1.0, 2.0)
-    weight = np.array([1.0, 3, 1, 1, 2, 1, 1, 1, 1])
-    assert huber_delta(y[:, :1], weight) == huber_delta(np.repeat(y[:, :1], weight.astype(int), axis=0), np.ones(12))
-
-
 @pytest.mark.parametrize("loss", KINDS, ids=lambda loss: loss.name)
 def test_trees_are_those_of_scikit_learn(loss: Loss) -> None:
     options = [{**further, "max_iter": 20} for further in loss.tree_options(2)]
     trees = fit_trees(Rows(COLUMNS, LABELS, np.ones(N)), LEVELS, PARTS[:1], 1, np.empty((1, N, 0)), options=options)
     predicted = predict_trees(trees, COLUMNS, LEVELS, range(1), 1)
     assert predicted.shape == (1, N, 2 * loss.outputs)
-    kind = {"loss": "quantile", "quantile": 0.9, "max_iter": 20} if loss.name == "quantile" else options[1]
-    model = HistGradientBoostingRegressor(categorical_features=[1, 3], early_stopping=False, **kind)
+    model = HistGradientBoostingRegressor(categorical_features=[1, 3], early_stopping=False, **options[-1])
     train = PARTS[0].train
     np.testing.assert_array_equal(predicted[0, :, -1], model.fit(COLUMNS[train], LABELS[train, 1]).predict(COLUMNS))
 
@@ -89,7 +76,7 @@ def test_the_weight_of_trees_has_the_least_loss(loss: Loss, slopes: tuple[float,
 
 
 def test_each_loss_has_its_own_centre() -> None:
-    """Skewed labels that no column explains: the mean, the median, between them, and the quantiles."""
+    """Skewed labels that no column explains: the mean, the median and the quantiles."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 2, (900, 1)).astype(float), rng.exponential(size=900)
     options = {"hidden_layer_sizes": (), "bandwidth": 0, "epochs": 40, "batch_size": 256, "early_stopping": False}
@@ -97,7 +84,6 @@ def test_each_loss_has_its_own_centre() -> None:
     assert centre["squared"] == pytest.approx(y.mean(), abs=0.06)
     assert centre["absolute"] == pytest.approx(np.median(y), abs=0.06)
     assert centre["quantile"] == pytest.approx(np.median(y), abs=0.06)
-    assert centre["absolute"] + 0.02 < centre["huber"] < centre["squared"] - 0.02
     levels = quick(loss="quantile", quantiles=QUANTILES, **options).fit(x, y).predict_quantiles(x).mean(axis=0)
     np.testing.assert_allclose(levels, np.quantile(y, QUANTILES), atol=0.12)
 
@@ -173,7 +159,7 @@ def test_intervals_after_a_pipeline_and_with_frames() -> None:
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"loss": "mse"}, None, "loss must be one of squared, absolute, huber, quantile, got 'mse'"),
+        ({"loss": "mse"}, None, "loss must be one of squared, absolute, quantile, got 'mse'"),
         ({"loss": "quantile", "quantiles": (0.5, 0.5)}, None,
          "quantiles must be numbers that rise between 0 and 1, got"),
         ({"loss": "quantile", "quantiles": (0, 0.5)}, None, r"quantiles must be numbers that rise .* got \(0, 0.5\)"),

@@ -276,7 +276,7 @@ def test_one_thread_while_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(seen[len(seen) // 2 :]) == {2}
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
 def test_weights_count_rows(loss: str) -> None:
     """0 is no row, 2 is the row twice, and only ratios and no order matter: to the last bit."""
     weight = np.random.default_rng(0).integers(0, 4, len(X))

@@ -1,7 +1,6 @@
-"""Times of every class are days, durations as labels, too; dates as labels and values without meaning are refused."""
+"""Times of every class are days; times as labels and values without meaning are refused."""
 
 import datetime
-import warnings
 from typing import Any
 
 import numpy as np
@@ -56,25 +55,12 @@ def test_times_of_every_class_are_days(values: Any, days: np.ndarray, gap: bool)
     np.testing.assert_allclose(quick().fit(array, y).predict(array), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in TIMES if "durations" in name])
-@pytest.mark.parametrize("shape", ["series", "frame", "array"])
-def test_durations_as_labels_are_days_whatever_their_unit(name: str, shape: str) -> None:
-    values, days = pd.Series(TIMES[name][0]), TIMES[name][1]
-    y = {"series": values, "frame": pd.DataFrame({"a": values, "b": values}), "array": np.asarray(values)}[shape]
-    with pytest.warns(UserWarning, match="^y holds durations: labels and predictions are in days") as caught:
-        model = quick().fit(FRAME, y)
-    assert caught[0].filename == __file__
-    truth = np.column_stack([days, days]) if shape == "frame" else days
-    np.testing.assert_array_equal(model.predict(FRAME), quick().fit(FRAME, truth).predict(FRAME))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert model.score(FRAME, y) == model.score(FRAME, truth)
-
-
-@pytest.mark.parametrize("name", ["dates", "objects of dates", "a zone", "zones that differ", "periods"])
-def test_dates_as_labels_are_refused_with_advice(name: str) -> None:
-    with pytest.raises(InputError, match=r"y must be numbers, got dates such as 2020-.*: \(y - y.min\(\)\) / pd"):
-        quick().fit(FRAME, TIMES[name][0])
+@pytest.mark.parametrize("frame", [False, True])
+@pytest.mark.parametrize("values", [values for values, _ in TIMES.values()], ids=TIMES)
+def test_times_as_labels_are_refused_with_advice(values: Any, frame: bool) -> None:
+    y = pd.DataFrame({"a": values, "b": FRAME["a"]}) if frame else values
+    with pytest.raises(InputError, match=r"y must be numbers, got times such as .*: \(y - y.min\(\)\) / pd"):
+        quick().fit(FRAME, y)
 
 
 def test_missing_values_that_numpy_cannot_compare() -> None:
@@ -113,7 +99,5 @@ def test_frames_of_polars_with_times_and_those_that_are_not_computed_yet() -> No
     expected = quick().fit(truth, y, groups=groups).predict(truth)
     for x in (frame, frame.lazy()):
         np.testing.assert_allclose(quick().fit(x, y, groups=groups).predict(x), expected)
-    with pytest.warns(UserWarning, match="in days"):
-        quick().fit(frame.select("a"), frame["objects of durations"])
     with pytest.raises(InputError, match="X must be a table"):
         quick().fit(frame["a"], K)

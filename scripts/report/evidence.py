@@ -91,11 +91,6 @@ def minus(first: Sample, second: Sample) -> Interval:
     raise Unsupported(f"{first.units} minus {second.units}: fewer than two values are shared")
 
 
-def _read_frame(path: Path) -> pd.DataFrame:
-    frame = pd.read_csv(path)
-    return frame.fillna({"change": ""}) if "change" in frame else frame
-
-
 class Evidence:
     """Everything that a page may say a number of: published runs, and the other files of the folder `results`.
 
@@ -104,7 +99,9 @@ class Evidence:
 
     def __init__(self, runs: pd.DataFrame, results: Path = RESULTS) -> None:
         self.results = results
-        self.frame = functools.cache(_read_frame)  #: of a CSV file, read once
+        #: Of a CSV file, read once.
+        self.frame = functools.cache(lambda path: pd.read_csv(path).fillna({"change": ""}))
+        self._printed = functools.cache(lambda name: paper_rows(experiment_of(name), results))
         self._cells = dict(iter(runs.groupby([*CELL], sort=False)))
 
     def runs(self, experiment: str, dataset: str, preset: str, method: str, options: Query | None = None, *,
@@ -146,7 +143,7 @@ class Evidence:
     def paper(self, experiment: str, dataset: str, method: str, *, metric: str = "rmse") -> Sample:
         """Return what the paper prints."""
         ours = stands_for(experiment_of(experiment), dataset, method)
-        for row in _paper_rows(experiment, self.results):
+        for row in self._printed(experiment):
             if (row["dataset"], row["method"], row["metric"]) == (dataset, ours, metric):
                 n, spread = PAPER_FOLDS.get(dataset, 3), float(row["std"] or math.nan)
                 if OVER_TASKS in row["setting"]:
@@ -212,8 +209,3 @@ def published_evidence() -> Evidence:
 
 #: An experiment by name, read once.
 experiment_of = functools.cache(load_experiment)
-
-
-@functools.cache
-def _paper_rows(experiment: str, results: Path) -> list[dict[str, str]]:
-    return paper_rows(experiment_of(experiment), results)

@@ -1,17 +1,27 @@
-"""The tables of README's first screen: what was found, in one short cell each, and the regressor beside its rivals."""
+"""README's tables, sentences on the regressor and first picture; how a model changes once networks stand beside it."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cmixup import CMixup
+from scripts.records.names import method_title
 from scripts.report.evidence import Evidence, published_evidence
+from scripts.report.figures import COLOURS, GREY, LOOKS, new_subplots
 from scripts.report.paper.claims import claim_rows
 from scripts.report.paper.statements import held_by_network, outcome_counts
 from scripts.report.paper.verdicts import Finding
-from scripts.report.rendering import fills
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
-from scripts.report.sentences import regressor_mixed, regressor_reserve, rival_numbers
 from scripts.report.study_evidence import leading_setting, read_settings
 from scripts.stats.effects import Effect
-from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, interval_text
+from scripts.stats.intervals import HIGHER, LOWER, Estimate, Interval, clustered_interval, interval_text
 from scripts.study.ensembles import ENSEMBLE, METHOD
 from scripts.study.rules import PROTOCOL2
 
@@ -96,3 +106,118 @@ def rivals_table(e: Evidence) -> str:
         seconds, behind, _ = rival_numbers(e, model)
         body.append([title, "0" if model == "catboost" else interval_text(behind, 1), f"{seconds:.2g}"])
     return markdown_table(("model", "RMSE against CatBoost's, %", "median seconds of a fit"), body)
+
+
+ESTIMATORS, SCIKIT_LEARN, BASE = "benchmarks/estimators.csv", "docs/scikit_learn.md", "catboost"
+#: The tables that were opened when the defaults were decided; and below how many percent no difference is one.
+RESERVE, MARGIN = "fresh", 1.0
+
+
+def rival_numbers(e: Evidence, model: str, part: str = RESERVE, base: str = BASE) -> tuple[float, Interval, int]:
+    """Return a model's median seconds of a fit, and its error minus the base's in percent, on tables: the fresh ones.
+
+    And on how many of these it is below 0.
+    """
+    frame = e.frame(e.results / ESTIMATORS)
+    fits = frame[frame["part"] == part].pivot_table(["log_error", "seconds"], ["table", "split"], "model")
+    differences = (fits["log_error"][model] - fits["log_error"][base]).dropna()
+    below = (differences.groupby("table").mean() < 0).sum()
+    return fits["seconds"][model].median(), percent_change(differences), below
+
+
+def percent_change(differences: pd.Series) -> Interval:
+    """Return the mean over tables, in percent, and its interval, of log ratios on several splits of each."""
+    means = differences.groupby("table").mean().to_list()
+    d = clustered_interval(means, range(len(means)))
+    assert d
+    mean, low, high = (100 * math.expm1(end) for end in (d.mean, d.low, d.high))
+    return Interval(mean, low, high, d.n)
+
+
+@fills
+def blended_with() -> dict[str, dict[str, str]]:
+    """Return how the error of a model of the user changes once networks stand beside it."""
+    e, body = published_evidence(), []
+    for part, what in {RESERVE: "fresh", "reserved": "held out"}.items():
+        change = rival_numbers(e, "tabular_catboost", part)[1]
+        body.append(["CatBoost", f"{change.n} {what}", interval_text(change, 1)])
+    frame = e.frame(e.results / "benchmarks/blend.csv").dropna(subset=["model"]).astype({"fits": str})
+    fits = frame.pivot_table("log_error", ["part", "model", "table"], "fits")
+    changes = (fits["3"] - fits["alone"]).dropna().loc["chosen_on"]
+    for model, name in {"catboost": "CatBoost", "lightgbm": "LightGBM", "ridge": "ridge regression"}.items():
+        change = percent_change(changes[model])
+        body.append([name, f"{change.n} seen", interval_text(change, 1)])
+    return {SCIKIT_LEARN: {"blend": markdown_table(("model", "tables", "change, %"), body, left=2)}}
+
+
+def regressor_reserve(e: Evidence) -> str:
+    """How the regressor, and CatBoost with networks beside it, compare with CatBoost on the fresh tables."""
+    words = []
+    for model in ("tabular", "tabular_catboost"):
+        _, d, below = rival_numbers(e, model)
+        word = "higher" if d.low > 0 else "lower" if d.high < 0 else "not shown to differ"
+        word = f"the same within {MARGIN:g} %" if -MARGIN < d.low <= 0 <= d.high < MARGIN else word
+        words.append(f"on {below} of {d.n} tables, and is {word} on average")
+    _, five, _ = rival_numbers(e, "tabular_catboost", base="catboost_5")
+    return (
+        f"`TabularRegressor`'s RMSE is below CatBoost's {words[0]}. With CatBoost in `blend=` it is below {words[1]}. "
+        f"The blend's RMSE differs from five CatBoosts' mean by {interval_text(five, 1)} % on one split"
+    )
+
+
+def regressor_mixed(e: Evidence) -> str:
+    """How often the regressor mixed."""
+    mixed = list(e.rows(ESTIMATORS, "mixed", part=RESERVE, model="tabular").values.values())
+    splits = len(mixed) // rival_numbers(e, "tabular")[1].n
+    return (f"`TabularRegressor` mixes where its validation says so: in {sum(one > 0 for one in mixed)} of the "
+            f"{len(mixed)} fits, on {splits} splits a table")  # fmt: skip
+
+
+#: Regressors of the first picture, and where the name of each stands beside its mark, in points.
+MARKED = {
+    "tabular": ("TabularRegressor", (-8, -14), "right"), "catboost": ("CatBoost (reference)", (-8, 6), "right"),
+    "tabular_catboost": ("blend=CatBoost", (8, -14), "left"), "realmlp": ("RealMLP", (8, 4), "left"),
+    "catboost_5": ("mean of 5 CatBoosts", (8, 8), "left"), "lightgbm": ("LightGBM", (8, 4), "left"),
+}  # fmt: skip
+
+
+@draws
+def pictures() -> dict[str, Figure]:
+    """Return the picture that README begins with, by its path below results/."""
+    first, ((left, right),) = new_subplots(1, 2, (10.4, 3.9))
+    draw_mixing(left)
+    draw_rivals(right, published_evidence())
+    first.tight_layout()
+    return {"study/first.png": first}
+
+
+def draw_rivals(axis: Axes, e: Evidence) -> None:
+    """Draw the test error of regressors with default hyperparameters over the time of a fit, on fresh tables."""
+    axis.axhline(0, color=COLOURS["erm"], linewidth=1)
+    for model, (title, place, side) in MARKED.items():
+        seconds, behind, _ = rival_numbers(e, model)
+        mean, ours = behind.mean, model.startswith("tabular")
+        axis.errorbar(seconds, mean, yerr=behind.bar, fmt="s" if ours else "o", markersize=8,
+                      color="black" if ours else GREY, capsize=3)  # fmt: skip
+        axis.annotate(title, (seconds, mean), place, textcoords="offset points", ha=side, fontsize=9)
+    axis.set(xscale="log", xlabel="median seconds of a fit, one thread; bars: 95 % intervals")
+    axis.set_xticks([0.03, 0.1, 0.3, 1, 3, 10, 30, 100], ["0.03", "0.1", "0.3", "1", "3", "10", "30", "100"])
+    axis.set_ylabel("difference from CatBoost's test RMSE, %\n← better          worse →")
+    axis.yaxis.tick_right()  # a narrow screen shows each half by itself
+    axis.yaxis.set_label_position("right")
+    axis.set_title(f"{behind.n} datasets used for no choice", fontsize=11)
+
+
+def draw_mixing(axis: Axes) -> None:
+    """Draw rows of a curve, mixed by mixup and by C-Mixup."""
+    x = np.sort(3 * np.random.default_rng(0).random((60, 1), dtype=np.float32), axis=0)
+    data = torch.from_numpy(x), torch.from_numpy(np.exp(x))
+    axis.plot(x, np.exp(x), ".", color="0.45", markersize=5, label="training data", zorder=3)
+    for name, bandwidth in (("mixup", math.inf), ("cmixup", 1.0)):
+        mixed = CMixup(bandwidth, alpha=1.0, seed=0)(*data)
+        colour, marker = LOOKS[name]
+        axis.plot(mixed[0][:, 0], mixed[1][:, 0], marker, color=colour, label=f"mixed by {method_title(name)}",
+                  markersize=5, alpha=0.8)  # fmt: skip
+    axis.set(xlabel="input", ylabel="label")
+    axis.set_title("The idea, on made-up data", fontsize=11)
+    axis.legend(frameon=False, fontsize=9)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import itertools
 
+from matplotlib.figure import Figure
+
 from scripts.records import names
 from scripts.report.evidence import Query, Sample, published_evidence
-from scripts.report.rendering import fills
+from scripts.report.figures import COLOURS, legend_below, new_subplots
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import Interval, interval_text, paired_or_none
+from scripts.stats.intervals import Interval, interval_text, paired_or_none, summarise_values
 
 METHODS = ("erm", "mixup", "manifold_mixup", "cmixup")
 METRICS = {"skillcraft": ("rmse", "worst_rmse"), "crime": ("rmse", "worst_rmse"), "rcf_mnist": ("rmse",)}
@@ -63,3 +66,27 @@ def shuffling_parts() -> dict[str, dict[str, str]]:
                 title = names.dataset_title(dataset) + ", worst domain" * metric.startswith("worst") + code
                 body.append([title, str(found[2].n), *(interval_text(one, decimals) for one in shown)])
     return {"results/README.md": {"shuffling": markdown_table(HEAD, body, left=1)}}
+
+
+@draws
+def shuffling_picture() -> dict[str, Figure]:
+    """Return each method's error with rows in one order and reshuffled, a panel a dataset and score."""
+    panels = [(d, m) for d, metrics in METRICS.items() for m in metrics if gains(d, m)]
+    figure, axes = new_subplots(1, len(panels), (2.9 * len(panels), 3.2))
+    for axis, (dataset, metric) in zip(axes[0], panels, strict=True):
+        for k, method in enumerate(METHODS):
+            samples = [order_sample(dataset, order, method, metric) for order in ORDERS]
+            values = [summarise_values(list(one.values.values())) for one in samples if one]
+            if len(values) < len(ORDERS):
+                continue
+            x, error = [place + 0.03 * (k - 1.5) for place in range(2)], [1.96 * v.std / v.n**0.5 for v in values]
+            axis.errorbar(x, [v.mean for v in values], yerr=error, marker="o", markersize=4, color=COLOURS[method],
+                          label=names.method_title(method))  # fmt: skip
+        worst = ", worst domain" * metric.startswith("worst")
+        axis.set_title(f"{names.dataset_title(dataset)}{worst}", fontsize=10)
+        axis.set_xticks(range(2), ["one order", "reshuffled"])
+        axis.set_xlim(-0.25, 1.25)
+    axes[0][0].set_ylabel("test RMSE, 95 % intervals")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    legend_below(figure, dict(zip(labels, [h[0] for h in handles], strict=True)))
+    return {"figures/shuffling.png": figure}

@@ -6,10 +6,15 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
 from scripts.records import names
 from scripts.records.run_tables import option_words
 from scripts.report.evidence import Sample, published_evidence
-from scripts.report.rendering import fills
+from scripts.report.figures import BLUE, COLOURS, GREY, legend_below, new_subplots
+from scripts.report.rendering import draws, fills
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import HIGHER, LOWER, Interval, paired_or_none
 
@@ -92,3 +97,35 @@ def specification_counts() -> dict[str, dict[str, str]]:
         body.append([names.dataset_title(dataset), *map(str, (len(every), below, above, reached))])
     head = ("C-Mixup against ERM", "settings", "C-Mixup better", "ERM better", "interval reaches the paper's gain")
     return {"results/README.md": {"specifications": markdown_table(head, body)}}
+
+
+@draws
+def specification_picture() -> dict[str, Figure]:
+    """Return the specification curves: sorted differences from ERM with intervals, and which choice each is."""
+    figure, axes = new_subplots(2, len(DATASETS), (3.1 * len(DATASETS), 6.4), sharex="col",
+                                gridspec_kw={"height_ratios": [1, 1.6]})  # fmt: skip
+    for (top, strip), dataset in zip(axes.T, DATASETS, strict=True):
+        every = sorted(specifications(dataset), key=lambda one: one.difference.mean)
+        for place, one in enumerate(every):
+            d = one.difference
+            colour = {LOWER: COLOURS["cmixup"], HIGHER: BLUE}.get(d.side, GREY)
+            top.plot([place, place], [d.low, d.high], color=colour, linewidth=1)
+            top.plot(place, d.mean, ".", color=colour, markersize=4)
+        top.axhline(0, color="black", linewidth=0.8)
+        top.axhline(every[0].published, color="black", linestyle="--", linewidth=0.8)
+        ends = np.quantile([end for one in every for end in (one.difference.low, one.difference.high)], [0.02, 0.98])
+        low = min(ends[0], every[0].published)
+        top.set_ylim(low - 0.1 * (ends[1] - low), ends[1] + 0.1 * (ends[1] - low))
+        top.set_title(f"{names.dataset_title(dataset)}, {len(every)} settings", fontsize=10)
+        choices = choices_of(every)
+        for row, holds in enumerate(choices.values()):
+            at = [k for k, held in enumerate(holds) if held]
+            strip.plot(at, [row] * len(at), "|", color="black", markersize=4)
+        strip.set_yticks(range(len(choices)), list(choices), fontsize=7)
+        strip.set_ylim(len(choices) - 0.5, -0.5)
+        strip.set_xticks([])
+    axes[0][0].set_ylabel("C-Mixup minus ERM, RMSE")
+    colours = {"C-Mixup is better": COLOURS["cmixup"], "ERM is better": BLUE, "the interval holds 0": GREY}
+    handles = {title: Line2D([], [], color=colour) for title, colour in colours.items()}
+    legend_below(figure, {**handles, "the paper's difference": Line2D([], [], color="black", linestyle="--")})
+    return {"figures/specifications.png": figure}

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from cmixup.metrics import metric_of
 from scripts.records.csv_rows import to_csv
 from scripts.report.evidence import Sample, published_evidence
+from scripts.report.figures import BLUE, GREY, ORANGE, legend_below, new_subplots
 from scripts.report.paper.verdicts import (
     BETTER,
     IDLE,
@@ -25,7 +27,7 @@ from scripts.report.paper.verdicts import (
     find_all,
     load_artefacts,
 )
-from scripts.report.rendering import fills, writes
+from scripts.report.rendering import draws, fills, writes
 from scripts.report.result_table import markdown_table
 from scripts.stats.intervals import interval_text
 
@@ -158,3 +160,34 @@ def count_parts() -> dict[str, dict[str, str]]:
 def _percents(shares: list[float]) -> str:
     low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+PRESETS = {
+    "paper": ("printed hyperparameters; dot: all seeds, 95 %", BLUE),
+    "released": ("the authors' code's; dot: all seeds, 95 %", ORANGE),
+}
+
+
+@draws
+def triples_picture() -> dict[str, Figure]:
+    """Return the distribution of the difference over three seeds a method, unpaired as the paper's."""
+    rows = [one for one in published_statements() if one.network == PAPER and one.established]
+    places = list(dict.fromkeys(one.name for one in rows))
+    figure, axes = new_subplots(1, len(places), (3.1 * len(places), 3.1))
+    for axis, place in zip(axes[0], places, strict=True):
+        for k, one in enumerate(one for one in rows if one.name == place):
+            label, colour = PRESETS[one.preset]
+            assert one.ours
+            values = triple_differences(*one.samples, paired=False)
+            axis.hist(values, bins=80, histtype="step", density=True, color=colour, label=label)
+            ours, height = one.ours, -0.05 * (k + 1)
+            axis.errorbar(ours.mean, height, xerr=ours.bar, fmt="o", color=colour, markersize=4,
+                          transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
+            if not k:
+                axis.axvline(one.paper.mean, color="black", linestyle="--", label="the paper's difference")
+        axis.axvline(0, color=GREY, linewidth=0.8)
+        axis.set(title=place, yticks=[])
+        axis.tick_params(axis="x", pad=14)
+    axes[0][0].set_ylabel("C-Mixup minus ERM,\nmeans of three runs", fontsize=9)
+    legend_below(figure)
+    return {"figures/three_seeds.png": figure}

@@ -42,7 +42,7 @@ def test_a_page_that_no_entry_fills_is_an_error(root: Path) -> None:
 
 def test_every_entry_of_the_project_is_registered() -> None:
     modules = rendering.find_modules()
-    assert {"scripts.report.sentences", "scripts.report.paper.theory"} <= set(modules)
+    assert {"scripts.report.front_page", "scripts.report.paper.theory"} <= set(modules)
 
 
 PAGE = """# Title

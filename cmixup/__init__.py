@@ -13,11 +13,10 @@ from cmixup.mixing.lam import Beta
 from cmixup.mixing.linear import mix
 from cmixup.sampling.bandwidth import bandwidth_for_fraction, diagnose
 from cmixup.sampling.sampler import BatchPartnerSampler, PartnerSampler
-from cmixup.sampling.space import LabelSpace
 from cmixup.saved_run import load_run
 
 __all__ = [
-    "BatchPartnerSampler", "Beta", "CMixup", "InputError", "LabelSpace", "PairBatchSampler", "PairDataset",
+    "BatchPartnerSampler", "Beta", "CMixup", "InputError", "PairBatchSampler", "PairDataset",
     "PartnerSampler", "bandwidth_for_fraction", "diagnose", "load_run", "mix", "mixing_at",
 ]  # fmt: skip
 __version__ = "0.1.0"

@@ -5,7 +5,7 @@ import json
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth, parse_bandwidth, resolve_bandwidth
 from cmixup.sampling.inputs import Given, as_labels, check_common
 from cmixup.sampling.sampler import SelfPairWarning
-from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.within import draw_within
 from cmixup.seeding import WorkerStreams
 from cmixup.tree import Entry, leaves
@@ -63,45 +62,45 @@ class CMixup(nn.Module):
             bandwidth, so there `labels` must be given, the same on every rank.
         alpha: see `Beta`.
         seed: see `WorkerStreams`.
-        labels: (N,) or (N, d) training labels that the bandwidth and `space` are fitted to.
-        space: how labels are compared: a scale for each output, circles, ranks.
+        labels: (N,) or (N, d) training labels that the bandwidth is found from.
+        space: a function from labels (B, d) float64 to the values (B, c) by which rows are compared, such as
+            `lambda y: y / std` (a named function where it is pickled). The bandwidth is in their unit.
         lam_per: "example" or "batch".
         labels_getter: where the labels of a single argument are, see `find_labels`.
         keep: entries that stay as they are (indices, masks, texts, categories): keys of dictionaries, wherever they
             stand, or places from the top of the batch, such as 2 for the third entry and (0, 1) for the second tensor
             of a list of inputs.
         return_mix: whether to return the `Mix` of partners and lambda, too, as the last entry of the result.
+
+    Attributes:
+        bandwidth: s in use, None where it depends on labels and none has been seen.
     """
 
     def __init__(
         self, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *, seed: int | None = None,
-        labels: Given | None = None, space: LabelSpace | None = None, lam_per: str = "example",
+        labels: Given | None = None, space: Callable[[np.ndarray], Given] | None = None, lam_per: str = "example",
         labels_getter: LabelsGetter = "default", keep: tuple[Entry, ...] = (), return_mix: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._given_bandwidth = parse_bandwidth(bandwidth)
+        given = self._given_bandwidth = parse_bandwidth(bandwidth)
+        self.bandwidth = given if isinstance(given, float) else None
         self.lam = Beta(alpha, lam_per)
-        self.space = as_space(space)
+        if not (space is None or callable(space)):
+            raise InputError(f"space must be a function of the labels, got {format_value(space)}")
+        self.space = space
         self.labels_getter, self.keep = check_entries(labels_getter, keep)
         self.return_mix = check_flag("return_mix", return_mix)
         self._warning = SelfPairWarning()
         self._streams = WorkerStreams(seed)
-        self._needs_labels = not isinstance(self._given_bandwidth, float) or self.space.needs_labels
         self._seen: np.ndarray | None = None
         self._fitted_to = 0
-        self._final = labels is not None
-        self._state_bytes = STATE_BYTES + LABEL_BYTES * (self._needs_labels and not self._final)
+        self._outputs: int | None = None
+        self._looks = self.bandwidth is None and labels is None
+        self._state_bytes = STATE_BYTES + LABEL_BYTES * self._looks
         if labels is not None:
-            given = as_labels("labels", labels, gaps=True).astype(np.float64)
-            check_common("labels", given)
-            self._fit(given.reshape(len(given), -1))
-
-    @property
-    def bandwidth(self) -> float | None:
-        """Return s in use, or None where it depends on labels and none has been seen."""
-        if self._fitted_to:
-            return self._bandwidth
-        return self._given_bandwidth if isinstance(self._given_bandwidth, float) else None
+            known = as_labels("labels", labels, gaps=True).astype(np.float64)
+            check_common("labels", known)
+            self._fit(known.reshape(len(known), -1))
 
     def forward(self, *batch: Any) -> Any:
         """Return the batch with every row mixed with its partner, in the form in which it came.
@@ -143,12 +142,13 @@ class CMixup(nn.Module):
             return no_mix(labels)
         values = as_labels("labels", label_matrix(labels), gaps=True)
         values = values.reshape(len(values), -1)
-        if self._fitted_to and values.shape[1] != self._coordinates.d:
-            raise InputError(f"labels must have {self._coordinates.d} outputs as before, got {values.shape[1]}")
-        self._look_at(values)
-        points = self._coordinates.of("labels", values)
-        partner = draw_within(points, self._bandwidth, self._streams["partners"])
-        self._warning.check(np.arange(len(partner)), partner, self._bandwidth, len(partner))
+        if self._outputs not in (None, values.shape[1]):
+            raise InputError(f"labels must have {self._outputs} outputs as before, got {values.shape[1]}")
+        if self._looks:
+            self._look_at(values)
+        assert self.bandwidth is not None
+        partner = draw_within(self._compared(values), self.bandwidth, self._streams["partners"])
+        self._warning.check(np.arange(len(partner)), partner, self.bandwidth, len(partner))
         lam, device = self.lam.draw(np.array([len(values)]), self._streams["lam"]), leaves(labels)[0].device
         return Mix(torch.from_numpy(partner).to(device), torch.from_numpy(lam).to(device))
 
@@ -160,7 +160,7 @@ class CMixup(nn.Module):
         room: from their state a bandwidth is found anew.
         """
         seen, fitted_to = self._seen, self._fitted_to
-        if seen is None or seen.shape[1] > MAX_OUTPUTS_KEPT or self._state_bytes == STATE_BYTES:
+        if seen is None or seen.shape[1] > MAX_OUTPUTS_KEPT:
             seen, fitted_to = np.empty((0, 0)), 0
         content = {"streams": self._streams.state(), "fitted_to": fitted_to}
         file = io.BytesIO()
@@ -183,7 +183,7 @@ class CMixup(nn.Module):
                 warnings.warn("the state of a CMixup was averaged or damaged, and is not gone on from", stacklevel=2)
                 return
             raise InputError(f"state must be that of a CMixup, got {format_value(state)}") from None
-        if not self._final and len(seen):
+        if self._looks and len(seen):
             self._fit(seen[:fitted_to])
             self._seen = seen
 
@@ -195,16 +195,14 @@ class CMixup(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the options, for printing."""
-        return f"bandwidth={self._given_bandwidth}, lam={self.lam}, {self.space}"
+        return f"bandwidth={self._given_bandwidth}, lam={self.lam}"
 
     def _look_at(self, values: np.ndarray) -> None:
         """Add labels `(B, d)` to those that the bandwidth is found from, and find it again if these have doubled."""
-        if self._final or (self._fitted_to and not self._needs_labels):
-            return
-        if self._needs_labels and self._streams.place[1] > 1:
+        if (ranks := self._streams.place[1]) > 1:
             raise InputError(
-                f"labels must be given, the same on each of {self._streams.place[1]} ranks, for a bandwidth or a space "
-                "that depends on them, got labels=None"
+                f"labels must be given, the same on each of {ranks} ranks, for a bandwidth that depends on them, "
+                "got labels=None"
             )
         seen = values if self._seen is None else np.concatenate([self._seen, values])
         self._seen = seen[:MAX_LABELS_SEEN]
@@ -212,10 +210,18 @@ class CMixup(nn.Module):
             self._fit(self._seen)
 
     def _fit(self, values: np.ndarray) -> None:
-        """Find coordinates and bandwidth from labels `(N, d)`."""
-        self._coordinates = self.space.fit(values)
+        """Find the bandwidth from labels `(N, d)`."""
         given = self._given_bandwidth
         if isinstance(given, tuple) and given[0] == "fraction":
             given = ("fraction", min(1.0, max(given[1], 2 / len(values))))
-        self._bandwidth = resolve_bandwidth(self._coordinates.of("labels", values), given)
-        self._fitted_to = len(values)
+        self.bandwidth = resolve_bandwidth(self._compared(values), given)
+        self._fitted_to, self._outputs = values.shape
+
+    def _compared(self, values: np.ndarray) -> np.ndarray:
+        """Return the values `(B, c)` by which labels `(B, d)` are compared."""
+        if self.space is None:
+            return values
+        points = as_labels("space(labels)", self.space(values), gaps=True).astype(np.float64)
+        if len(points) != len(values):
+            raise InputError(f"space(labels) must have {len(values)} rows as the labels, got {len(points)}")
+        return points.reshape(len(points), -1)

@@ -13,7 +13,6 @@ from cmixup.mixing.lam import Beta
 from cmixup.sampling.bandwidth import Bandwidth
 from cmixup.sampling.inputs import Given, as_labels, copied_numpy
 from cmixup.sampling.sampler import PartnerSampler
-from cmixup.sampling.space import LabelSpace
 from cmixup.seeding import WorkerStreams, distributed_place, seed_or_random, stream
 from cmixup.tree import Entry, unbind
 
@@ -43,7 +42,6 @@ class PairDataset(Dataset[Any]):
         bandwidth: see `PartnerSampler`.
         alpha: see `Beta`; one lambda a row.
         seed: see `WorkerStreams`.
-        space: how labels are compared.
         labels_getter: where the labels of a row are, see `find_labels`.
         keep: entries that stay those of the row itself: keys of dictionaries, or places from the top of a row.
         return_mix: whether a row is `(row, Mix)`, with the partner's index in the dataset.
@@ -54,13 +52,13 @@ class PairDataset(Dataset[Any]):
 
     def __init__(
         self, dataset: Any, labels: Given, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *,
-        seed: int | None = None, space: LabelSpace | None = None, labels_getter: LabelsGetter = "default",
+        seed: int | None = None, labels_getter: LabelsGetter = "default",
         keep: tuple[Entry, ...] = (), return_mix: bool = False,
     ) -> None:  # fmt: skip
         if not (isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")):
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
         # NumPy labels: workers cannot hold tensors of a device, and rows are drawn by number.
-        self.sampler = PartnerSampler(copied_numpy(as_labels("labels", labels, gaps=True)), bandwidth, space=space)
+        self.sampler = PartnerSampler(copied_numpy(as_labels("labels", labels, gaps=True)), bandwidth)
         if len(self.sampler) != (rows := len(dataset)):
             raise InputError(f"labels must have a row for each of the dataset's {rows}, got {len(self.sampler)}")
         self.dataset: Any = dataset

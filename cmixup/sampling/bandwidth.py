@@ -19,7 +19,6 @@ from cmixup.errors import (
 )
 from cmixup.sampling.distance import FAR, Distances, Kernel
 from cmixup.sampling.inputs import Given, Ints, Labels, as_labels, has_gaps
-from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
 #: A bandwidth as callers may give it, see `parse_bandwidth`.
@@ -64,7 +63,7 @@ class BandwidthReport:
     verdict: str
 
 
-def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: LabelSpace | None = None) -> BandwidthReport:
+def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> BandwidthReport:
     """Return statistics of the pairs of these labels under `bandwidth`; this takes seconds at any N.
 
     Args:
@@ -72,13 +71,12 @@ def diagnose(labels: Given, bandwidth: Bandwidth, *, seed: int = 0, space: Label
         bandwidth: see `parse_bandwidth`.
         seed: a whole number that chooses the rows looked at, where they are not all; of labels that are one number
             (and not above a million) rows are taken at even steps of their order, whatever the seed.
-        space: how labels are compared; report and bandwidth are in its units.
 
     Raises:
         InputError: an argument cannot be used; the message gives its name and value.
     """
     check_count("seed", seed)
-    data = _compared(labels, space)
+    data = as_labels("labels", labels, gaps=True)
     sigma, n = resolve_bandwidth(data, bandwidth, seed=seed), len(data)
     anchors = _standing_for(data, max(MIN_ROWS, COORDINATES_PER_DIAGNOSIS // data.size), np.random.default_rng(seed))
     mass, squares, equal, gap, uniform = StreamedSampler(data, Kernel(sigma)).statistics(anchors).T
@@ -175,7 +173,7 @@ def resolve_bandwidth(labels: Given, bandwidth: Bandwidth, *, seed: int = 0) -> 
     return check_bandwidth(value * float(deviation(values, dtype=np.float64)))
 
 
-def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, space: LabelSpace | None = None) -> float:
+def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0) -> float:
     """Return the smallest bandwidth whose median effective-partner fraction is `fraction`, by bisection.
 
     Above 8,192 labels some stand for them, chosen as by `diagnose`: fractions of a few thousandths and less are then
@@ -185,19 +183,12 @@ def bandwidth_for_fraction(labels: Given, fraction: float, *, seed: int = 0, spa
         labels: (N,) or (N, d) array or tensor.
         fraction: above 0, up to 1 (which needs an infinite bandwidth, unless labels are constant).
         seed: a whole number that chooses the labels and rows looked at, see `diagnose`.
-        space: how labels are compared; the bandwidth is in its units.
 
     Returns:
         The bandwidth in label units, to one part in ten thousand. Labels nearer than `MIN_BANDWIDTH` count as equal.
     """
     parse_bandwidth(("fraction", fraction))  # refuses a bad value before any work
-    return _search(_compared(labels, space), float(fraction), check_count("seed", seed))
-
-
-def _compared(labels: Given, space: LabelSpace | None) -> Labels:
-    """Return the labels as they are compared."""
-    checked = as_labels("labels", labels, gaps=True)
-    return as_space(space).fit(checked).of("labels", checked)
+    return _search(as_labels("labels", labels, gaps=True), float(fraction), check_count("seed", seed))
 
 
 def _search(data: Labels, fraction: float, seed: int) -> float:

@@ -23,7 +23,6 @@ from cmixup.sampling.inputs import (
     has_gaps,
     numpy_rng,
 )
-from cmixup.sampling.space import LabelSpace, as_space
 from cmixup.sampling.stream import StreamedSampler
 
 #: So many rows are drawn before it is said that each was its own partner.
@@ -46,7 +45,6 @@ class PartnerSampler:
             see `parse_bandwidth`.
         method: the sampling algorithm, one of `ALGORITHMS`; "auto" takes the one that is expected to take least time.
         memory_budget: bytes that tables may take beside the labels; `cells` holds 12 to 16 more for each label.
-        space: how labels are compared (a scale for each output, circles, ranks); the bandwidth is in its units.
 
     Attributes:
         bandwidth: the bandwidth in use, a number in label units.
@@ -64,15 +62,12 @@ class PartnerSampler:
         *,
         method: str = "auto",
         memory_budget: int = DEFAULT_BUDGET_BYTES,
-        space: LabelSpace | None = None,
     ) -> None:
         check_choice("method", method, ALGORITHMS)
         budget = int(check_nonnegative("memory_budget", memory_budget, "a finite number of bytes"))
-        checked = as_labels("labels", labels, gaps=True)
-        checked = copied_numpy(checked) if isinstance(labels, Tensor) else checked
-        check_common("labels", checked)
-        self._coordinates = as_space(space).fit(checked)
-        data = self._coordinates.of("labels", checked)
+        data = as_labels("labels", labels, gaps=True)
+        data = copied_numpy(data) if isinstance(labels, Tensor) else data
+        check_common("labels", data)
         self.bandwidth = resolve_bandwidth(data, bandwidth)
         kernel = Kernel(self.bandwidth)
         self._streamed = StreamedSampler(data, kernel)
@@ -120,7 +115,7 @@ class PartnerSampler:
 
     def __repr__(self) -> str:
         return (
-            f"PartnerSampler(N={len(self)}, d={self._coordinates.d}, bandwidth={self.bandwidth:g}, "
+            f"PartnerSampler(N={len(self)}, d={self._labels[0].size}, bandwidth={self.bandwidth:g}, "
             f"method={self.method!r}: {self.reason}; {self.nbytes / 1e6:.2f} MB)"
         )
 

@@ -15,7 +15,6 @@ from cmixup import (
     Beta,
     CMixup,
     InputError,
-    LabelSpace,
     PairBatchSampler,
     PairDataset,
     PartnerSampler,
@@ -69,7 +68,7 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
     "CMixup: fraction of 2": (lambda: CMixup(("fraction", 2)), "fraction must be above 0 and at most 1"),
     "CMixup: alpha": (lambda: CMixup(1.0, -2), "alpha must be a finite number above 0, got -2"),
     "CMixup: NaN labels": (lambda: CMixup("auto", labels=[1.0, np.nan]), "labels must be finite .* in row 1"),
-    "CMixup: space a number": (lambda: CMixup(1.0, space=2.0), "space must be a LabelSpace"),  # type: ignore[arg-type]
+    "CMixup: space a number": (lambda: CMixup(1.0, space=2.0), "space must be a function"),  # type: ignore[arg-type]
     "CMixup: labels_getter": (lambda: CMixup(1.0, labels_getter=1), "labels_getter must be"),  # type: ignore[arg-type]
     "CMixup: keep a text": (lambda: CMixup(1.0, keep="id"), "keep must be a sequence of keys"),  # type: ignore[arg-type]
     "CMixup: return_mix": (lambda: CMixup(1.0, return_mix=1), "return_mix must be True"),  # type: ignore[arg-type]
@@ -91,8 +90,10 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
      r"batch\['n'\]\[0\] must be a tensor .*keep.* got 'a'"),
     "batch: no labels in evaluation": (lambda: CMixup(1.0).eval().draw(None), "labels must be a dense tensor"),
     "batch: labels of two outputs, then three": (
-        lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup(1.0)] for d in (2, 3)],
+        lambda: [mixing(X[:, :d], X[:, :d]) for mixing in [CMixup()] for d in (2, 3)],
         "labels must have 2 outputs as before, got 3"),
+    "batch: a space of one row": (lambda: CMixup(1.0, space=lambda y: y[:1])(X, Y), r"space\(labels\) must have 4"),
+    "batch: an infinite space": (lambda: CMixup(1.0, space=lambda y: y + np.inf)(X, Y), r"space\(labels\) must be fin"),
     "batch: three entries": (lambda: CMixup(1.0)((X, Y, Y)), r"labels_getter must .* keep=\(2,\).* got tuple of 3"),
     "batch: weights of whole numbers": (lambda: CMixup(1.0)({"x": X, "y": Y, "w": Y.long()}), r"as in keep=\(2,\)"),
     "batch: nested inputs": (lambda: CMixup(1.0)(nested(), Y), r"batch\[0\] must be a dense .* nested .*padded_tensor"),
@@ -121,18 +122,6 @@ TABLE: dict[str, tuple[Callable[[], Any], str]] = {
      "rank must be below world=2, got 2"),
     "batches: ranks without a seed": (lambda: PairBatchSampler(pairs(), 2, rank=0, world=2), "seed must be given"),
     "batches: epoch": (lambda: PairBatchSampler(pairs(), 2).set_epoch(-1), "epoch must be a whole number"),
-    # LabelSpace
-    "space: scale 0": (lambda: LabelSpace(scale=[1, 0]), "scale must be a number or a sequence of numbers above 0"),
-    "space: period a text": (lambda: LabelSpace(period="360"), "period must be .* got '360'"),  # type: ignore[arg-type]
-    "space: period negative": (lambda: LabelSpace(period=-360), "period must be"),
-    "space: periods of other outputs": (lambda: PartnerSampler(Y, 1.0, space=LabelSpace(period=[360, None])),
-     "period must be one number or 1, one for each output, got 2"),
-    "space: ranks of a circle": (lambda: LabelSpace(period=360, ranks=True), "ranks and period do not go together"),
-    "space: std of ranks": (lambda: LabelSpace("std", ranks=True), "neither ranks nor period"),
-    "space: scales of other outputs": (lambda: PartnerSampler(X, 1.0, space=LabelSpace(scale=[1, 2])),
-     "scale must be one number or 3, one for each output, got 2"),
-    "space: tiny scale": (lambda: PartnerSampler([1e100, 1.0], 1.0, space=LabelSpace(1e-100)),
-     "labels divided by scale"),
     # samplers and the diagnostic
     "sampler: sparse labels": (lambda: PartnerSampler(X.to_sparse(), 1.0), "labels must be a dense tensor"),
     "sampler: masked labels": (lambda: PartnerSampler(np.ma.masked_less([1.0, 2], 2), 1.0), "no masked entries, got 1"),

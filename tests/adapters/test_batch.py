@@ -5,10 +5,11 @@ import pickle
 import warnings
 from collections import OrderedDict, namedtuple
 
+import numpy as np
 import pytest
 import torch
 
-from cmixup import CMixup, LabelSpace, bandwidth_for_fraction
+from cmixup import CMixup, bandwidth_for_fraction
 
 
 def rows(n: int = 64, d: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
@@ -88,16 +89,23 @@ def test_a_dictionary_of_labels_is_one_vector() -> None:
 
 
 def test_space_scales_outputs() -> None:
-    """In units of the scale the first output says nothing, so partners follow the second."""
+    """In units of the scale the first output says nothing, so partners follow the second; "auto" looks at it alone."""
     y = torch.stack([torch.arange(64.0) * 1000, torch.arange(64) % 2.0], dim=1)
-    partner = CMixup(0.1, seed=0, space=LabelSpace(scale=[1e9, 1.0])).draw(y).partner
+    partner = CMixup(0.1, seed=0, space=lambda y: y / [1e9, 1.0]).draw(y).partner
     assert torch.equal(y[partner, 1], y[:, 1])
     assert (partner != torch.arange(64)).sum() > 32
+    by_first = CMixup("auto", labels=y, space=lambda y: y[:, 0])
+    assert by_first.bandwidth == bandwidth_for_fraction(y[:, 0], 0.2)
+    assert by_first.draw(y).partner.shape == (64,)
 
 
 def test_space_goes_round_a_circle() -> None:
-    y = torch.tensor([1.0, 359.0, 180.0]).repeat(20)
-    partner = CMixup(2.0, seed=0, space=LabelSpace(period=360.0)).draw(y).partner
+    y, radius = torch.tensor([1.0, 359.0, 180.0]).repeat(20), 180 / np.pi
+
+    def on_a_circle(angle: np.ndarray) -> np.ndarray:
+        return radius * np.hstack([np.cos(angle / radius), np.sin(angle / radius)])
+
+    partner = CMixup(2.0, seed=0, space=on_a_circle).draw(y).partner
     met = {(float(a), float(b)) for a, b in zip(y, y[partner], strict=True)}
     assert (1.0, 359.0) in met
     assert not any((180.0 in pair) and pair != (180.0, 180.0) for pair in met)

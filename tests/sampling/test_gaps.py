@@ -11,10 +11,8 @@ from cmixup import CMixup, InputError, PartnerSampler
 from cmixup.sampling.bandwidth import median_squared_distance, resolve_bandwidth
 from cmixup.sampling.distance import Kernel
 from cmixup.sampling.sampler import BatchPartnerSampler
-from cmixup.sampling.space import LabelSpace
 from cmixup.sampling.stream import UniformRejection
 from cmixup.training.losses import known_squared_error, squared_error
-from tests.sampling.test_space import chord
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
@@ -73,20 +71,6 @@ def test_bandwidths_look_at_what_is_there() -> None:
     labels = CHEMISTRY[:300]
     rows = law(labels, resolve_bandwidth(labels, ("fraction", 0.2)))
     assert np.median(1 / (rows**2).sum(axis=1)) == pytest.approx(60, rel=0.05)
-
-
-def test_spaces_compare_what_is_there() -> None:
-    scaled = LabelSpace(scale="std").fit(SMALL).of("labels", SMALL)
-    np.testing.assert_allclose(np.nanstd(scaled, axis=0), 1)
-    ranks = LabelSpace(ranks=True).fit(SMALL).of("labels", SMALL)
-    for values, rank in zip(SMALL.T, ranks.T, strict=True):
-        known = ~np.isnan(values)
-        np.testing.assert_allclose(rank[known], (values[known].argsort().argsort() + 0.5) / known.sum())
-        assert np.isnan(rank[~known]).all()
-    angles = np.array([[1.0, 5.0], [359.0, np.nan], [np.nan, 7.0]])
-    circular = PartnerSampler(angles, 10.0, space=LabelSpace(period=(360, None)))
-    weight = np.exp(-3 / 2 * chord(2, 360) ** 2 / 200)  # two degrees, in two of three coordinates
-    np.testing.assert_allclose(circular.probabilities(1), [weight / (1 + weight), 1 / (1 + weight), 0])
 
 
 def test_the_loss_and_its_gradient_leave_out_what_is_missing() -> None:

@@ -223,11 +223,6 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
     assert [str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="replace"))] == []
 
 
-def test_ci_runs_the_first_command_of_readme() -> None:
-    first = re.findall(r"^```bash\n(.*)", (REPO / "README.md").read_text(), re.MULTILINE)[0]
-    assert first.startswith("make reproduce-table1 ")
-
-
 def test_only_the_job_that_a_person_approves_may_publish() -> None:
     release = yaml.safe_load((REPO / ".github/workflows/release.yml").read_text())
     build, publish = release["jobs"]["build"], release["jobs"]["publish"]

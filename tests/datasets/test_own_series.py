@@ -116,14 +116,6 @@ def test_a_target_that_decides_the_error_is_named(tmp_path: Path) -> None:
 # ---- times
 
 
-def test_rows_in_any_order_give_the_same_windows(tmp_path: Path) -> None:
-    frame = hourly()
-    sorted_rows = made_series(tmp_path, frame).load(0)
-    mixed = made_series(tmp_path, frame.sample(frac=1, random_state=1)).load(0)
-    for part in SPLITS:
-        assert np.array_equal(windows(sorted_rows, part)[0], windows(mixed, part)[0])
-
-
 @pytest.mark.parametrize(
     ("freq", "text", "step", "periods"),
     [
@@ -175,10 +167,6 @@ def test_naive_forecasts_by_hand(tmp_path: Path, steps: str) -> None:
     scores = evaluate(data.naive["week_before"]["test"], data.test.y, data.test.domain, data.metrics)
     errors = np.array(hand["week_before"]) - data.test.y.numpy()
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-6)
-
-
-def test_a_period_that_a_series_does_not_have_yet_is_left_out(tmp_path: Path) -> None:
-    assert list(made_series(tmp_path, hourly()).load(0).naive) == ["last_value", "day_before"]
 
 
 # ---- forecasts

@@ -1,4 +1,4 @@
-"""The files `on_device_*.py`, each suite in a process of its own: a backend that is registered stays."""
+"""The files `on_device_*.py` in a process of their own: a backend that is registered stays."""
 
 import os
 import subprocess
@@ -11,24 +11,14 @@ HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[1]
 
 
-def check_suite(files: list[str], marks: str, device: str = "", timeout: int = 580) -> None:
-    """Run some of the files with pytest; its words are the failure."""
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("device", ["", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_everything_stays_on_the_device(device: str) -> None:
+    """The pretended one, or CUDA."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-m", marks, "--timeout", str(timeout),
-         *(str(HERE / f"on_device_{name}.py") for name in files)],
-        cwd=REPO, capture_output=True, text=True, check=False, timeout=timeout,
+        [sys.executable, "-m", "pytest", "-x", "-m", "not slow", "--timeout", "580", *HERE.glob("on_device_*.py")],
+        cwd=REPO, capture_output=True, text=True, check=False, timeout=580,
         env={**os.environ, "PYTHONPATH": str(REPO), "CMIXUP_TEST_DEVICE": device},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert " passed" in done.stdout
-
-
-@pytest.mark.timeout(600)
-def test_everything_stays_on_a_pretended_device() -> None:
-    check_suite(["training", "samplers"], "not slow")
-
-
-@pytest.mark.gpu
-@pytest.mark.timeout(590)
-def test_everything_runs_on_cuda() -> None:
-    check_suite(["training", "samplers"], "not slow", "cuda", timeout=580)

@@ -49,15 +49,6 @@ def skip_features_by_hand(model: LSTNet, convolved: Tensor) -> Tensor:
     return torch.cat([r, *part], dim=1)
 
 
-def test_it_is_the_network_of_the_spec() -> None:
-    model, x, _ = model_and_inputs()
-    model.eval()
-    features = skip_features_by_hand(model, conv_by_hand(model, x))
-    torch.testing.assert_close(model.features(x), features)
-    expected = features @ model.out.weight.T + model.out.bias + highway_by_hand(model, x)
-    torch.testing.assert_close(model(x), expected)
-
-
 def test_several_steps_of_some_series_by_hand() -> None:
     """Labels of the first step come first; each step has a highway of its own, from its series' recent values."""
     model, x = LSTNet((WINDOW, M), 3 * (M - 1), channels=6, hidden=7, steps=3).eval(), torch.rand(N, WINDOW, M)

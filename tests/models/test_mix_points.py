@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from cmixup.backbone import resolve_layer
+from cmixup.errors import InputError
 from cmixup.networks.fcn3 import FCN3
 from cmixup.networks.resnet import ResNet
 from models.conv_maml import ConvMAML
@@ -48,6 +49,7 @@ SIZES: list[tuple[Callable[[], Any], int]] = [
     (lambda: LSTNet((168, 321), 321, 100, 100), 325_871),
     (lambda: LSTNet((168, 8), 8, variant="attention"), 19_998 - 855 - 8 * (120 - 50)),  # without the skip GRU (50 -> 5)
     (lambda: LSTNet((168, 8), 8, variant="attention", score="mlp"), 19_998 - 855 - 8 * (120 - 50) + 100 * 50 + 50 + 50),
+    (lambda: R2Plus1D18((3, 32, 112, 112), 1), 31_300_638),
     (lambda: ResNet((3, 224, 224), 1), 11_177_025),
     (lambda: ResNet((8, 224, 224), 1), 11_192_705),
     (lambda: ResNet((8, 224, 224), 1, 50), 23_525_761),
@@ -93,9 +95,12 @@ def test_to_go_on_from_a_mix_point_is_the_whole_network(name: str, layer: str) -
 
 @pytest.mark.parametrize("name", BACKBONES)
 def test_mix_points_are_named(name: str) -> None:
-    model, (_, _, layers, hidden) = made(name)[0], BACKBONES[name]
+    (model, x, _), (_, _, layers, hidden) = made(name), BACKBONES[name]
     assert tuple(model.layers) == layers
     assert not hidden or resolve_layer(model, "hidden") == hidden
+    for part in (model.encode, model.decode):
+        with pytest.raises(InputError, match=f"layer must be one of {', '.join(layers)}, got 'nowhere'"):
+            part(x, "nowhere")
 
 
 @pytest.mark.parametrize("name", [name for name in BACKBONES if name not in ("lstnet", "lst_attn")])

@@ -17,11 +17,9 @@ def model_and_inputs(**given: Any) -> tuple[R2Plus1D18, Tensor, Tensor]:
 
 
 def test_parameters_are_torchvisions_but_for_the_last_layer() -> None:
-    """Their number is that of torchvision's network with one output."""
     with torch.device("meta"):
         model = R2Plus1D18((3, 32, 112, 112), 1)
         theirs = import_torchvision("torchvision.models.video").r2plus1d_18(weights=None).state_dict()
-    assert sum(p.numel() for p in model.parameters()) == 31_300_638
     ours = model.state_dict()
     assert set(ours) == set(theirs)
     assert {name for name in ours if ours[name].shape != theirs[name].shape} == {"fc.weight", "fc.bias"}
@@ -44,9 +42,5 @@ def test_weights_are_read_but_for_the_last_layer(tmp_path: Path) -> None:
     assert all(torch.equal(v, state[n]) for n, v in model.state_dict().items() if not n.startswith("fc."))
     assert model.fc.bias.tolist() == pytest.approx([55.6, 55.6])
     assert model.notes == ()
-
-
-def test_random_weights_are_noted() -> None:
-    model, _, _ = model_and_inputs()
-    assert len(model.notes) == 1
-    assert "random weights instead of Kinetics-400" in model.notes[0]
+    (note,) = other.notes
+    assert "random weights instead of Kinetics-400" in note

@@ -76,7 +76,7 @@ def mixing_at(
 
 @dataclass
 class _Hooks:
-    """What is done to the tensors that pass by in the block of `mixing_at`."""
+    """Mixes the tensors that pass by in the block of `mixing_at`."""
 
     name: str
     mixed: Mix

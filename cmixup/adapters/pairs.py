@@ -44,7 +44,6 @@ class PairDataset(Dataset[Any]):
         seed: see `WorkerStreams`.
         labels_getter: where the labels of a row are, see `find_labels`.
         keep: entries that stay those of the row itself: keys of dictionaries, or places from the top of a row.
-        return_mix: whether a row is `(row, Mix)`, with the partner's index in the dataset.
 
     Attributes:
         sampler: the `PartnerSampler` in use.
@@ -53,7 +52,7 @@ class PairDataset(Dataset[Any]):
     def __init__(
         self, dataset: Any, labels: Given, bandwidth: Bandwidth = "auto", alpha: float = 2.0, *,
         seed: int | None = None, labels_getter: LabelsGetter = "default",
-        keep: tuple[Entry, ...] = (), return_mix: bool = False,
+        keep: tuple[Entry, ...] = (),
     ) -> None:  # fmt: skip
         if not (isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")):
             raise InputError(f"dataset must have __getitem__ and __len__, got {type(dataset).__name__}")
@@ -64,7 +63,6 @@ class PairDataset(Dataset[Any]):
         self.dataset: Any = dataset
         self.lam = Beta(alpha)
         self.labels_getter, self.keep = check_entries(labels_getter, keep)
-        self.return_mix = check_flag("return_mix", return_mix)
         self._streams = WorkerStreams(seed)
 
     def __len__(self) -> int:
@@ -83,11 +81,7 @@ class PairDataset(Dataset[Any]):
         second_half = Mix(torch.arange(n) + n, torch.tensor(lam))
         labels = find_labels(both, self.labels_getter, self.keep)
         mixed = mix_rows(both, labels, second_half, keep=self.keep, path="row", rows=2 * n)
-        mixed_rows = unbind(mixed, read[:n], keep=self.keep)
-        if not self.return_mix:
-            return mixed_rows
-        drawn = zip(mixed_rows, partners, lam, strict=True)
-        return [(row, Mix(torch.tensor(partner), torch.tensor(weight))) for row, partner, weight in drawn]
+        return unbind(mixed, read[:n], keep=self.keep)
 
     def _drawn(self, indices: Sequence[int | Pair]) -> tuple[list[int], list[int], list[float]]:
         """Return rows, partners and lambdas of a batch: those of its `Pair`s, or drawn now."""

@@ -12,7 +12,7 @@ from cmixup.sampling.stream import Rejection, Round
 
 ROWS_PER_CHUNK = 64
 BYTES_PER_ENTRY = 12  # of a part of a row; a whole row needs no indices
-PAIRS_PER_CHUNK = 1 << 22  # weights of its set-up that are there at once: 32 MiB, of which a few copies live
+PAIRS_PER_CHUNK = 1 << 22  # weights of its set-up that are there at once: 32 MiB, in a few copies
 
 
 class SparseRows(Rejection):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cmixup.sampling.distance import FAR, WIDEST, Distances, Kernel
 from cmixup.sampling.inputs import Floats, Ints, Labels, SmallInts
 
-# A block of weights holds (anchors x labels) distances: 8 MiB in float64, a few of which live at once.
+# A block of weights holds (anchors x labels) distances: 8 MiB in float64. A few blocks live at once.
 DISTANCES_PER_BLOCK = 1 << 20
 ANCHORS_PER_BLOCK = 256
 # Uniform rejection handles anchors in chunks of so many coordinates (anchors x dimensions).

@@ -16,7 +16,7 @@ from cmixup.training.losses import known_squared_error, squared_error
 
 
 def with_gaps(n: int, d: int, share: float, seed: int = 0) -> np.ndarray:
-    """Return labels (n, d) of which so many are missing, but of each row at most d - 1."""
+    """Return labels (n, d) with this share missing, but of each row at most d - 1."""
     rng = np.random.default_rng(seed)
     labels = rng.normal(size=(n, d))
     gaps = rng.random((n, d)) < share

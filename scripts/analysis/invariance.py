@@ -1,8 +1,7 @@
 """Measure learned invariance, as the paper calls it, on the finished runs of Table 3, and draw it.
 
-For every run the mean divergence of its representation between training domains, given the label (computed below),
-goes into results/invariance.csv, and from that results/figures/invariance_<preset>.png is drawn. Rows of other runs
-stay as they are.
+results/invariance.csv has for every run the mean divergence of its representation between training domains, given the
+label. From that results/figures/invariance_<preset>.png is drawn. Rows of other runs stay as they are.
 
 Example: python -m scripts.analysis invariance preset=paper datasets=crime,skillcraft
 """

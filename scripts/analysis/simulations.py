@@ -193,8 +193,8 @@ class Theorem3:
     def rows(self, seed: int) -> tuple[Sample, Sample, Floats]:
         """Draw the rows of both domains, and theta (p,), whose entries for a are zero.
 
-        Features (n, p1 + p2) are z beside a in the first domain, and z + noise beside -a + noise in the second, whose
-        row i belongs to row i of the first.
+        Features (n, p1 + p2) are z beside a in the first domain, and z + noise beside -a + noise in the second. Rows i
+        of both belong together.
         """
         rng, p1 = named_stream(seed, "rows"), self.invariant
         theta = np.zeros(self.p)

@@ -1,9 +1,9 @@
 """The spurious-strength table: one ERM model of RCF-MNIST, scored on test images in two colourings.
 
 The same test images and angles are coloured as in training (the paper's "w/o shift") and reversed ("w/ shift"). Runs
-are those of Table 3, whose ratio is the dataset's, and of other ratios, which `python -m scripts.train -m` trains with
-`dataset=rcf_mnist method=erm preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.95`. All finished runs
-enter results/spurious.csv, and from that the table is rendered.
+of Table 3 have the dataset's ratio. `python -m scripts.train -m` trains others with `dataset=rcf_mnist method=erm
+preset=paper experiment.name=table_spurious dataset.ratio=0.5,0.95`. All finished runs enter results/spurious.csv, from
+which the table is rendered.
 
 Example: python -m scripts.analysis spurious preset=cpu
 """

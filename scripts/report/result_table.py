@@ -142,8 +142,8 @@ def summary_text(summary: Summary | None, decimals: int) -> str:
 def table_page(*tables: ResultTable, linked: bool = False) -> str:
     """Return the tables of an experiment as Markdown: a section a preset, in it a table a dataset.
 
-    With `linked`, as on the published page, methods lead to their runs, and further scores but that of the worst domain
-    are left to the CSV file. The missing cells are the first table's.
+    With `linked`, as on the published page, methods lead to their runs. Of further scores it has that of the worst
+    domain; the CSV file has all. The missing cells are the first table's.
     """
     parts = [f"# {tables[0].title}", tables[0].legend]
     for table in tables:

@@ -1,7 +1,7 @@
 """Published runs of the study: a part is rules and their runs, a setting its tables that have every method.
 
-Beside the methods of the rules a setting has averages of networks, scored when they were published, and ERM with other
-initial weights, which changes nothing.
+Beside the methods of the rules a setting has averages of networks, scored when they were published. ERM with other
+initial weights is there, too, which changes nothing.
 """
 
 from __future__ import annotations

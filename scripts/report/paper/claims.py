@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ import pandas as pd
 
 from scripts.config.compose import part_file, read_part
 from scripts.config.parts import check_part
-from scripts.plan.selection import points_of, recorded_under, swept_option
+from scripts.plan.selection import recorded_under
 from scripts.records.csv_rows import to_csv
 from scripts.records.experiment import RESULTS
+from scripts.records.rescored import table_runs
+from scripts.report.ablation import find_sweeps
 from scripts.report.evidence import (
     Evidence,
     Sample,
@@ -27,7 +29,7 @@ from scripts.report.evidence import (
 )
 from scripts.report.rendering import fills, writes
 from scripts.report.result_table import markdown_table
-from scripts.stats.intervals import HIGHER, LOWER, Interval, interval_text
+from scripts.stats.intervals import HIGHER, LOWER, Interval, interval_text, paired_or_none
 
 FILE, PRESETS = "claims.yaml", ("paper", "released")
 HOLDS, FAILS, OPEN = "holds", "fails", "inconclusive"
@@ -143,22 +145,18 @@ def _same_place(experiment: str, dataset: str, preset: str, e: Evidence) -> str:
 
 def _of_sweep(claim: Claim, preset: str, e: Evidence) -> Iterator[Comparison]:
     """Yield C-Mixup at every value of a swept option, beside ERM, or beside itself at the published value."""
-    experiment, (first, second) = experiment_of(claim.sweep), claim.pairs[0]
-    _, option = swept_option(experiment)
+    first, second = claim.pairs[0]
     for dataset in claim.datasets:
         given = _preset(claim.sweep, dataset, preset, e)
-        same = {"experiment": claim.sweep, "dataset": dataset, "preset": given, "method": first}
-        cells = {cell["options"]: sample for cell, sample in e.cells(**same)}
-        at = part_file("dataset", dataset)["presets"][given].get(option.rpartition(".")[2])
-        erm = {"experiment": recorded_under(experiment, second, dataset), "dataset": dataset, "preset": given}
-        own = cells.get("", cells.get(f"{option}={at}"))
-        base = own if first == second else e.find({**erm, "method": second})
-        for value in (point.options[option] for point in points_of(experiment, dataset, first) if point.options):
-            ours = cells.get(f"{option}={value}", cells.get("") if value == at else None)
-            difference = sample_difference(ours, base) if ours and base and ours is not base else None
-            if difference:
-                side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
-                yield f"{first} {value:g}", side
+        for sweep in find_sweeps(replace(experiment_of(claim.sweep), datasets=[dataset]), table_runs(), given):
+            at = part_file("dataset", dataset)["presets"][given].get(sweep.option.rpartition(".")[2])
+            own = next((point.scores for point in sweep.points if point.value == at), {})
+            base = own if first == second else sweep.lines.get(second, {})
+            for point in sweep.points:
+                difference = paired_or_none(point.scores, base) if point.scores is not base else None
+                if difference:
+                    side = _side(difference) if first != second else _within(difference, _margin(dataset, e))
+                    yield f"{first} {point.value:g}", side
 
 
 def judge(rule: str, every: Sequence[Comparison]) -> str:

@@ -53,7 +53,7 @@ def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str
     """Return direction and magnitude of "first is better than second", of our difference and the published one.
 
     The direction is inconclusive where the interval of ours holds 0. The magnitude is smaller or larger where that of
-    ours minus the paper's excludes 0, and inconclusive where it holds both 0 and what no effect would give.
+    ours minus the paper's excludes 0. It is inconclusive where that holds 0 and the opposite of the paper's difference.
     """
     better = -1 if lower else 1
     direction = (UNKNOWN, SAME, OPPOSITE)[better * ours.side]

@@ -2,16 +2,13 @@
 
 `WANDB_MODE`, `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_RUN_GROUP`, `WANDB_DIR` and `WANDB_TAGS` are wandb's own. wandb
 starts to report on itself when it is imported, before any run says offline, so the variables that quiet it come first.
-Where it cannot start and no variable of wandb's asks for anything, the run trains without it, and a line says so.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +29,6 @@ QUIET = {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
 PLACES = {"WANDB_DATA_DIR": "wandb", "WANDB_CACHE_DIR": "", "WANDB_CONFIG_DIR": "wandb"}
 RUN_ID = ".wandb_run"  # in a run's folder: its id, by which the run goes on after it was killed
 LONGEST_GROUP, LONGEST_TAG = 107, 64  # the server takes 128 and 64; a hash and a seed follow the group
-INIT_TIMEOUT = 30.0  # seconds until a server counts as unreachable; wandb waits 90
 MOST_ROWS = 1000  # of a scatter
 MOST_PICTURES = 16
 BINS = 10  # of the calibration: as many rows in each
@@ -41,19 +37,6 @@ ADVICE = "WANDB_MODE=offline logs into a folder, logger=none does not log"
 SUMMARY = (
     "best_epoch", "verdict", "status", "failure", "seconds", "stack", "notes", "run", "commit", "dirty", "unit",
 )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _without_stderr() -> Iterator[None]:
-    """Let what starts here, such as wandb's service, print no errors: it dumps pages where it cannot run."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def names_of(config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -85,14 +68,12 @@ class WandbLogger:
     def __post_init__(self) -> None:
         self._folder = Path(os.environ.get("WANDB_DIR") or self.config["out"]).resolve()
         self._wandb: Any = None  # the package
-        self._run: Any = None  # of wandb; none where it could not start
+        self._run: Any = None  # of wandb
         self._rates = TrainSettings(**self.config["train"]).lr_at
         self._metrics = set[str]()
         # wandb makes no connection that nobody asked for, and writes below the folder.
         defaults = QUIET | {key: str(self._folder / place) for key, place in PLACES.items()}
-        variables = {key: value for key, value in os.environ.items() if key.startswith("WANDB_") and value}
-        self._wanted = any(defaults.get(key) != value for key, value in variables.items())
-        os.environ.update(defaults | {key: variables[key] for key in defaults if key in variables})
+        os.environ.update({key: os.environ.get(key) or value for key, value in defaults.items()})
         check_choice("WANDB_MODE", os.environ["WANDB_MODE"], MODES)
 
     def start(self) -> None:
@@ -103,41 +84,35 @@ class WandbLogger:
             kept = self.run_folder / RUN_ID
             goes_on = kept.is_file() and not self.config["rerun"] and not RunFolder(self.run_folder).is_done()
             run_id = kept.read_text().strip() if goes_on else secrets.token_hex(4)
-        timeout: Any = {} if os.environ.get("WANDB_INIT_TIMEOUT") else {"init_timeout": INIT_TIMEOUT}
         try:
             import wandb
 
             self._wandb = wandb
-            with _without_stderr():
-                self._run = wandb.init(
-                    project=os.environ.get("WANDB_PROJECT") or "cmixup",
-                    dir=str(self._folder),
-                    mode=os.environ["WANDB_MODE"],  # type: ignore[arg-type]
-                    group=os.environ.get("WANDB_RUN_GROUP") or group,
-                    job_type=self.config["experiment"],
-                    name=f"{group}-{self.seed}",
-                    tags=tags,
-                    config={**self.config, "seed": self.seed, "seeds": None, "options": dict(self.options)},
-                    id=run_id,
-                    resume="allow" if run_id else None,
-                    reinit="create_new",
-                    settings=wandb.Settings(silent=True, console="off", x_disable_stats=True, **timeout),
-                )
+            self._run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT") or "cmixup",
+                dir=str(self._folder),
+                mode=os.environ["WANDB_MODE"],  # type: ignore[arg-type]
+                group=os.environ.get("WANDB_RUN_GROUP") or group,
+                job_type=self.config["experiment"],
+                name=f"{group}-{self.seed}",
+                tags=tags,
+                config={**self.config, "seed": self.seed, "seeds": None, "options": dict(self.options)},
+                id=run_id,
+                resume="allow" if run_id else None,
+                reinit="create_new",
+                settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+            )
             if run_id:
                 write_atomically(self.run_folder / RUN_ID, run_id)
         except Exception as error:  # wandb raises errors of many kinds, those of its settings among them
             reason = " ".join(str(error).split()).rstrip(".")[:200]
-            if self._wanted:
-                raise InputError(f"wandb: {reason} ({ADVICE})") from None
-            print(f"wandb cannot start here, so this run is not logged: {reason}", file=sys.stderr)
+            raise InputError(f"wandb: {reason} ({ADVICE})") from None
 
     def epoch(self, epoch: int, row: Mapping[str, float]) -> None:
         """Log an epoch and its learning rate under the names of the summary, `val/rmse` for `val_rmse`.
 
         None of it goes into the summary: that holds the best epoch's scores.
         """
-        if self._run is None:
-            return
         logged = {name.replace("_", "/", 1): value for name, value in row.items()} | {"train/lr": self._rates(epoch)}
         for name in logged.keys() - self._metrics:
             self._run.define_metric(name, summary="none")
@@ -149,8 +124,6 @@ class WandbLogger:
 
         Of test `inputs` that have `pictures` a few are shown with truth and prediction.
         """
-        if self._run is None:
-            return
         report = folder.report()
         scores = {f"{split}/{name}": v for split, values in report["scores"].items() for name, v in values.items()}
         options = {f"options/{key}": value for key, value in report["options"].items()}

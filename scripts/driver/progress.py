@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on a terminal, else occasional lines, with the time left."""
+"""Progress of a command: a bar with the time left on a terminal, else occasional lines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ class ProgressDisplay(tqdm):
     _lock = threading.RLock()  # tqdm's own needs a process where Python forks none
 
     def __init__(self, total: int, title: str, unit: str = "epochs"):
-        form = "{desc}: {n_fmt}/{total_fmt} |{bar:16}| {elapsed}{postfix}"
+        form = "{desc}: {n_fmt}/{total_fmt} |{bar:16}| {elapsed}<{remaining}{postfix}"
         off = not (sys.stderr and sys.stderr.isatty())
         super().__init__(
             total=total, desc=title, disable=off, leave=False, dynamic_ncols=True, miniters=0, bar_format=form
         )
-        self._title, self._unit, self._all, self._done, self._earlier = title, unit, total, 0, 0
+        self._title, self._unit, self._ended = title, unit, 0
         self._begun: set[str] = set()  # jobs that have ended an epoch
-        self._first: dict[str, tuple[float, int]] = {}  # when the first step of a search, or of "" all, ended
         self._last_line = time.monotonic()
 
     def show(self, job: str, done: int, total: int, row: Mapping[str, float] | None = None) -> None:
@@ -41,27 +40,19 @@ class ProgressDisplay(tqdm):
             row: the history row of its first seed, of an epoch that has ended.
         """
         if row is None:
-            timed, steps, ended, whole, more = job, done, done, total, ""
             text = beside = f"{job} searches before its first epoch, {done}/{total} steps"
         else:
-            if job not in self._begun:
-                self._begun.add(job)
-                self._earlier += done - 1  # of a run that goes on: they say nothing of its pace
+            self._ended += 1 if job in self._begun else done  # a run that goes on has had the others before
+            self._begun.add(job)
             if done == total:
                 self._begun.remove(job)  # its next seed may follow
-            self._done += 1
-            timed, steps, ended, whole = "", self._done, self._done + self._earlier, self._all
-            text = f"{ended}/{whole} {self._unit}"
             scores = " ".join(f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_"))
-            beside, more = f"{scores} {job}", f"; {job} {scores}"
-        now = time.monotonic()
-        began, first = self._first.setdefault(timed, (now, steps))
-        left = f", about {(now - began) / (steps - first) * (whole - ended):.0f} s left" if steps > first else ""
-        if self.disable and now - self._last_line > EVERY:
-            self._last_line = now
-            self.say(f"{self._title}: {text}{left}{more}")
-        self.set_postfix_str(f"{beside}{left}", refresh=False)
-        self.update(self._done + self._earlier - self.n)
+            text, beside = f"{self._ended}/{self.total} {self._unit}; {job} {scores}", f"{scores} {job}"
+        if self.disable and time.monotonic() - self._last_line > EVERY:
+            self._last_line = time.monotonic()
+            self.say(f"{self._title}: {text}")
+        self.set_postfix_str(beside, refresh=False)
+        self.update(self._ended - self.n)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""

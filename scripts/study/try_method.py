@@ -5,7 +5,6 @@ An entry is a store of its own below the out folder: the method's file, its cell
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ import pandas as pd
 import torch
 
 from cmixup.errors import InputError
-from cmixup.training.trainer import RunResult
 from datasets.common.fetch import sha256_of
 from scripts.config.arguments import near_hint
 from scripts.config.compose import compose_train
@@ -36,7 +34,7 @@ from scripts.study.entry import with_entry
 from scripts.study.rules import Rules, StudyCell
 
 LITE, ALL = "lite", "all"
-PROBE_ROWS, PROBE_EPOCHS = 1000, 20  # of a table on which steps are timed
+PROBE_EPOCHS = 20  # that must repeat
 WIDTH = 80  # columns of a verdict's lines
 
 
@@ -71,7 +69,7 @@ def try_method(
     lacking = places - {key[:2] for key in published if key[2] == BASE}
     if some := ", ".join(sorted("/".join(place) for place in lacking)):
         raise InputError(f"tables must have published cells of ERM, and these have none: {some}")
-    seconds = probe_seconds(cells, entry)
+    check_repeats(cells, entry)
     if digest:
         store.mkdir(parents=True, exist_ok=True)
         (store / file.name).write_bytes(file.read_bytes())
@@ -84,32 +82,22 @@ def try_method(
     runs = pd.concat([stored, mine[[key in missing for key in run_keys(mine)]]])
     for condition in conditions:
         print(method_summary(runs, condition, name))
-    print(f"Cost of an epoch: {seconds:.2f} times ERM's.")
     return []
 
 
-def probe_seconds(cells: Sequence[StudyCell], rules: Rules) -> float:
-    """Return how many times ERM's an epoch of a method takes, on one of its tables; refuse one that does not repeat."""
-    cell = min(cells, key=lambda c: (c.table.rows > PROBE_ROWS, abs(c.table.rows - PROBE_ROWS)))
+def check_repeats(cells: Sequence[StudyCell], rules: Rules) -> None:
+    """Refuse a method whose training does not repeat, on the smallest of its tables."""
+    cell = min(cells, key=lambda c: c.table.rows)
     load = cache(plan_job(compose_train(rules.words(cell))).dataset.load)
-    load(0)
     torch.set_num_threads(1)
-
-    def timed(method: str) -> tuple[float, list[RunResult]]:
-        trials = rules.trials(method, 0, cell.table.name)[rules.shared :]
-        words = [[*rules.final_words(method, trial), f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
-                 for trial in trials]  # fmt: skip
-        runs = [(plan_job(compose_train(rules.command(cell, one))), 0) for one in words]
-        started = time.perf_counter()
-        results = train_runs(runs, load)
-        return time.perf_counter() - started, results
-
-    ours, erm = ([timed(method) for _ in range(2)] for method in (cell.method, BASE))
-    for one, other in zip(*(results for _, results in ours), strict=True):
+    trials = rules.trials(cell.method, 0, cell.table.name)[rules.shared :]
+    words = [[*rules.final_words(cell.method, trial), f"train.epochs={PROBE_EPOCHS}", "train.patience=null"]
+             for trial in trials]  # fmt: skip
+    runs = [(plan_job(compose_train(rules.command(cell, one))), 0) for one in words]
+    for one, other in zip(*(train_runs(runs, load) for _ in range(2)), strict=True):
         if not np.array_equal(one.predictions["val"][""], other.predictions["val"][""], equal_nan=True):
             raise InputError(f"method {cell.method} gives other predictions when it is trained again with the same "
                              "seed: all that is random must come from the generator that it is given")  # fmt: skip
-    return min(seconds for seconds, _ in ours) / min(seconds for seconds, _ in erm)
 
 
 def degenerate_splits(runs: pd.DataFrame, method: str) -> tuple[int, int]:

@@ -8,7 +8,6 @@ Example: python -m scripts.bandwidth table=my.csv target=price bandwidth=0.1,1
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from cmixup.errors import InputError
 from cmixup.files import write_atomically
-from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, bandwidth_for_fraction, diagnose
+from cmixup.sampling.bandwidth import SUGGESTED_FRACTIONS, BandwidthReport, bandwidth_for_fraction, diagnose
 from datasets.common.fetch import FetchError
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.config.compose import compose_train
@@ -40,7 +39,7 @@ KEYS = {
     "check": "1 measures the published bandwidths of all datasets that are here, into results/bandwidth.csv; default 0",
 }
 PAGE = "results/tables/bandwidth.md"
-SHORT_HEAD = ("bandwidth", "partners", "itself", "pair gap", "verdict", "")  # of a terminal, in label units
+SHORT_HEAD = ("bandwidth", "effective fraction", "pair gap", "verdict", "where from")  # of a terminal
 HEAD = (
     "dataset", "label std", "bandwidth", "effective fraction", "self-pairing", "pair gap", "uniform gap", "verdict",
     "where from", "worth searching",
@@ -63,14 +62,9 @@ def published_bandwidths() -> dict[str, list[tuple[float, str]]]:
     return {name: [(b, ", ".join(sources)) for b, sources in mine.items()] for name, mine in published.items()}
 
 
-def spread_of(labels: np.ndarray) -> float:
-    """Return the standard deviation of labels, of those that are there."""
-    return float(np.nanstd(labels) if np.isnan(labels).any() else np.std(labels))
-
-
 def bandwidth_grid(labels: np.ndarray) -> list[float]:
     """Return a logarithmic grid of bandwidths around the labels' spread; one value where they are constant."""
-    spread = spread_of(labels)
+    spread = float(np.nanstd(labels))
     return [float(f"{spread * c:.3g}") for c in GRID] if spread > 0 else [1.0]
 
 
@@ -85,9 +79,10 @@ def check_bandwidths(results: Path = RESULTS) -> str:
             labels = dataset_labels(f"dataset={name}")
         except FetchError:
             continue
-        records += measured_rows(name, labels, wanted)
+        marked = looked_at(labels, wanted)
+        records += measured_rows(name, labels, marked)
         over = [diagnose(labels, bandwidth) for bandwidth in bandwidth_grid(labels)]
-        curves[names.dataset_title(name)] = over, [diagnose(labels, b) for b, _ in sorted(wanted)], float(labels.std())
+        curves[names.dataset_title(name)] = over, [report for report, _ in marked], float(labels.std())
     if not records:
         raise InputError("no dataset with a published bandwidth is at hand")
     text, file = bandwidth_table(records), results / "bandwidth.csv"
@@ -99,19 +94,27 @@ def check_bandwidths(results: Path = RESULTS) -> str:
     return f"{text}\n\nMeasured into {file}; `python -m scripts.render` fills {PAGE}"
 
 
-def measured_rows(name: str, labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> list[dict[str, str]]:
+Reports = list[tuple[BandwidthReport, str]]  # each with its source
+
+
+def looked_at(labels: np.ndarray, wanted: Sequence[tuple[float, str]]) -> Reports:
+    """Return the reports of bandwidths, the lowest first."""
+    return [(diagnose(labels, bandwidth), source) for bandwidth, source in sorted(wanted)]
+
+
+def measured_rows(name: str, labels: np.ndarray, reports: Reports) -> list[dict[str, str]]:
     """Return the rows of results/bandwidth.csv for a dataset, numbers to six digits: more depend on the processor."""
     low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
     rows = [
-        {"dataset": name, "labels": len(labels), "label_std": float(labels.std()), **vars(diagnose(labels, b)),
+        {"dataset": name, "labels": len(labels), "label_std": float(np.nanstd(labels)), **vars(report),
          "source": source, "suggested_low": low, "suggested_high": high}
-        for b, source in sorted(wanted)
+        for report, source in reports
     ]  # fmt: skip
     return [{key: f"{v:.6g}" if isinstance(v, float) else str(v) for key, v in row.items()} for row in rows]
 
 
-def bandwidth_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of results/tables/bandwidth.md that the rows of results/bandwidth.csv give."""
+def bandwidth_table(rows: Sequence[Mapping[str, str]], head: Sequence[str] = HEAD) -> str:
+    """Return the table of results/tables/bandwidth.md that the rows of results/bandwidth.csv give, or some columns."""
     lines = []
     for r in rows:
         digits = [f"{float(r[key]):.4g}" for key in ("label_std", "bandwidth", "pair_gap", "uniform_gap")]
@@ -119,8 +122,9 @@ def bandwidth_table(rows: Sequence[Mapping[str, str]]) -> str:
         percents = [f"{100 * s:.3f} %" if s < 0.001 or s > 0.99 else f"{100 * s:.1f} %" for s in shares]
         searched = f"{float(r['suggested_low']):.3g} to {float(r['suggested_high']):.3g}"
         begin = [names.dataset_title(r["dataset"]), *digits[:2], *percents, *digits[2:]]
-        lines.append([*begin, r["verdict"], re.sub(r" tab:\w+", "", r["source"]), searched])
-    return markdown_table(HEAD, lines)
+        cells = [*begin, r["verdict"], re.sub(r" tab:\w+", "", r["source"]), searched]
+        lines.append([cells[HEAD.index(name)] for name in head])
+    return markdown_table(head, lines)
 
 
 @fills
@@ -140,28 +144,18 @@ def look_at(given: Args) -> None:
     title = given["dataset"] if data[-1] == "dataset" else str(given.path(data[-1]))
     words = [f"{key}={value}" for key, value in given.items() if key in OWN or key.startswith("dataset")]
     labels, wanted = dataset_labels(*words), published_bandwidths().get(title, [])
-    wished = [(b, "asked for") for b in given.numbers("bandwidth")]
-    looked_at = sorted([*((b, "grid") for b in bandwidth_grid(labels)), *wished, *wanted])
-    rows = [(diagnose(labels, b), source) for b, source in looked_at]
-    low, high = (bandwidth_for_fraction(labels, fraction) for fraction in SUGGESTED_FRACTIONS)
-    heading = f"{Path(title).name}: {len(labels)} training labels, standard deviation {spread_of(labels):.4g}"
-    body = [
-        [
-            f"{r.bandwidth:.4g}" if source == "grid" else f"**{r.bandwidth:.4g}**",
-            f"{100 * r.effective_fraction:.3g} %", f"{100 * r.self_probability:.3g} %", f"{r.pair_gap:.3g}", r.verdict,
-            source.split(maxsplit=1)[0] if source != "grid" else "*" if low <= r.bandwidth <= high else "",
-        ]
-        for r, source in rows
-    ]  # fmt: skip
-    print(f"{heading}\n\n{markdown_table(SHORT_HEAD, body, len(SHORT_HEAD))}\n")
+    wanted = [*wanted, *((b, "asked for") for b in given.numbers("bandwidth"))]
+    grid, marked = looked_at(labels, [(b, "") for b in bandwidth_grid(labels)]), looked_at(labels, wanted)
+    rows = measured_rows(title, labels, sorted([*grid, *marked], key=lambda pair: pair[0].bandwidth))
+    heading = f"{Path(title).name}: {len(labels)} training labels, standard deviation {np.nanstd(labels):.4g}"
+    print(f"{heading}\n\n{bandwidth_table(rows, SHORT_HEAD)}\n")
     shares = " to ".join(f"{100 * f:.0f} %" for f in SUGGESTED_FRACTIONS)
-    worth = f"Worth searching: bandwidths from {low:.3g} to {high:.3g} ({shares} of the data as effective partners)."
-    print("partners: share of all rows that are partners in effect. itself: pairs of a row\n"
-          f"with itself. pair gap: mean distance of two mixed labels, {rows[0][0].uniform_gap:.4g} under mixup.\n"
-          f"* {textwrap.fill(worth, 77)}")  # fmt: skip
-    marked = [report for report, source in rows if source != "grid"]
-    grid = [report for report, source in rows if source == "grid"]
-    figure = bandwidth_figure({Path(title).name: (grid, marked, 1.0)}, "label unit", "asked for or published")
+    low, high = (float(rows[0][key]) for key in ("suggested_low", "suggested_high"))
+    print("effective fraction: share of all rows that are partners in effect. pair gap: mean\n"
+          f"distance of two mixed labels, {grid[0][0].uniform_gap:.4g} under mixup. Worth searching: bandwidths\n"
+          f"from {low:.3g} to {high:.3g} ({shares} of the data as effective partners).")  # fmt: skip
+    curves = {Path(title).name: ([report for report, _ in grid], [report for report, _ in marked], 1.0)}
+    figure = bandwidth_figure(curves, "label unit", "asked for or published")
     path = given.out / "bandwidth" / f"{Path(title).stem}.png"
     write_atomically(path, to_png(figure))
     print(f"Plot: {path}")

@@ -17,7 +17,6 @@ from concurrent.futures import BrokenExecutor
 from typing import Any
 
 import hydra
-import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -54,15 +53,14 @@ def run_training(cfg: DictConfig) -> float:
         )
     for line in bandwidth_warnings(job):
         print(line, file=sys.stderr)
-    folders = [RunFolder(job.run_folder(seed)) for seed in job.seeds]
-    reports = [folder.report() for folder in folders]
+    reports = [RunFolder(job.run_folder(seed)).report() for seed in job.seeds]
     print_once(f"{name}: {note}" for report in reports for note in report["notes"])
     shared = [score for score in reports[0]["scores"]["test"] if all(score in r["scores"]["test"] for r in reports)]
     naive = [score for score in shared if parse_score(score)[2].startswith(NAIVE)]
     tests = [{key: value for key, value in r["scores"]["test"].items() if key not in naive} for r in reports]
-    for seed, folder, mine in zip(job.seeds, folders, tests, strict=True):
+    unit = " of the logarithm" if getattr(job.dataset, "log_target", False) else ""
+    for seed, mine in zip(job.seeds, tests, strict=True):
         scores = "  ".join(itertools.starmap(format_score, mine.items()))
-        unit = label_unit_error(folder) if getattr(job.dataset, "log_target", False) else ""
         again = "" if seed in job.pending else "  (already done; rerun=true trains it again)"
         print(f"{label} seed {seed}: test {scores}{unit}{again}")
     if len(reports) > 1:
@@ -101,13 +99,6 @@ def format_score(metric: str, *values: float) -> str:
     numbers = values if len(values) == 1 else (statistics.fmean(values), statistics.stdev(values))
     text = " ± ".join(f"{x:.4f}" if x == 0 or 0.01 <= abs(x) < 1e6 else f"{x:.5g}" for x in numbers)
     return f"{metric} {text}{' %' if metric in METRICS and METRICS[metric].unit == '%' else ''}"
-
-
-def label_unit_error(folder: RunFolder) -> str:
-    """Return the test error in the label's own unit, in words, of a run that was trained on its logarithm."""
-    test = folder.predictions()["test"]
-    error = np.exp(test.prediction[""].astype(np.float64)) - np.exp(test.target.astype(np.float64))
-    return f" of the logarithm; rmse {np.sqrt(np.mean(error**2)):.4f} in the label's unit"
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name="train")

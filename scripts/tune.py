@@ -3,8 +3,8 @@
 Trial 0 is preset `paper`; the others are drawn without repetition from the method's `grid` and three learning rates.
 One seed that no table uses; the best validation score wins. `preset=default` starts from that preset, tries four rates
 with four weight decays, so that ERM has 16 trials like the others, and writes to configs/tuned_default. All
-trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, they stand below `out`, and the
-command that trains with the winner is printed. What a dataset or method of `--config-dir` gets goes below `out`, too.
+trials stand in results/tuned.jsonl. Of data of your own, `table=my.csv target=price`, and of a dataset or method of
+`--config-dir` they stand below `out`, and the command that trains with the winner is printed.
 
 Example: python -m scripts.tune dataset=airfoil,no2 method=erm,cmixup
 """
@@ -34,7 +34,6 @@ from scripts.config.compose import (
     base_preset,
     compose_train,
     is_own,
-    of_own_data,
     option_names,
     override_words,
     part_file,
@@ -145,8 +144,8 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
          budget: int = TRIALS, *, preset: str = TUNED) -> None:  # fmt: skip
     """Train all trials of datasets with methods, `budget` of each, and write the winners' values and what was tried.
 
-    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Both go below `out` where
-    data or a part are the user's (`is_own`), else into `folder`, by default where configuration and results are.
+    `given` are further overrides of every trial, such as a table's `dataset.path=my.csv`. Both go into `folder`, by
+    default where configuration and results are; where data or a part are the user's, the trials go below `out`.
     """
     planned = {cell: make_trials(*cell, given, budget, preset) for cell in cells}
     for trials in {dataset: trials for (dataset, _), trials in planned.items()}.values():
@@ -165,11 +164,11 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
         best = choose_trial(scores, metric)
         winner, values = reports[best], values_of(trials[best])
         assert winner is not None
-        place = Path(config["out"]) if is_own(config) else folder
-        file = (place or RESULTS) / FILE
-        path = place / preset / f"{dataset}.yaml" if place else tuned_path(dataset, preset)
-        if not of_own_data(dataset):
-            write_values(path, method, values)
+        own = is_own(dataset, method)
+        made = file = (Path(config["out"]) if own else folder or RESULTS) / FILE
+        if not own:
+            made = folder / preset / f"{dataset}.yaml" if folder else tuned_path(dataset, preset)
+            write_values(made, method, values)
         record = json.dumps({
             "dataset": dataset, "method": method, "preset": preset,
             "command": " ".join([tune_command(dataset, method, preset), *options, *epochs]),
@@ -181,10 +180,10 @@ def tune_cells(cells: Sequence[tuple[str, str]], given: Sequence[str], folder: P
             lines = file.read_text().splitlines() if file.is_file() else []
             write_atomically(file, "".join(f"{line}\n" for line in dict.fromkeys([*lines, record])))
         first, last = ("diverged" if score is None else f"{score:.5g}" for score in (scores[0], scores[best]))
-        start, made = f"preset {config['preset']}", file if of_own_data(dataset) else path
+        start = f"preset {config['preset']}"
         tried = f"best validation {metric} {last}, {start} {first}"
         print(f"{dataset} {method}: {tried}: {options_text(values) or start} -> {made}")
-        if options:
+        if options or own:
             words = [f"dataset={dataset}", f"method={method}", *options, *override_words(values)]
             print("python -m scripts.train", shlex.join(words))
 

@@ -165,31 +165,20 @@ def search_word(folders: Sequence[Path]) -> str:
     return f"hydra.searchpath={hydra_text([f'file://{folder}' for folder in folders])}"
 
 
-def of_own_data(dataset: str) -> bool:
-    """Return whether a dataset reads data of the user's, which its options name."""
-    return bool(part_file("dataset", dataset).get("own"))
+def is_own(dataset: str, method: str) -> bool:
+    """Return whether the data, or the files of dataset or method, are the user's: they have no tuned presets."""
+    parts = ("dataset", dataset), ("method", method)
+    return bool(part_file(*parts[0]).get("own")) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
 
 
-def is_own(config: Mapping[str, Any]) -> bool:
-    """Return whether the data, or the files of dataset or method, are the user's: what is found goes below `out`."""
-    parts = [(group, config[group]["name"]) for group in ("dataset", "method") if group in config]
-    return of_own_data(config["dataset"]["name"]) or any(CONFIG_DIR not in part_path(*part).parents for part in parts)
+def tuned_path(dataset: str, preset: str = TUNED) -> Path:
+    """Return the file of a dataset's tuned values, by method; their keys are those of the command line."""
+    return CONFIG_DIR / preset / f"{dataset}.yaml"
 
 
-def tuned_path(dataset: str, preset: str = TUNED, config: Mapping[str, Any] | None = None) -> Path:
-    """Return the file of a dataset's tuned values, by method; their keys are those of the command line.
-
-    Where a part is the user's, it is below `out`.
-    """
-    place = CONFIG_DIR if config is None or not is_own(config) else Path(config["out"])
-    return place / preset / f"{dataset}.yaml"
-
-
-def tuned_values(
-    dataset: str, method: str, preset: str = TUNED, config: Mapping[str, Any] | None = None
-) -> dict[str, Any] | None:
+def tuned_values(dataset: str, method: str, preset: str = TUNED) -> dict[str, Any] | None:
     """Return a method's tuned values, or None where it has not been tuned on a dataset."""
-    path = tuned_path(dataset, preset, config)
+    path = tuned_path(dataset, preset)
     return read_part(path).get(method) if path.is_file() else None
 
 
@@ -213,13 +202,12 @@ def tune_command(dataset: str, method: str, preset: str = TUNED) -> str:
 
 def with_tuned(cfg: DictConfig, preset: str, words: Sequence[str]) -> list[str]:
     """Return the words of a command line under the values of a tuned preset, over which the words win."""
-    groups = {group: OmegaConf.to_container(cfg[group], resolve=False) for group in ("dataset", "method")}
     dataset, method = cfg.dataset.name, cfg.method.name
-    if of_own_data(dataset):
+    if is_own(dataset, method):
         raise InputError(
-            f"preset {preset}: data of your own have none; scripts.tune prints the command with what it has found"
+            f"preset {preset}: data and parts of your own have none; scripts.tune prints the command with what it finds"
         )
-    values = tuned_values(dataset, method, preset, {"out": cfg.out, **groups})
+    values = tuned_values(dataset, method, preset)
     if values is None:
         command = tune_command(dataset, method, preset)
         raise InputError(f"preset {preset}: {method} has not been tuned on {dataset}; {command} does it")

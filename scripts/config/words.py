@@ -7,7 +7,6 @@ lists in brackets, the values of a sweep between commas (`-m`), quoted text, and
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import os
 import re
@@ -182,14 +181,7 @@ def take_folders(words: Sequence[str]) -> list[str]:
 
 
 def _folder(place: str) -> str:
-    kind, sign, name = place.rpartition("://")
-    if sign and kind == "pkg":
-        package, *inside = name.replace("/", ".").split(".")
-        spec = importlib.util.find_spec(package)
-        places = [Path(location, *inside) for location in (spec and spec.submodule_search_locations) or ()]
-    else:
-        places = [Path(typed_path(name))]
-    for path in places:
-        if path.is_dir():
-            return str(path.resolve())
+    path = Path(typed_path(place.removeprefix("file://")))
+    if path.is_dir():
+        return str(path.resolve())
     raise InputError(f"--config-dir and hydra.searchpath must name folders, got {format_value(place)}")

@@ -135,16 +135,21 @@ def run_files(config: Mapping[str, Any], run: Run, result: RunResult) -> dict[st
              "out_features": run.data.train.y.shape[1], "tasks": run.method.tasks,
              "label_scaling": dict(result.label_scaling) if scaled else {},
              **({"outputs": outputs} if outputs > 1 else {})}  # fmt: skip
-    predictions = dict[str, Scored]()
-    for part, by_name in result.predictions.items():
-        split: Split = getattr(run.data, part)
-        named = {name: prediction.numpy() for name, prediction in by_name.items()}
-        predictions[part] = Scored(named, split.y.numpy(), split.domain.numpy())
     return {
         "state": result.state_dict if config["weights"] else None,
-        "predictions": predictions,
+        "predictions": scored_predictions(result, run.data),
         "texts": {**run.data.extras, MODEL: json.dumps(about, indent=1) + "\n"},
     }
+
+
+def scored_predictions(result: RunResult, data: RegressionData) -> dict[str, Scored]:
+    """Return the predictions of a run beside its labels."""
+    scored = {}
+    for part, by_name in result.predictions.items():
+        split: Split = getattr(data, part)
+        named = {name: prediction.numpy() for name, prediction in by_name.items()}
+        scored[part] = Scored(named, split.y.numpy(), split.domain.numpy())
+    return scored
 
 
 def _what_diverged(job: Job, lines: Sequence[str]) -> str:

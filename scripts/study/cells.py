@@ -25,7 +25,7 @@ from cmixup.training.losses import Loss
 from cmixup.training.trainer import RunResult, train
 from datasets.common.fetch import sha256_of
 from scripts.config.compose import compose_train
-from scripts.driver.execute import make_run
+from scripts.driver.execute import make_run, scored_predictions
 from scripts.driver.job import Job, plan_job
 from scripts.driver.locks import holding_locks
 from scripts.driver.provenance import run_environment
@@ -221,11 +221,7 @@ def run_predictions(result: RunResult, data: RegressionData, loss: Loss) -> dict
     if result.failure:
         nothing = {p: torch.full_like(getattr(data, p).y, math.nan).repeat(1, loss.outputs) for p in PARTS}
         result = replace(result, predictions={p: loss.by_predictor("", array) for p, array in nothing.items()})
-    scored = {}
-    for part, by_name in result.predictions.items():
-        rows, named = getattr(data, part), {name: prediction.numpy() for name, prediction in by_name.items()}
-        scored[part] = Scored(named, rows.y.numpy(), rows.domain.numpy())
-    return scored
+    return scored_predictions(result, data)
 
 
 def score_run(parts: Mapping[str, Scored], best_epoch: int, std: np.ndarray, *, grouped: bool) -> Outcome:

@@ -13,8 +13,9 @@ import pytest
 
 from scripts import bandwidth, collect, reproduce, tune
 from scripts.config import parts as config
-from scripts.config.compose import CONFIG_DIR, normalize_arguments, tuned_path
+from scripts.config.compose import CONFIG_DIR, is_own, normalize_arguments
 from scripts.config.words import take_folders
+from scripts.driver.execute import execute_together
 from scripts.driver.job import plan_job
 from tests.scripts.jobs import execute_job
 
@@ -173,8 +174,8 @@ def conf(parts: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_of_ones_own_is_named_as_in_hydra(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_hydra = [f"hydra.searchpath=[file://{conf}]", "hydra.searchpath=[pkg://parts.conf]"]
-    for spelt in (["--config-dir", str(conf)], [f"--config-dir={conf}"], *([word] for word in by_hydra)):
+    by_hydra = [f"hydra.searchpath=[file://{conf}]"]
+    for spelt in (["--config-dir", str(conf)], [f"--config-dir={conf}"], by_hydra):
         monkeypatch.setenv("CMIXUP_CONFIG", "")
         with pytest.raises(config.InputError, match="dataset must be one of"):
             config.compose_train(["dataset=wave"])
@@ -198,20 +199,16 @@ def test_every_command_finds_parts_in_a_folder_of_ones_own(
         command.main([*folder, *given, out])
         return capsys.readouterr().out
 
-    planned = list[Any]()
-    monkeypatch.setattr(
-        tune, "tune_cells", lambda _, given, *__, **___: planned.extend(tune.make_trials("wave", "erm", given, 2))
-    )
+    monkeypatch.setattr(tune, "train_items", lambda items, *_, **__: [execute_together(i.jobs) for i in items][:0])
     for command in (bandwidth, collect):
         monkeypatch.setattr(command, "to_png", lambda _: b"")
     assert "wave: 200 training labels" in in_a_new_process(bandwidth, "dataset=wave")
     assert "own: wave halving default: 1 runs" in in_a_new_process(reproduce, "own", "dry_run=1", "preset=default")
     assert "halving" in in_a_new_process(collect, "over=method")
-    in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
-    assert [trial.config["dataset"]["name"] for trial in planned] == ["wave"] * 2
-    for trial in (planned[0], *tune.make_trials("no2", "halving", [out], 1)):  # an own dataset, an own method
-        dataset = trial.config["dataset"]["name"]
-        assert tuned_path(dataset, "tuned", trial.config) == tmp_path / "tuned" / f"{dataset}.yaml"
+    found = in_a_new_process(tune, "dataset=wave", "method=erm", "epochs=1")
+    assert f"-> {tmp_path / tune.FILE}\npython -m scripts.train dataset=wave method=erm" in found
+    assert len((tmp_path / tune.FILE).read_text().splitlines()) == 1
+    assert [is_own(*names) for names in (("wave", "erm"), ("no2", "halving"), ("no2", "erm"))] == [True, True, False]
 
 
 def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

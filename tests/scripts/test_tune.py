@@ -75,7 +75,7 @@ def test_a_table_of_ones_own_is_tuned_below_out_and_the_command_that_trains_it_i
     values = record["trials"][record["best"]]["options"]
     assert values.items() <= job_of(*last[3:]).options.items()
     assert not (tmp_path / "tuned").exists()
-    with pytest.raises(InputError, match="preset tuned: data of your own have none"):
+    with pytest.raises(InputError, match="preset tuned: data and parts of your own have none"):
         job_of(*last[3:], "preset=tuned")
 
 

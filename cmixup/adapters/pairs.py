@@ -1,5 +1,6 @@
 """`PairDataset` and `PairBatchSampler`: C-Mixup with partners from the whole training set, for a `DataLoader`."""
 
+import operator
 from collections.abc import Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
@@ -198,11 +199,7 @@ class PairBatchSampler(Sampler[list[Pair]]):
 
 def _row_numbers(indices: Sequence[Any], n: int) -> np.ndarray:
     """Return indices as (B,) int64 in 0..n-1; negative ones count from the end."""
-    for index in indices:
-        single = isinstance(index, np.generic) or (isinstance(index, torch.Tensor) and index.numel() == 1)
-        number = index.item() if single else index
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if not whole or not -n <= number < n:
-            error = IndexError if whole else InputError
-            raise error(f"index must be a whole number in {-n}..{n - 1}, got {format_value(index)}")
-    return np.array([int(index) % n for index in indices], dtype=np.int64)
+    try:
+        return np.array([range(n)[operator.index(index)] for index in indices], dtype=np.int64)
+    except TypeError:
+        raise InputError(f"index must be a whole number, got {format_value(list(indices))}") from None

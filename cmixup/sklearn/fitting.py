@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from cmixup.data import RegressionData, Split
 from cmixup.errors import MIN_BANDWIDTH, InputError, check_count
@@ -135,9 +136,10 @@ class Networks:
         self.trained_on = [parts[member].train for _, member in nets]
         held = [parts[member].held for _, member in nets]
         self.held_rows = [len(index) for index in held]
-        scored = padded(held)
-        share = rows.weight[scored] * padded([np.ones(len(index)) for index in held])
-        self.scored, self.shares = torch.from_numpy(scored), torch.from_numpy(share / share.sum(axis=1, keepdims=True))
+        self.scored = pad_sequence([torch.from_numpy(index) for index in held], batch_first=True)
+        counted = pad_sequence([torch.ones(len(index)) for index in held], batch_first=True).numpy()
+        share = rows.weight[self.scored.numpy()] * counted
+        self.shares = torch.from_numpy(share / share.sum(axis=1, keepdims=True))
         encoding = Pieces(pieces, settings.device, torch.float32)
         error = settings.loss.of_batch(bool(np.isnan(rows.y).any()))
         sizes = (inputs.shape[-1], *settings.hidden, rows.y.shape[1] * settings.loss.outputs)
@@ -246,14 +248,6 @@ class Networks:
         self.places, self.method = places, stack_modules([self.methods[place] for place in places])
         self.stack = ModelStack(models, settings.device, "adam", settings.lr, settings.weight_decay)
         self.loader = BatchLoader([self.data[place].train for place in places], settings.device)
-
-
-def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Return one-dimensional arrays as rows of one, with 0 at the end of shorter ones."""
-    rows = np.zeros((len(arrays), max(map(len, arrays))), dtype=arrays[0].dtype)
-    for row, array in zip(rows, arrays, strict=True):
-        row[: len(array)] = array
-    return rows
 
 
 @contextmanager

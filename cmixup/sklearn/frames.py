@@ -119,14 +119,14 @@ def _is_number(value: Any) -> bool:
 
 
 def as_labels(name: str, y: Any) -> Any:
-    """Return labels (n,) or (n, d_y) as they came, with NaN for every kind of gap.
+    """Return labels (n,) or (n, d_y) as an array, with NaN for every kind of gap.
 
     Dates, durations and times of day are refused, and so is text, even if it reads as numbers.
     """
     y = as_array(name, y)
     values = np.asarray(y)
     if not values.ndim or values.dtype.kind not in "OUSTMm":
-        return y
+        return values if values.ndim else y
     labels = np.array(values, dtype=object)
     for place, value in np.ndenumerate(values):
         if isinstance(value, str | bytes):

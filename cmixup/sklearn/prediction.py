@@ -108,10 +108,9 @@ class MemberMean(RegressorMixin, MultiOutputMixin, BaseEstimator):
         Raises:
             ValueError: rows or labels that scikit-learn refuses, such as an output with fewer than two labels.
         """
-        y = as_labels("y", y)
-        labels = np.asarray(y)
-        if labels.ndim != 2 or labels.dtype.kind not in "iuf" or not np.isnan(labels).any():
-            return float(super().score(X, y, sample_weight))
+        labels = as_labels("y", y)
+        if np.ndim(labels) != 2 or labels.dtype.kind != "f" or not np.isnan(labels).any():
+            return float(super().score(X, labels, sample_weight))
         weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
         of_outputs = zip(labels.T, self.predict(X).T, ~np.isnan(labels.T), strict=True)
         return float(np.mean([r2_score(y[k], mean[k], sample_weight=weight[k]) for y, mean, k in of_outputs]))

@@ -123,16 +123,17 @@ def fit_table(estimator: Any, X: Any, y: Any, sample_weight: Any, **apart: Ints 
     X = as_frame(X)
     categorical = categorical_columns(estimator.categorical_features, X)
     levels = levels_of(X, categorical, np.shape(X)[1]) if categorical else []
-    filled, gaps = _without_gaps(y)
+    gaps = np.isnan(y) if np.ndim(y) == 2 and np.shape(y)[1] > 1 and y.dtype.kind == "f" else np.zeros(1, dtype=bool)
     X, kinds = coded(X, levels)
+    filled = np.where(gaps, 0.0, y) if gaps.any() else y
     X, y = validate_data(estimator, X, filled, multi_output=True, y_numeric=True, ensure_min_samples=2, **NUMBERS)
     levels = levels or [None] * X.shape[1]
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise InputError("Sample weights must contain at least one non-zero number.")
     labels = check_size("y", np.asarray(y, dtype=np.float64).reshape(len(y), -1))
-    if gaps is not None:
-        labels = np.where(gaps.reshape(labels.shape), np.nan, labels)
+    if gaps.any():
+        labels = np.where(gaps, np.nan, labels)
         inputs.as_labels("y", np.where(weight[:, None] > 0, labels, 0.0), gaps=True)
         inputs.check_common("y", known := labels[weight > 0])
         if (empty := np.isnan(known).all(axis=0)).any():
@@ -164,16 +165,6 @@ def _names(estimator: Any) -> Sequence[object]:
     """Return the names of the columns, or their positions."""
     names: Sequence[object] = getattr(estimator, "feature_names_in_", range(estimator.n_features_in_))
     return names
-
-
-def _without_gaps(y: Any) -> tuple[Any, np.ndarray | None]:
-    """Return labels with 0 where one of several outputs is missing, and which these are; None where none is."""
-    try:
-        values = np.array(y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError):  # for scikit-learn to say what is wrong
-        return y, None
-    gaps = np.isnan(values)
-    return (np.where(gaps, 0.0, values), gaps) if values.ndim == 2 and values.shape[1] > 1 and gaps.any() else (y, None)
 
 
 def warn_of_traps(

@@ -73,10 +73,8 @@ def leak_score(values: Floats, labels: Floats, *, levels: bool = False) -> float
 
 def rank_correlation(first: Floats, second: Floats) -> float:
     """Return Spearman's rank correlation of two columns (N,), 0 if one of them is constant."""
-    ranks = [_ranks(values) for values in (first, second)]
-    one, other = (rank - rank.mean() for rank in ranks)
-    size = float(np.sqrt((one @ one) * (other @ other)))
-    return float(one @ other) / size if size > 0 else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nan_to_num(np.corrcoef(_ranks(first), _ranks(second))[0, 1]))
 
 
 def looks_like_id(values: Floats, *, named: bool = False, rows: int = MIN_ROWS, different: float = DIFFERENT) -> bool:
@@ -96,31 +94,21 @@ def looks_like_id(values: Floats, *, named: bool = False, rows: int = MIN_ROWS, 
 
 
 def far_labels(labels: Floats) -> Ints:
-    """Return the rows, in order, of labels (N,) that lie far outside the others; of labels above 0 also by logarithm.
+    """Return the rows, in order, of labels (N,) beyond `FAR` that a gap parts from the others on their side.
 
-    Large prices are no mistakes where prices span orders of magnitude.
+    Labels above 0 lie so by their logarithms, too: large prices are no mistakes where prices span orders of magnitude.
     """
-    rows = _far(labels)
-    if len(rows) and labels.min() > 0:
-        rows = np.intersect1d(rows, _far(np.log(labels)))
-    return rows
-
-
-def _far(values: Floats) -> Ints:
-    """Return the rows of values beyond `FAR` that a gap parts from the others."""
-    low, high = np.quantile(values, (0.25, 0.75))
-    spread = high - low
-    if len(values) < MIN_ROWS or spread <= 0:
-        return np.empty(0, dtype=np.int64)
-    rows = list[int]()
-    for sign, quartile in ((1, high), (-1, -low)):
-        off = (sign * values - quartile) / spread
-        order = np.argsort(off)
-        steps = np.flatnonzero(np.diff(off[order]) >= GAP)
-        steps = steps[off[order][steps + 1] >= FAR]  # places after a gap, from which on all are far
-        if len(steps) and len(values) - steps[0] - 1 <= max(1, MOST_FAR * len(values)):
-            rows += order[steps[0] + 1 :].tolist()
-    return np.array(sorted(rows), dtype=np.int64)
+    far = np.full(len(labels), len(labels) >= MIN_ROWS)
+    for values in [labels, np.log(labels)] if far.any() and labels.min() > 0 else [labels]:
+        (low, high), found = np.quantile(values, (0.25, 0.75)), np.zeros(len(labels), dtype=bool)
+        for outside in (values - high, low - values):
+            off = outside / (high - low or np.inf)
+            steps = np.sort(off)
+            ends = steps[1:][(np.diff(steps) >= GAP) & (steps[1:] >= FAR)]
+            side = off >= np.append(ends, np.inf)[0]
+            found |= side & (side.sum() <= max(1, MOST_FAR * len(labels)))
+        far &= found
+    return np.flatnonzero(far)
 
 
 def _ranks(values: Floats) -> Floats:

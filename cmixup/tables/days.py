@@ -1,7 +1,6 @@
 """Dates, durations and times of day of every class as days: since 1970, long, and since midnight. Needs no pandas."""
 
 import datetime
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ IN_NANOSECONDS = 9.2e9
 
 
 def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
-    """Return a series or an array as days in float64, NaN where one is missing, and what it holds; None for others.
+    """Return a series of pandas as days in float64, NaN where one is missing, and what it holds; None for others.
 
     It may hold objects of one kind. Dates of a zone are taken at their moment, a period at its beginning.
     """
@@ -24,13 +23,14 @@ def days_of(column: Any) -> tuple[NDArray[np.float64], str] | None:
         column = column.dt.to_timestamp()
     kind = getattr(column.dtype, "kind", "O")
     if kind == "O":
-        return _of_objects(column)
+        days = [(np.nan, "") if is_missing(value) else day_of(value) for value in column]
+        kinds = {day and day[1] for day in days} - {""}
+        return (np.array([day[0] for day in days if day]), str(kinds.pop())) if len(kinds) == 1 and all(days) else None
     if kind not in "Mm":
         return None
-    if hasattr(column, "iloc"):
-        zone = getattr(column.dtype, "tz", None) or getattr(getattr(column.dtype, "pyarrow_dtype", None), "tz", None)
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
-        column = column.to_numpy(dtype=f"{kind}8[us]") if "pyarrow" in str(column.dtype) else column.to_numpy()
+    zone = getattr(column.dtype, "tz", None) or getattr(getattr(column.dtype, "pyarrow_dtype", None), "tz", None)
+    column = column.dt.tz_convert("UTC").dt.tz_localize(None) if zone else column
+    column = column.to_numpy(dtype=f"{kind}8[us]") if "pyarrow" in str(column.dtype) else column.to_numpy()
     if kind == "m":
         return np.where(np.isnat(column), np.nan, column / DAY), DURATIONS
     seconds = column.astype("M8[s]")
@@ -51,17 +51,3 @@ def day_of(value: Any) -> tuple[float, str] | None:
     if isinstance(value, np.timedelta64 | datetime.timedelta):
         return float(np.timedelta64(value) / DAY), DURATIONS
     return None
-
-
-def _of_objects(column: Iterable[Any]) -> tuple[NDArray[np.float64], str] | None:
-    """Return a column of objects as days if all that are not missing are of one kind."""
-    days, kinds = list[float](), set[str]()
-    for value in column:
-        if is_missing(value):
-            days.append(np.nan)
-        elif (day := day_of(value)) is None:
-            return None
-        else:
-            days.append(day[0])
-            kinds.add(day[1])
-    return (np.array(days), kinds.pop()) if len(kinds) == 1 else None

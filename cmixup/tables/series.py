@@ -254,34 +254,26 @@ class SeriesPreprocessing(Preprocessing):
         return pd.DataFrame(values.reshape(len(index), -1), index=both, columns=list(self.columns[: self.n_targets]))
 
 
-def _of_clock(times: pd.Index, name: str, frame: pd.DataFrame | None = None) -> str:
+def _of_clock(times: pd.Index, name: str, frame: Any = None) -> str:
     """Return what to do where the times are local, or hours stand in a column of their own; nothing for others.
 
     They are those of a series, some of them doubled, with its table; or those that are missing.
     """
     if not isinstance(times, pd.DatetimeIndex):
-        columns = [] if frame is None else [pd.to_numeric(frame[column], errors="coerce") for column in frame]
-        found = {v.max(): f"frame[{v.name!r}]" for v in columns if v.min() == 1 and v.max() == v.nunique()}
-        if 12 not in found:
-            return ""
-        day = next((found[most] for most in (31, 30, 29, 28) if most in found), 1)
-        date = f"frame['date'] = pd.to_datetime(dict(year=frame[{name!r}], month={found[12]}, day={day}))"
-        return f": {found[12]} is the month, it seems; all become one column by {date}"
+        return ""
     doubled = times if frame is None else times[times.duplicated()]
     read = f"frame[{name!r}] = pd.to_datetime(frame[{name!r}])"
     if ((doubled.day_of_week == 6) & (doubled.hour < 4) & doubled.month.isin([3, 4, 9, 10, 11])).all():
         zone = "tz_localize('Europe/Berlin', ambiguous='infer').dt.tz_convert('UTC')"
         return f": an hour of summer time, it seems; times are taken with their offset, as by {read}.dt.{zone}"
-    if frame is not None and (times == times.normalize()).all():
-        for column in map(str, frame):
-            if column == name:
-                continue
-            if read_column(frame[column]).form == TIME:
-                clock = f"pd.to_timedelta(frame[{column!r}] + ':00')"
-                return f": {column} is the time of day, it seems; both become one column by {read} + {clock}"
-            values = pd.to_numeric(frame[column], errors="coerce")
-            if 12 <= values.nunique() <= 25 and values.isin(range(25)).all():
-                less = " - 1" if values.max() == 24 and values.min() == 1 else ""
-                hours = f"pd.to_timedelta(frame[{column!r}]{less}, unit='h')"
-                return f": {column} is the hour, it seems; both become one column by {read} + {hours}"
+    for column in frame if frame is not None and (times == times.normalize()).all() else ():
+        values = pd.to_numeric(frame[column], errors="coerce")
+        if column != name and read_column(frame[column]).form == TIME:
+            what, length = "time of day", f"frame[{column!r}] + ':00'"
+        elif column != name and 12 <= values.nunique() <= 25 and values.isin(range(25)).all():
+            less = " - 1" if values.max() == 24 and values.min() == 1 else ""
+            what, length = "hour", f"frame[{column!r}]{less}, unit='h'"
+        else:
+            continue
+        return f": {column} is the {what}, it seems; both become one column by {read} + pd.to_timedelta({length})"
     return ""

@@ -239,8 +239,6 @@ def test_hours_of_summer_time_and_in_their_own_column_are_called_so(tmp_path: Pa
         (pd.DataFrame({"time": spring}), r"1 of 501 times are missing .*: an hour of summer time, it seems"),
         (pd.DataFrame({"time": days, "hour": np.tile(np.arange(24) + 1, 20)}),
          r"hour is the hour, it seems; .*\(frame\['time'\]\) \+ pd.to_timedelta\(frame\['hour'\] - 1, unit='h'\)"),
-        (pd.DataFrame({"time": np.repeat(range(2000, 2040), 12), "m": np.tile(range(1, 13), 40)}),
-         r"frame\['m'\] is the month, it seems; .*dict\(year=frame\['time'\], month=frame\['m'\], day=1\)"),
         (pd.DataFrame({"time": days, "clock": [f"{k}:00" for k in range(24)] * 20}),
          r"clock is the time of day, it seems; .*\+ pd.to_timedelta\(frame\['clock'\] \+ ':00'\)"),
     ):  # fmt: skip

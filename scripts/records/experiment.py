@@ -41,7 +41,7 @@ class Experiment:
         cpu_preset: the preset on a machine without a GPU, if the command line does not name one.
         about_preset: what the title of a table says about a preset.
         notes: sentences below the table.
-        figure: function of scripts.report.figures that draws it from the curves of its runs; empty for tables.
+        figure: of curves over epochs, by its name; empty for all others.
         points: of an ablation, what is changed of the preset: entries with a `label` and `options` (`preset` may be
             among them), or with a `grid` of options with lists of values, all combinations of which are points; of some
             `datasets` and `methods`, or of all. A method without points stands beside them as its preset.

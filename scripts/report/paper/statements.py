@@ -33,6 +33,7 @@ from scripts.stats.intervals import interval_text
 
 #: Datasets whose rows the seed splits anew; on all others it changes the initialisation and the order of rows alone.
 SPLIT_BY_SEED = ("airfoil",)
+DIRECTIONS = {BETTER: "same", WORSE: "opposite", UNDECIDED: "inconclusive"}  # as the CSV file has them
 TRIPLES, SEED, FEWEST = 200_000, 2022, 10
 COLUMNS = (
     "statement", "comparison", "dataset", "preset", "network", "metric", "n", "varies", "paper",
@@ -98,7 +99,8 @@ def statement_row(one: Finding) -> dict[str, Any]:
         "paper": one.paper.mean, "paper_low": low, "paper_high": high, **numbers, "smallest_effect": half,
         "smallest_over_paper": half / abs(one.paper.mean) if half else None, **all_shares()[one.key],
     }  # fmt: skip
-    texts = {"statement": one.title, "dataset": one.name, "varies": varies}
+    direction = DIRECTIONS.get(one.direction, one.direction)
+    texts = {"statement": one.title, "dataset": one.name, "varies": varies, "direction": direction}
     own = {key: getattr(one, key) for key in COLUMNS if key not in {*texts, *rounded} and hasattr(one, key)}
     return {**own, **texts, **{key: None if v is None else float(f"{v:.4g}") for key, v in rounded.items()}}
 
@@ -125,7 +127,7 @@ def statements_file() -> dict[str, str]:
 def outcome_counts(every: Iterable[Finding]) -> dict[str, int]:
     """Return how many results are better, worse and undecided, and how many gains are smaller than published."""
     results = list(every)
-    compared = [one.compared for one in results]
+    compared = [one.direction for one in results]
     smaller = sum(one.magnitude == SMALLER for one in results)
     return {**{word: compared.count(word) for word in (BETTER, WORSE, UNDECIDED)}, "smaller than published": smaller}
 

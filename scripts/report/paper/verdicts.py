@@ -22,11 +22,10 @@ from scripts.stats.intervals import Difference, Interval, of_interval, unpaired_
 
 FILE = "artefacts.yaml"
 SELF = 0.99  # every row is its own partner where more of the draws than this are the row itself
-SAME, OPPOSITE, UNKNOWN = "same", "opposite", "inconclusive"  # directions; the last is a magnitude, too
-COMPATIBLE, SMALLER, LARGER = "compatible", "smaller", "larger"
+BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"  # how the first method of a difference compares
+COMPATIBLE, SMALLER, LARGER, UNKNOWN = "compatible", "smaller", "larger", "inconclusive"  # magnitudes
 IDLE = "degenerate"  # equals ERM: every row is its own partner
 PAPER, REDUCED, RENDERED = "paper", "reduced", "rendered"  # networks; a reduced one is narrower, or trains shorter
-BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"  # how the first method of a difference compares
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,11 @@ def load_artefacts(results: Path = RESULTS) -> list[Artefact]:
 def judge_gain(ours: Difference, paper: Difference, *, lower: bool) -> tuple[str, str]:
     """Return direction and magnitude of "first is better than second", of our difference and the published one.
 
-    The direction is inconclusive where the interval of ours holds 0. The magnitude is smaller or larger where that of
+    The direction is undecided where the interval of ours holds 0. The magnitude is smaller or larger where that of
     ours minus the paper's excludes 0. It is inconclusive where that holds 0 and the opposite of the paper's difference.
     """
     better = -1 if lower else 1
-    direction = (UNKNOWN, SAME, OPPOSITE)[better * ours.side]
+    direction = (UNDECIDED, BETTER, WORSE)[better * ours.side]
     apart = ours.minus(paper)
     low, high = apart.ends()
     if side := better * apart.side:
@@ -76,7 +75,7 @@ class Finding:
     where: str  # a dataset's title, or what the statement is about
     label: str = ""  # which comparison, where there are several of one `where`
     preset: str = ""  # whose runs; empty where no preset decides
-    direction: str = UNKNOWN  # `SAME`, `OPPOSITE` or `UNKNOWN`; `IDLE` where nothing is judged
+    direction: str = UNDECIDED  # `BETTER`, `WORSE` or `UNDECIDED`; `IDLE` where nothing is judged
     magnitude: str = ""  # `COMPATIBLE`, `SMALLER`, `LARGER` or `UNKNOWN`; empty where nothing is judged
     n: int = 0  # seeds or clusters
     ours: Interval | None = None  # None of fewer than two seeds
@@ -113,19 +112,12 @@ class Finding:
         return self.title, self.name, self.preset
 
     @property
-    def compared(self) -> str:
-        """`BETTER` or `WORSE`; `UNDECIDED` where our interval contains 0 or nothing is judged."""
-        return {SAME: BETTER, OPPOSITE: WORSE}.get(self.direction, UNDECIDED)
-
-    @property
     def outcome(self) -> str:
         """How the first method compares, and how its gain does with the published one where that is decided."""
-        if self.direction not in (SAME, OPPOSITE, UNKNOWN):
-            return self.direction
         size = {COMPATIBLE: "as published", SMALLER: SMALLER, LARGER: LARGER}.get(self.magnitude, "")
-        if self.compared == WORSE or (self.compared, self.magnitude) == (UNDECIDED, COMPATIBLE):
+        if self.direction == WORSE or (self.direction, self.magnitude) == (UNDECIDED, COMPATIBLE):
             size = ""
-        return ", ".join(filter(None, (self.compared, size)))
+        return ", ".join(filter(None, (self.direction, size)))
 
 
 def find_all(artefact: Artefact, evidence: Evidence) -> list[Finding]:
@@ -167,7 +159,7 @@ def _judge(
     theirs = unpaired_difference(printed.summary, beside.summary)
     ours, shared = sample_difference(one, other), len(set(one.values) & set(other.values))
     idle = (evidence.find({**query, "split": "train", "metric": "self_probability"}) for query in runs)
-    judged: tuple[str, str] = UNKNOWN, ""
+    judged: tuple[str, str] = UNDECIDED, ""
     if any(sample.mean > SELF for sample in idle if sample):
         judged = IDLE, ""
     elif ours:

@@ -13,14 +13,15 @@ from scripts.records.run_tables import frame_of
 from scripts.report.evidence import Evidence
 from scripts.report.paper.statements import count_parts, published_statements
 from scripts.report.paper.verdicts import (
+    BETTER,
     COMPATIBLE,
     FILE,
     IDLE,
     LARGER,
-    OPPOSITE,
-    SAME,
     SMALLER,
+    UNDECIDED,
     UNKNOWN,
+    WORSE,
     Artefact,
     Finding,
     find_all,
@@ -53,14 +54,14 @@ def test_ours_minus_the_papers_has_the_degrees_of_freedom_of_all_three_terms() -
 @pytest.mark.parametrize(
     ("mean", "error", "judged", "outcome"),
     [
-        (-0.2, 0.03, (SAME, COMPATIBLE), "better, as published"),  # the paper's effect, seen
-        (-0.02, 0.005, (SAME, SMALLER), "better, smaller"),
-        (-0.6, 0.05, (SAME, LARGER), "better, larger"),
-        (-0.1, 0.04, (SAME, UNKNOWN), "better"),
-        (0.2, 0.05, (OPPOSITE, SMALLER), "worse"),
-        (0.0, 0.01, (UNKNOWN, SMALLER), "undecided, smaller"),  # none, and not the paper's
-        (-0.05, 0.1, (UNKNOWN, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
-        (0.0, 10.0, (UNKNOWN, UNKNOWN), "undecided"),  # so wide that it says nothing
+        (-0.2, 0.03, (BETTER, COMPATIBLE), "better, as published"),  # the paper's effect, seen
+        (-0.02, 0.005, (BETTER, SMALLER), "better, smaller"),
+        (-0.6, 0.05, (BETTER, LARGER), "better, larger"),
+        (-0.1, 0.04, (BETTER, UNKNOWN), "better"),
+        (0.2, 0.05, (WORSE, SMALLER), "worse"),
+        (0.0, 0.01, (UNDECIDED, SMALLER), "undecided, smaller"),  # none, and not the paper's
+        (-0.05, 0.1, (UNDECIDED, UNKNOWN), "undecided"),  # 0 and the paper's effect in one interval
+        (0.0, 10.0, (UNDECIDED, UNKNOWN), "undecided"),  # so wide that it says nothing
     ],
 )
 def test_planted_effects_of_a_gain(mean: float, error: float, judged: tuple[str, str], outcome: str) -> None:
@@ -100,7 +101,7 @@ def test_planted_runs_have_the_verdict_that_was_planted(first: list[float], seco
 def test_higher_is_better_for_r_and_every_preset_has_a_row() -> None:
     artefact = replace(ARTEFACT, experiment="table3", worst=True, presets=["paper", "released"])
     findings = found(HIGHER, LOWER, artefact, experiment="table3", dataset="dti")
-    judged = [("same", "larger"), ("opposite", "smaller")]
+    judged = [("better", "larger"), ("worse", "smaller")]
     assert [(f.direction, f.magnitude) for f in findings] == [*judged, *[(d, m) for d, m in reversed(judged)]]
     assert findings[1].where == f"worst domain of {findings[0].where}"
     paper = findings[0].paper

@@ -32,24 +32,24 @@ def estimate_minutes(job: Job) -> float:
 def run_minutes(job: Job, results: Path = RESULTS) -> float:
     """Return how many minutes one run of a job would take on one core here.
 
-    It is the median of the published CPU runs of the same dataset, method and, where it has some, preset, scaled by the
-    epochs, as a dataset has the same rows in all of its cells. Without such runs it is the `cpu_minutes` of the
-    dataset's config times the `cost` of the method's. A GPU is taken to be fast enough for anything.
+    It is the median of the published CPU runs of the same dataset, method and preset, scaled by the epochs, as a
+    dataset has the same rows in all of its cells. Without such runs it is the `cpu_minutes` of the dataset's config
+    times the `cost` of the method's, and without those the median over presets. A GPU is taken to be fast enough for
+    anything.
     """
     if job.device.type != "cpu":
         return 0.0
     epochs, preset = job.settings.epochs, job.config["preset"]
     dataset, method = (job.config[part]["name"] for part in ("dataset", "method"))
     runs = _of_tables(results)
-    alike = runs[(runs["dataset"] == dataset) & (runs["method"] == method)]
-    same = alike[alike["preset"] == preset]
-    pace = [run["seconds"] / run["shared"]["epochs"] for run in (alike if same.empty else same).to_dict("records")
-            if run["shared"]["device"].startswith("cpu")]  # fmt: skip
-    if pace:
-        return statistics.median(pace) * epochs / 60
-    composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
-    minutes = float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0))
-    return minutes * epochs / composed.train.epochs
+    alike = [run for run in runs[(runs["dataset"] == dataset) & (runs["method"] == method)].to_dict("records")
+             if run["shared"]["device"].startswith("cpu")]  # fmt: skip
+    if not (same := [run for run in alike if run["preset"] == preset]):
+        composed = compose_train([f"dataset={dataset}", f"method={method}", f"preset={preset}"])
+        if minutes := float(composed.dataset.get("cpu_minutes", 0.0)) * float(composed.method.get("cost", 1.0)):
+            return minutes * epochs / composed.train.epochs
+    paces = [run["seconds"] / run["shared"]["epochs"] for run in same or alike]
+    return statistics.median(paces or [0.0]) * epochs / 60
 
 
 _of_tables = functools.cache(published_runs)  # read once

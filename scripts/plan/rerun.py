@@ -22,7 +22,7 @@ from scripts.driver.runs import RunFolder
 from scripts.plan.schedule import Item, Problem, items_of, train_items
 from scripts.records.published import STUDY, published_runs
 from scripts.records.run_tables import Row
-from scripts.stats.intervals import Difference, holm_adjusted, summarise_values
+from scripts.stats.intervals import Difference, summarise_values
 
 QUICK = "fcn3"  # its stacks of ten train in seconds, those of other networks in minutes to an hour
 LEVEL = 0.001  # of the t tests, over all cells that are compared
@@ -108,14 +108,13 @@ class Paired:
 def beyond_noise(cells: Mapping[str, Paired]) -> dict[str, str]:
     """Return the cells that differ by more than noise, each with what is wrong; those of too few seeds are left out.
 
-    A cell differs if its mean difference is significant by Holm's correction (1979) over the cells, or if its mean is
+    A cell differs if its mean difference is significant by Bonferroni's correction over the cells, or if its mean is
     neither within 2 % of the published one nor within two standard errors of it.
     """
     decided = {name: cell for name, cell in cells.items() if cell.decided}
-    adjusted = holm_adjusted([cell.p for cell in decided.values()])
     wrong: dict[str, str] = {}
-    for (name, cell), p in zip(decided.items(), adjusted, strict=True):
-        if p <= LEVEL:
+    for name, cell in decided.items():
+        if cell.p <= LEVEL / len(decided):
             wrong[name] = f"{cell}: p = {cell.p:.2g} of the paired t test"
         elif not cell.close:
             wrong[name] = f"{cell}: further than {100 * CLOSE:g} % and than {ERRORS} standard errors"

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import stdtr, stdtrit  # of Student's t; scipy.stats is slow to import
 
 from cmixup.errors import InputError
@@ -168,11 +167,3 @@ def welch_interval(first: Summary, second: Summary) -> Interval | None:
         return None
     difference = unpaired_difference(first, second)
     return Interval(difference.mean, *difference.ends(), min(first.n, second.n))
-
-
-def holm_adjusted(p: Sequence[float]) -> list[float]:
-    """Return p values after Holm's step-down correction (1979), in the order given."""
-    order = np.argsort(p)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(np.arange(len(p), 0, -1) * np.array(p)[order]))
-    return list(adjusted.tolist())

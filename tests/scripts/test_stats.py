@@ -9,7 +9,6 @@ from cmixup.errors import InputError
 from scripts.stats.intervals import (
     Summary,
     clustered_interval,
-    holm_adjusted,
     paired_or_none,
     summarise_values,
     welch_interval,
@@ -65,9 +64,3 @@ def test_intervals_are_scipys() -> None:
     assert (free.low, free.high, free.n) == pytest.approx((theirs.low, theirs.high, 5))
     assert welch_interval(Summary(5.0, math.nan, 1), Summary(3.0, 0.6, 4)) is None
     assert welch_interval(Summary(5.0, 0.0, 4), Summary(5.0, 0.0, 4)).low == 0.0  # type: ignore[union-attr]
-
-
-def test_holm_by_hand() -> None:
-    assert holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
-    assert holm_adjusted([]) == []
